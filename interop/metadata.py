@@ -17,7 +17,7 @@ PARA = ParaId(2000)
 
 
 def main(folder: Path) -> None:
-    """Write `relay-vN.scale` and `para-vN.scale` into `folder`, which is made."""
+    """Write `relay-vN.scale` and `para-vN.scale` into `folder`, which is created."""
     spec = RuntimeSpec(PARA, {}, accounts=True)
     network = Network(NetworkConfig(relay=RelayConfig(accounts=True), parachains=(ParachainConfig(spec),)))
     relay, para = network.relay, network.parachain(PARA)

@@ -26,7 +26,7 @@ _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensu
 
 
 class BadEventError(PubsubError):
-    """A body that is no event; the message names the field."""
+    """A body is not an event; the message names the field."""
 
 
 class Event(NamedTuple):
@@ -41,7 +41,7 @@ class Event(NamedTuple):
 
     @property
     def order(self) -> str:
-        """What names the entity for the order of events (ID-37)."""
+        """The entity by which events are kept in order (ID-37)."""
         return self.entity.lower()
 
     def body(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def parse_publication(body: object) -> tuple[str, Event]:
 
 
 def _first(fields: Mapping[str, Any], *names: str) -> str:
-    """The first of several spellings that is there; public adapters differ."""
+    """The value of the first spelling that is present; public adapters use several."""
     return next((name for name in names if name in fields), names[0])
 
 
@@ -199,7 +199,7 @@ def _notice(fields: Mapping[str, Any], time: int) -> Notice:
 
 
 def block_of(fields: Mapping[str, Any]) -> str:
-    """The hash of an event's block, empty where it is not told."""
+    """The hash of an event's block, or an empty string if the body has none."""
     block = fields.get("blockHash")
     return block.lower() if isinstance(block, str) and _BLOCK.fullmatch(block.lower()) else ""
 

@@ -46,7 +46,7 @@ Then = Callable[["Context", Answer], None]
 
 
 class Host(Protocol):
-    """What a context needs of the network."""
+    """The part of the network that a context uses."""
 
     @property
     def most_bytes(self) -> int:
@@ -101,7 +101,7 @@ class Context:
         self.calls.append(Outgoing(receiver, method, arg, kind, then))
 
     def set_timer(self, time: int | None) -> None:
-        """Be woken once in the first round that has reached `time` (ns); `None` turns the timer off."""
+        """Run `on_timer` once, in the first round at or after `time` (ns). `None` clears the timer."""
         self.timer_set = True
         self.timer = time
 
@@ -141,7 +141,7 @@ class Canister:
         raise Trap(f"there is no query {method}")
 
     def on_timer(self, ctx: Context) -> None:
-        """Executed when the timer has come."""
+        """Executed when the timer is due."""
 
     def on_heartbeat(self, ctx: Context) -> None:
         """Executed each round when `heartbeat` is true."""
@@ -151,7 +151,7 @@ class Canister:
         return b""
 
     def post_upgrade(self, ctx: Context, kept: bytes) -> None:
-        """Make the new state of what was kept. Raises `Trap`."""
+        """Restore the state from `kept`. Raises `Trap`."""
         del kept
         self.init(ctx)
 

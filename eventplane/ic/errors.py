@@ -1,4 +1,4 @@
-"""What may go wrong on the emulated Internet Computer, apart from the rejects that its canisters see."""
+"""Errors of the emulated Internet Computer, apart from the rejects that its canisters see."""
 
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -8,15 +8,15 @@ class IcError(PubsubError):
 
 
 class PrincipalError(IcError):
-    """Text or bytes that are no principal (IC-2)."""
+    """Text or bytes are not a principal (IC-2)."""
 
 
 class CandidError(IcError):
-    """Bytes that are not Candid of the expected type, or a value that has no encoding under its type (IC-11)."""
+    """Bytes are not Candid of the expected type, or a value cannot be encoded as its type (IC-11)."""
 
 
 class DidError(IcError):
-    """Text that is not a Candid interface description."""
+    """Text is not a Candid interface description."""
 
 
 class Trap(IcError):

@@ -24,7 +24,7 @@ class Happening(NamedTuple):
 
 
 class Observer(Protocol):
-    """Who is told."""
+    """An observer of a network."""
 
     def happened(self, happening: Happening) -> None:
         """Called in order, for everything that happens."""
@@ -37,7 +37,7 @@ class Recorder:
         self.happenings: list[Happening] = []
 
     def happened(self, happening: Happening) -> None:
-        """Keep it."""
+        """Append it to the list."""
         self.happenings.append(happening)
 
 

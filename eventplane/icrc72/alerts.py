@@ -259,7 +259,7 @@ def error_entry(number: int, code: int, namespace: str = "", missed: int | None 
 
 
 class MemberAlert:
-    """What a system event tells a publisher or subscriber."""
+    """The content of a system event to a publisher or subscriber."""
 
     def __init__(self, data: Variant) -> None:
         self.entries: dict[int, list[Principal]] = {}

@@ -71,11 +71,11 @@ class Archive(Core):
         return self._pending
 
     def resume(self, state: Any) -> None:
-        """Go on."""
+        """Restore the saved state."""
         self._pending = state
 
     def event(self, namespace: str, identifier: int) -> Event | None:
-        """An event, if it is here."""
+        """An event of the archive, or `None`."""
         found = self.page(namespace, identifier, identifier + 1, 1)
         return found[0] if found else None
 
@@ -152,7 +152,7 @@ def _bytes(text: str) -> bytes:
 
 
 def whole_log(network: Network, publisher: Publisher) -> list[Event]:
-    """A publisher's log with all data: what is no longer in its memory comes from its archive."""
+    """A publisher's log with all data. Data that it no longer keeps is read from its archive."""
     archive: Archive | None = None
     if publisher.archive is not None:
         canister = network.canister(publisher.archive)

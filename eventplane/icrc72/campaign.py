@@ -54,7 +54,7 @@ def play_plan(plan: Plan) -> Outcome:
 
 
 def watched(story: Story, watch: Watch) -> list[str]:
-    """The invariants that a story that has ended has broken."""
+    """The invariants that were broken in a finished story."""
     logs: dict[Principal, list[Event]] = {}
     for who in story.publishers.values():
         publisher = story.system.app(who).publisher
@@ -67,7 +67,7 @@ def watched(story: Story, watch: Watch) -> list[str]:
 
 
 def audited(story: Story, audit: Audit) -> list[Finding]:
-    """What the audit finds in a story that has ended."""
+    """The findings of the audit in a finished story."""
     logs: dict[Principal, dict[tuple[str, int], Event]] = {}
     for who in story.publishers.values():
         publisher = story.system.app(who).publisher
@@ -77,7 +77,7 @@ def audited(story: Story, audit: Audit) -> list[Finding]:
 
 
 def play_cheat(number: int) -> str:
-    """Let the cheat of a number act under a schedule of its own; what was not as it should be, empty if nothing."""
+    """Play the cheat with a number under a schedule of its own. Returns what was wrong, or an empty string."""
     cheat = CHEATS[number % len(CHEATS)]
     findings = run(cheat, Schedule(b"cheat %d" % number, number % 2, 0))
     if any(each.cheat == cheat.name for each in findings):
@@ -92,7 +92,7 @@ def campaign(seed: str, cases: int, first: int = 0) -> Iterator[Outcome]:
 
 
 def shrink(plan: Plan, most: int = 24) -> Outcome:
-    """The smallest plan near by that still surprises."""
+    """The smallest simpler plan that is still a surprise."""
     smallest = play_plan(plan)
     tries = 0
     going = bool(smallest.surprise)

@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 from pubsub_emulator.eventplane.ic.canister import Context
 from pubsub_emulator.eventplane.ic.errors import Trap
 from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
 from pubsub_emulator.eventplane.icrc72.inbox import Inbox
 from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
@@ -117,7 +118,7 @@ class App(RoleCanister):
         self.publisher.check(ctx, namespace, value, headers)
         last = max((each[3] or 0 for each in self._emitted if each[0] == namespace), default=0)
         if number is not None and number <= max(last, self.publisher.state.mine[namespace].last):
-            raise Icrc72Error(f"event {number} of {namespace} does not come after all former ones")
+            raise Icrc72Error(f"event {shown(number)} of {namespace} does not come after all former ones")
         self._emitted.append((namespace, value, headers, number))
 
     # How it works

@@ -1,4 +1,4 @@
-"""What may go wrong in the publish-subscribe of canisters, apart from the errors that its methods answer."""
+"""Errors of the publish-subscribe of canisters, apart from those that its methods answer."""
 
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -8,15 +8,15 @@ class Icrc72Error(PubsubError):
 
 
 class NamespaceError(Icrc72Error):
-    """Text that is no namespace or pattern (IC-24)."""
+    """Text is not a namespace or pattern (IC-24)."""
 
 
 class FilterError(Icrc72Error):
-    """Text that is no filter (IC-26)."""
+    """Text is not a filter (IC-26)."""
 
 
 class IdentifierError(Icrc72Error):
-    """Text that is no identifier (IC-25)."""
+    """Text is not an identifier (IC-25)."""
 
 
 class ConfigError(Icrc72Error):
@@ -24,4 +24,4 @@ class ConfigError(Icrc72Error):
 
 
 class ScenarioError(Icrc72Error):
-    """A scenario file that cannot be run."""
+    """A scenario file cannot be run."""

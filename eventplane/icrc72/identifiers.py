@@ -3,6 +3,7 @@
 from typing import Final
 
 from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72.errors import IdentifierError
 
 OWN: Final = 1 << 64
@@ -20,7 +21,7 @@ _VALUES: Final = {
 def to_text(identifier: int) -> str:
     """Canonical Crockford base32: upper case, no leading zeros, no check symbol."""
     if identifier < 0:
-        raise IdentifierError(f"{identifier} is no identifier: it is negative")
+        raise IdentifierError(f"{shown(identifier)} is no identifier: it is negative")
     digits = [_DIGITS[identifier & 31]]
     while identifier := identifier >> 5:
         digits.append(_DIGITS[identifier & 31])

@@ -1,4 +1,4 @@
-"""Scenarios are run to their end and summed up: who published, who handled what, who is accused."""
+"""Runs scenarios to their end and sums them up: what was published and handled, and who is accused."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -63,7 +63,7 @@ class Digest:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a scenario came to."""
+    """The result of a scenario."""
 
     rounds: int
     digest: str
@@ -126,7 +126,7 @@ class Run:
         return Listener(self.system.orchestrator, self.settings, subscriptions=chosen, publications={})
 
     def finish(self) -> Outcome:
-        """Run to the end, and on until everything rests, or ten times as long."""
+        """Run to the last round, and on until everything is at rest, for at most ten times as many rounds."""
         for _ in range(self.model.rounds):
             self.step()
         self.network.schedule = Schedule(self.model.seed.encode())
@@ -199,7 +199,7 @@ class Run:
         return False
 
     def outcome(self) -> Outcome:
-        """What it came to so far."""
+        """The result so far."""
         rows = {
             model.name: list(publisher.state.log)
             for model in self.model.publisher

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72.errors import ConfigError
 from pubsub_emulator.eventplane.icrc72.values import array, as_items, as_nat, nat
 
@@ -33,7 +34,7 @@ def skip_of(value: Variant) -> Skip:
     if mod is None or offset is None:
         raise ConfigError("skip is an Array of one or two Nat")
     if not 0 <= offset < mod:
-        raise ConfigError(f"skip has the offset {offset} modulo {mod}: it must be below")
+        raise ConfigError(f"skip has the offset {shown(offset)} modulo {shown(mod)}: it must be below")
     return Skip(mod, offset)
 
 

@@ -159,7 +159,7 @@ class Story:
 
 
 class Surprise(Exception):
-    """Something that must not be: lost, doubled, out of order, out of bounds, never at rest."""
+    """A violated expectation: an event is lost, doubled or out of order, or a bound does not hold."""
 
 
 def begin(
@@ -330,7 +330,7 @@ def _is_settled(story: Story) -> bool:
 
 
 def restless(story: Story) -> list[str]:
-    """What is still under way."""
+    """Everything that is still under way, one phrase each."""
     system, network = story.system, story.network
     found: list[str] = [f"{who.text[:5]} is away" for who in (*story.paused, *story.upgrading)]
     for name, who in story.publishers.items():

@@ -1,4 +1,4 @@
-"""What every test here starts from: a market in which each feed has quoted."""
+"""The start of every test: a market in which each feed has quoted."""
 
 import pytest
 from market import FEEDS, Market, market

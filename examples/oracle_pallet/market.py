@@ -38,7 +38,7 @@ def quote(price: float) -> bytes:
 
 
 class Market:
-    """A network with words for what these tests do."""
+    """A network with the actions of these tests."""
 
     def __init__(self, network: Network) -> None:
         """Of a network as `market` configures it."""
@@ -49,6 +49,6 @@ class Market:
         self.network.publish(feed, PAIR, quote(price), ttl)
 
     def price(self) -> float | None:
-        """What the oracle says."""
+        """The price of the oracle."""
         found = oracle.price(Storage(self.network.parachain(CHAIN).state), PAIR)
         return None if found is None else found / 1_000_000

@@ -61,7 +61,7 @@ QUOTES: Final = StorageDoubleMap(
 
 
 class Oracle:
-    """The handler: keeps what is fresh, forgets what is stale or gone, refuses what is no quote."""
+    """The handler: keeps fresh quotes, removes stale and deleted ones, and refuses bytes that are not a quote."""
 
     def on_data_updated(
         self, context: HandlerContext, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: TtlState
@@ -79,7 +79,7 @@ class Oracle:
         QUOTES.insert(context.storage, key, publisher, Quote(price, min(until, FOREVER)))
 
     def on_data_removed(self, context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
-        """A feed took its quote back, or it expired on the relay chain."""
+        """Remove a quote that its feed deleted or that expired on the relay chain."""
         context.consume(_WRITE)
         QUOTES.remove(context.storage, key, publisher)
 
@@ -88,12 +88,12 @@ register_handler(HANDLER, Oracle())
 
 
 def fresh_quotes(storage: Storage, pair: PubsubKey) -> dict[ParaId, int]:
-    """The prices that still count, by feed."""
+    """The prices of fresh quotes, by feed."""
     now = LAST_RELAY_PARENT.get(storage) or 0
     return {feed: quote.price for feed, quote in QUOTES.items(storage, pair) if quote.until > now}
 
 
 def price(storage: Storage, pair: PubsubKey) -> int | None:
-    """The median of the fresh quotes, the lower one of two in the middle; none where there are too few."""
+    """The median of the fresh quotes (the lower of two in the middle), or `None` if there are too few."""
     prices = fresh_quotes(storage, pair).values()
     return median_low(prices) if len(prices) >= MIN_QUOTES else None

@@ -44,7 +44,7 @@ NODES, NONE, SLOTS = 0, 1, 2
 
 
 class Undecodable(Exception):
-    """Bytes that are not what they should be."""
+    """The bytes cannot be decoded."""
 
 
 def u32(value: int) -> bytes:
@@ -71,7 +71,7 @@ def cost(length: int) -> int:
 
 
 class Reader:
-    """Strict decoding: whatever is not as the page says raises `Undecodable`."""
+    """Strict decoding: raises `Undecodable` for everything that the page does not allow."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -216,7 +216,7 @@ ABSENT, VALUE, DETACHED, CHILD, INLINE = "absent", "value", "detached", "child",
 
 
 class BadNode(Exception):
-    """A node that no step goes through."""
+    """A node through which no path leads."""
 
 
 class Node(NamedTuple):
@@ -512,7 +512,7 @@ def _read_spec(reader: Reader) -> Spec:
 
 
 def possible(before: Spec, after: Spec) -> bool:
-    """Whether a runtime may follow another."""
+    """Whether a runtime may replace another."""
     if (after.para, after.accounts) != (before.para, before.accounts) or after.handler not in ("observe", "store"):
         return False
     share = after.max_pov_size * 85 // 100
@@ -535,7 +535,7 @@ def possible(before: Spec, after: Spec) -> bool:
 
 
 class State:
-    """The parachain's entries: what was before the block, and what the block wrote."""
+    """The parachain's entries: those before the block, and those that the block wrote."""
 
     def __init__(self, entries: dict[bytes, bytes]) -> None:
         self.now = dict(entries)
@@ -1011,7 +1011,7 @@ class Walk:
             self.charged += publisher.charges - before
 
     def resolve(self, publisher: Publisher, at: int) -> int:
-        """How many keys this settles."""
+        """The number of keys that this settles."""
         key, slots = publisher.keys[at], self.spec.cache == SLOTS
         digits = key.hex()
         rule = SlotRule(self, publisher, at) if slots else None
@@ -1046,7 +1046,7 @@ class Walk:
         return 1
 
     def compare(self, publisher: Publisher, at: int, kind: str, payload: bytes) -> None:
-        """The entry beside what was last delivered."""
+        """Compare an entry with the last delivered one."""
         key = publisher.keys[at]
         row = self.delivered(publisher, at)
         if kind == ABSENT:
@@ -1182,7 +1182,7 @@ class Walk:
 
 
 class SlotRule:
-    """What policy `slots` knows of the key at hand."""
+    """The rule of policy `slots` for the current key."""
 
     def __init__(self, walk: Walk, publisher: Publisher, at: int) -> None:
         self.walk, self.publisher, self.at = walk, publisher, at
@@ -1340,7 +1340,7 @@ class Delivery:
 
 
 class Execution:
-    """What a block writes."""
+    """The writes of a block."""
 
     def __init__(self, state: State, spec: Spec, parent: Header, block: Candidate, walk: Walk) -> None:
         self.state = state
@@ -1610,7 +1610,7 @@ class Offence(NamedTuple):
 
 @dataclass
 class Outcome:
-    """What is to be said of a candidate that decodes."""
+    """The judgement of a candidate that decodes."""
 
     offences: list[Offence]
     pre_state_root: bytes

@@ -57,7 +57,6 @@ class Stage:
             text = await response.text()
             return response.status, json.loads(text) if text[:1] in "[{0123456789" and text else text, response.headers
 
-
     async def subscribed(self) -> None:
         """Wait until each adapter has this distributor's subscription: events are notified from then on."""
         for url in self.adapters.values():

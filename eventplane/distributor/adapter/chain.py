@@ -1,4 +1,4 @@
-"""An emulated chain with pallet `DomeEvents`, and the ledger that it is to an adapter (ID-50)."""
+"""An emulated chain with pallet `DomeEvents`, used as the ledger of an adapter (ID-50)."""
 
 import asyncio
 import time
@@ -131,4 +131,4 @@ class ChainLedger:
                 return
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing: there is no connection."""

@@ -34,7 +34,7 @@ Post = Callable[[str, list[Notice]], Awaitable[list[bool]]]
 
 
 class Subscription(NamedTuple):
-    """A row."""
+    """A stored subscription."""
 
     types: list[str]
     metadata: list[str]
@@ -52,7 +52,7 @@ class Desk:
         self.lost = 0
 
     async def start(self) -> None:
-        """Go on with every stored subscription."""
+        """Resume the delivery of every stored subscription."""
         for name, _ in self._store.rows(TABLE):
             self._deliver(name)
 
@@ -65,7 +65,7 @@ class Desk:
         self._deliveries.clear()
 
     async def subscribe(self, wish: Wish) -> tuple[str, bool]:
-        """Store a subscription from now on; its name and whether it is new. Raises `StoreError`."""
+        """Store a subscription that begins now. Returns its name and whether it is new. Raises `StoreError`."""
         row = Subscription(sorted(wish.types), sorted(wish.metadata), wish.endpoint)
         text = json.dumps(row)
         for name, known in self._store.rows(TABLE):
@@ -97,7 +97,7 @@ class Desk:
         return [(name, Subscription(*json.loads(text))) for name, text in self._store.rows(TABLE)]
 
     def unsubscribe(self, name: str) -> bool:
-        """Remove a subscription; whether there was one. Raises `StoreError`."""
+        """Remove a subscription. Returns whether there was one. Raises `StoreError`."""
 
         def remove(tx: Transaction) -> bool:
             found = tx.get(TABLE, name) is not None
@@ -146,7 +146,7 @@ class Desk:
 
 
 def in_order(notices: Iterable[Notice]) -> Iterator[list[Notice]]:
-    """Successive groups of notices, at most `AT_ONCE` in each, and of an entity at most one."""
+    """Yield groups of consecutive notices: at most `AT_ONCE` in a group, and at most one of each entity."""
     group: list[Notice] = []
     entities: set[str] = set()
     for notice in notices:

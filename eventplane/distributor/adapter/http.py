@@ -41,7 +41,7 @@ def notification(network: str, notice: Notice) -> bytes:
 
 
 class AdapterHttp(Interface):
-    """The routes of one adapter. `private` allows endpoints at private addresses; `node` is its chain's node."""
+    """The HTTP interface of one adapter. `private` allows endpoints at private addresses; `node` is its node's URL."""
 
     DISTRIBUTOR = False
 
@@ -72,7 +72,7 @@ class AdapterHttp(Interface):
         await self._ledger.close()
 
     async def post(self, endpoint: str, notices: list[Notice]) -> list[bool]:
-        """Notify an endpoint of each, at once."""
+        """Notify an endpoint of all notices concurrently. Returns for each whether it was acknowledged with 2xx."""
         return await asyncio.gather(*(self._post(endpoint, notice) for notice in notices))
 
     async def _post(self, endpoint: str, notice: Notice) -> bool:
@@ -126,7 +126,7 @@ class AdapterHttp(Interface):
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def _log(self, after: int = 0, most: int | None = None) -> list[Notice]:
-        """The log after a number, or so much of it. Raises `Problem` where the network cannot be reached."""
+        """At most `most` notices after number `after`. Raises `Problem` if the network cannot be reached."""
         found: list[Notice] = []
         while most is None or len(found) < most:
             page = await self._ledger.read(after, PAGE if most is None else min(PAGE, most - len(found)))
@@ -154,7 +154,7 @@ class AdapterHttp(Interface):
         return web.json_response([notice.row() for notice in found[: asked.limit]])
 
     async def publication(self, request: web.Request) -> web.Response:
-        """Whether the log has an id."""
+        """Answer whether the log has an id."""
         event_id = request.match_info["id"]
         if not any(notice.id == event_id for notice in await self._log()):
             raise not_found("the network does not have that id")
@@ -162,7 +162,7 @@ class AdapterHttp(Interface):
         return web.json_response({"globalId": event_id, "networks": [state]})
 
     async def health(self, _request: web.Request) -> web.Response:
-        """Whether the network answers."""
+        """Answer whether the network can be read."""
         page = await self._ledger.read(0, 1)
         status = "DOWN" if page is None else "UP"
         body = {"status": status, "checks": [{"name": f"network {self._network}", "status": status}]}

@@ -85,7 +85,7 @@ class InsideAdapter:
 
 
 async def deliver(engine: Engine, endpoint: str, notices: list[Notice]) -> list[bool]:
-    """Hand notifications to the engine whose webhook the endpoint is; whether each was stored."""
+    """Pass notifications to the engine whose webhook is the endpoint. Returns for each whether it was stored."""
     kind, network, *rest = endpoint.removeprefix(f"{engine.rules.public_url}/internal/").split("/")
     subscription = rest[0] if kind == "desmosNotification" else None
     found = await engine.tell_all([Noticed(network, rest[-1], notice, subscription) for notice in notices])

@@ -1,4 +1,4 @@
-"""What an adapter stands on: something that takes events into a log and lets it be read."""
+"""The ledger of an adapter: a log to which events are published and from which they are read."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from pubsub_emulator.eventplane.distributor.simulation.network import Network
 
 
 class Published(NamedTuple):
-    """The event is in the log; `new` if it was not before, `time` is its block's in seconds."""
+    """The event is in the log. `new` says that it was not there before; `time` is the block's, in seconds."""
 
     time: int
     new: bool
@@ -26,15 +26,15 @@ class Ledger(Protocol):
         ...
 
     async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number; `None` where the network cannot be reached."""
+        """Notices after a number, or `None` if the network cannot be reached."""
         ...
 
     async def wait(self, after: int, seconds: float) -> None:
-        """Return once there is something after a number, or after so many seconds."""
+        """Return when the log has a notice after a number, or after `seconds`."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
@@ -47,7 +47,7 @@ class MemoryLedger:
         self._grown = asyncio.Event()
 
     async def publish(self, event: Event) -> Published | No | Unknown:
-        """Publish as the network does: it may be away, refuse, lie, or do and not tell."""
+        """Publish as the emulated network does: it may be down, refuse, lie, or publish without an answer."""
         network = self.network
         if network.delay:
             await asyncio.sleep(network.delay / 1000)
@@ -87,4 +87,4 @@ class MemoryLedger:
                 return
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Does nothing: there is no connection."""

@@ -82,7 +82,7 @@ class RpcLedger:
         return await signed_extrinsic(self._node, self._seed, call)
 
     async def _outcome(self, block: bytes, wanted: str) -> Published | No | Unknown:
-        """What became of the call in its block: its event, or the error that the pallet gave."""
+        """The result of the call in its block: its event, or the pallet's error."""
         events = await self._node.events(block)
         now = await self._node.timestamp(block) or 0
         for each in events:
@@ -101,7 +101,7 @@ class RpcLedger:
     # reading
 
     async def _update(self) -> bool:
-        """Read final blocks that were not read yet; whether the node answered."""
+        """Read final blocks that were not read yet. Returns whether the node answered."""
         async with self._reading:
             try:
                 head = await self._node.header(await self._node.finalized_head())
@@ -140,7 +140,7 @@ class RpcLedger:
         return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
 
     async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has grown, or after so many seconds."""
+        """Return when the log has grown, or after `seconds`."""
         end = asyncio.get_running_loop().time() + seconds
         while len(self._log) <= after and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(POLL_SECONDS)
@@ -153,7 +153,7 @@ class RpcLedger:
 
 
 async def _included(updates: Any) -> bytes | None:
-    """The hash of the block that an extrinsic came into, `None` if it left the pool."""
+    """The hash of the block that includes an extrinsic, or `None` if it left the pool."""
     async for update in updates:
         if isinstance(update, dict):
             for name in ("inBlock", "finalized"):

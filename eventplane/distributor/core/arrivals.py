@@ -37,7 +37,7 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
 
 
 def known(turn: Turn, event_id: str, digest: str) -> Stored | None:
-    """The event of that id; one that only an interest told of counts for nothing if it has other content."""
+    """The stored event of an id. One that only an interest reported is ignored if its content differs."""
     stored = rows.get_event(turn.tx, event_id)
     if stored is None or not stored.hearsay:
         return stored
@@ -45,7 +45,7 @@ def known(turn: Turn, event_id: str, digest: str) -> Stored | None:
 
 
 def mark_seen(turn: Turn, network: str, event_id: str) -> None:
-    """Any → seen: nothing is left to do on that network."""
+    """Any → seen: the job of that network is removed."""
     target, published = rows.on_network(network), rows.published(network)
     if not turn.tx.has(published, event_id):
         turn.tx.add(published, event_id)
@@ -59,7 +59,7 @@ def mark_seen(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _end_alarm(turn: Turn, network: str, event_id: str) -> None:
-    """A yes that proved untrue before was true at last."""
+    """End the alarm of a yes that was untrue and is true now."""
     if turn.tx.get(rows.REVOCATIONS, f"{network}|{event_id}") is None:
         return
     turn.tx.delete(rows.REVOCATIONS, f"{network}|{event_id}")

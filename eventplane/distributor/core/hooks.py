@@ -30,7 +30,7 @@ GONE = 410
 
 
 def started(turn: Turn, told: Start) -> None:
-    """A process starts: adapters are compared and logs are read at once."""
+    """A process starts: compare every adapter and read every log now."""
     for network in turn.rules.networks:
         known = rows.get_hooks(turn.tx, network) or Hooks(told.keys[network])
         turn.tx.put(rows.HOOKS, network, rows.encode(known), due=turn.now)
@@ -38,7 +38,7 @@ def started(turn: Turn, told: Start) -> None:
 
 
 def hooks_due(turn: Turn, network: str) -> None:
-    """It is time to compare."""
+    """Ask an adapter for its subscriptions, to compare them."""
     hooks = rows.get_hooks(turn.tx, network)
     if hooks is None or network not in turn.rules.networks:
         turn.tx.delete(rows.HOOKS, network)
@@ -52,7 +52,7 @@ def _put(turn: Turn, network: str, hooks: Hooks) -> None:
 
 
 def listed(turn: Turn, told: Listed) -> None:
-    """Compare what an adapter lists with what should be there; add what lacks and remove what is too much."""
+    """Compare an adapter's subscriptions with those it should have: ask for the missing ones and remove the others."""
     hooks = rows.get_hooks(turn.tx, told.network)
     if told.hooks is None or hooks is None:
         return
@@ -102,7 +102,7 @@ def _make_interest(network: str, subscription: str, interest: Interest) -> MakeI
 
 
 def hooked(turn: Turn, told: Hooked) -> None:
-    """An adapter accepted a subscription, or does not offer that form, or cannot be reached."""
+    """Note how an adapter answered a subscription: accepted, form not offered, or no answer."""
     hooks = rows.get_hooks(turn.tx, told.network)
     if told.form.startswith(INTEREST):
         if told.accepted:  # asked once: an adapter that does not list it would otherwise get one more each time
@@ -135,7 +135,7 @@ def subscribe(turn: Turn, asked: Subscribe) -> None:
 
 
 def _equality(asked: Subscribe | Interest) -> str:
-    """What equal subscriptions have in common."""
+    """The key under which equal subscriptions are found."""
     fields = (sorted(set(asked.types)), sorted(set(asked.metadata)), asked.endpoint, asked.secret)
     return hashlib.blake2b(json.dumps(fields).encode(), digest_size=32).hexdigest()
 
@@ -162,7 +162,7 @@ def _leave_index(turn: Turn, subscription: str, interest: Interest) -> None:
 
 
 def posted(turn: Turn, told: Posted) -> None:
-    """A notification ended: 2xx and nothing else marks it; 410 ends the subscription (ID-41)."""
+    """A notification ended. Only 2xx marks it as delivered; 410 ends the subscription (ID-41)."""
     target, done = rows.to_subscription(told.subscription), rows.notified(told.subscription)
     if turn.tx.has(done, told.id):
         return

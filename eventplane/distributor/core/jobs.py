@@ -41,7 +41,7 @@ def enqueue(
 
 
 def _unlink(turn: Turn, target: str, event_id: str, job: Job) -> str:
-    """Take a job out of its queue; returns the id of the job that is first now, empty if none came to be."""
+    """Remove a job from its queue. Returns the id of the job that became the first, or an empty string."""
     tx = turn.tx
     tx.delete(rows.JOBS, f"{target}|{event_id}")
     before = get_job(tx, target, job.before) if job.before else None
@@ -104,7 +104,7 @@ def _begin(turn: Turn, target: str, event_id: str, job: Job) -> None:
 
 
 def _claimed(turn: Turn, target: str, event_id: str, job: Job) -> Job | None:
-    """The job with a lease, `None` where somebody else has it or it is done."""
+    """The job with a lease, or `None` if it is done or leased by another process."""
     kind, _, name = target.partition(":")
     set_name = rows.published(name) if kind == "n" else rows.notified(name)
     lease = turn.rules.lease if kind == "n" else turn.rules.post_lease
@@ -138,7 +138,7 @@ def _start_call(turn: Turn, network: str, event_id: str, job: Job) -> None:
 
 
 def call(turn: Turn, network: str, event_id: str) -> None:
-    """Ask for the call of a job that was just claimed."""
+    """Emit the call of a job that was claimed in this step."""
     stored = rows.get_event(turn.tx, event_id)
     if stored is None:  # nothing to publish: it was kept no longer
         bury(turn, rows.on_network(network), event_id, "event-expired")
@@ -147,7 +147,7 @@ def call(turn: Turn, network: str, event_id: str) -> None:
 
 
 def _hold(turn: Turn, network: str, event_id: str, job: Job) -> None:
-    """Keep a job without a time until the network may be published to."""
+    """Keep a job without a due time until publishing on the network is allowed."""
     first, following = held_range(turn, network)
     turn.tx.put(rows.held(network), str(following), event_id)
     turn.tx.put(rows.HELD, network, rows.encode((first, following + 1)))
@@ -162,7 +162,7 @@ def held_range(turn: Turn, network: str) -> tuple[int, int]:
 
 
 def release_held(turn: Turn, network: str) -> None:
-    """Start held jobs, a page at a time; comes due again until none is held."""
+    """Start one page of held jobs. The row comes due again until no job is held."""
     if rows.get_state(turn.tx, network) is not State.READY:
         return
     first, following = held_range(turn, network)
@@ -207,22 +207,22 @@ def _start_post(turn: Turn, subscription: str, event_id: str, job: Job) -> None:
 
 
 def webhook_id(subscription: str, event_id: str) -> str:
-    """The name of a notification, the same however often it is made."""
+    """The `webhook-id` of a notification: the same for every try."""
     return "msg_" + hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
 
 
 def call_backoff(turn: Turn, tries: int) -> int:
-    """How long after a lapsed lease the next probe begins."""
+    """Milliseconds from the end of a lease to the next probe."""
     return min(1000 << min(tries - 1, 20), turn.rules.most_retry)
 
 
 def post_backoff(turn: Turn, subscription: str, event_id: str, failures: int) -> int:
-    """2^k s after failure k, at most an hour, and up to a tenth more; drawn from the names, not from chance."""
+    """Milliseconds to wait after failure k: 2^k s, at most an hour, plus up to a tenth derived from the names."""
     wait = min(1000 << min(failures, 20), turn.rules.most_backoff)
     draw = hashlib.blake2b(f"{subscription}|{event_id}|{failures}".encode(), digest_size=4).digest()
     return wait + wait * int.from_bytes(draw) // (JITTER << 32)
 
 
 def owned(turn: Turn, set_name: str, event_id: str) -> bool:
-    """Whether the running claim is this process's own."""
+    """Whether this process holds the current claim."""
     return owner_of(turn.tx, set_name, event_id) == turn.rules.owner

@@ -1,4 +1,4 @@
-"""What the state machine is told and what it asks for.
+"""Inputs and effects of the state machine.
 
 An input is the end of something (an answer, a page, a time that has come) or a wish of a client. An effect is a call
 that the shell makes after the step's writes were stored; what became of it returns as an input.
@@ -48,7 +48,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An adapter's answer to `Call`."""
+    """The answer of an adapter to `Call`."""
 
     network: str
     id: str
@@ -100,7 +100,7 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A row's time has come."""
+    """A row is due."""
 
     table: str
     key: str
@@ -127,7 +127,7 @@ class Unsubscribe:
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """An operator has a dead letter tried again."""
+    """An operator redrives a dead letter."""
 
     letter: str
 
@@ -141,7 +141,7 @@ class Hook(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What an adapter lists; `None`: it could not be asked."""
+    """The subscriptions that an adapter lists, or `None` if it did not answer."""
 
     network: str
     hooks: tuple[Hook, ...] | None
@@ -149,7 +149,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Hooked:
-    """Whether an adapter accepted a form of subscription to everything; `None`: it could not be told."""
+    """Whether an adapter accepted one form of subscription to everything, or `None` if that is unknown."""
 
     network: str
     form: str

@@ -1,4 +1,4 @@
-"""Publications: what a client wants published, and how calls and probes ended (ID-30, ID-34)."""
+"""Publications of clients, and the results of calls and probes (ID-30, ID-34)."""
 
 from pubsub_emulator.eventplane.distributor.core import jobs, rows
 from pubsub_emulator.eventplane.distributor.core.arrivals import known
@@ -27,7 +27,7 @@ def publish(turn: Turn, asked: Publish) -> None:
 
 
 def answered(turn: Turn, told: Answered) -> None:
-    """What an adapter answered: a yes is final for whoever asked, a no only for the owner of the claim."""
+    """Take an adapter's answer. A yes counts whoever asked; a no counts only for the owner of the claim."""
     target, published = rows.on_network(told.network), rows.published(told.network)
     if isinstance(told.answer, Yes):
         _committed(turn, told.network, told.id, told.answer.time)
@@ -40,7 +40,7 @@ def answered(turn: Turn, told: Answered) -> None:
 
 
 def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
-    """The id stays claimed until its lease lapses; later it is probed."""
+    """Keep the claim until its lease ends; then the id is probed."""
     job = get_job(turn.tx, target, event_id)
     if job is None:
         return
@@ -50,7 +50,7 @@ def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
 
 
 def _committed(turn: Turn, network: str, event_id: str, time: int) -> None:
-    """Claimed → published; what was seen stays seen."""
+    """Claimed → published. An id that was seen stays seen."""
     stored = rows.get_event(turn.tx, event_id)
     if stored is None:  # kept no longer
         return
@@ -84,7 +84,7 @@ def check_unseen(turn: Turn, key: str) -> None:
 
 
 def probed(turn: Turn, told: Probed) -> None:
-    """A probe ended: one of a published id that was not seen, or one of a job in doubt."""
+    """Take the result of a probe: of a published id that was not seen, or of a job in doubt."""
     published = rows.published(told.network)
     if turn.tx.has(published, told.id):
         _checked(turn, told)
@@ -99,7 +99,7 @@ def probed(turn: Turn, told: Probed) -> None:
 
 
 def _call_again(turn: Turn, network: str, event_id: str, asked: int) -> None:
-    """The network did not have it since the claim began: the claim begins anew, and the call is made again."""
+    """Claim again and repeat the call, because the network has not had the id since the claim began."""
     target = rows.on_network(network)
     job = get_job(turn.tx, target, event_id)
     if job is None or asked < job.until - turn.rules.lease:

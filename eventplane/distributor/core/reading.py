@@ -23,7 +23,7 @@ RETRIES: int = 6
 
 
 def noticed(turn: Turn, told: Noticed) -> None:
-    """A notification came in; the reply is an error's code, or none once everything is stored."""
+    """Take a notification. The reply has the code of an error, or is empty once everything is stored."""
     if told.network not in turn.rules.networks:
         turn.emit(Reply("not-found"))
         return
@@ -51,7 +51,7 @@ def _steady(cursor: Cursor) -> bool:
 
 
 def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
-    """Take a notice if it is the next one; keep it for later if it is beyond a gap."""
+    """Take a notice if it is the next one, or park it if it is beyond a gap."""
     if notice.number <= cursor.last:
         known = turn.tx.get(rows.numbers(network), str(notice.number))
         if network in turn.rules.legacy:
@@ -83,7 +83,7 @@ def _park(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> Cursor:
 
 
 def _unpark(turn: Turn, network: str, cursor: Cursor) -> Cursor:
-    """Take kept notices that are next now; forget those behind."""
+    """Take parked notices that are next now, and forget those behind the cursor."""
     last, left = cursor.last, []
     for number in cursor.parked:
         if number > last + 1:
@@ -99,14 +99,14 @@ def _unpark(turn: Turn, network: str, cursor: Cursor) -> Cursor:
 
 
 def _parked(turn: Turn, network: str, number: int) -> Notice | None:
-    """Take a kept notice out."""
+    """Remove a parked notice and return it."""
     text = turn.tx.get(rows.parked(network), str(number))
     turn.tx.delete(rows.parked(network), str(number))
     return None if text is None else rows.notice_of(text)
 
 
 def _read_soon(turn: Turn, network: str, cursor: Cursor) -> None:
-    """Read now, or once the read under way has ended."""
+    """Read now, or after the read that is under way."""
     if cursor.reading > turn.now:
         put_cursor(turn.tx, network, cursor, cursor.reading)
     else:
@@ -114,7 +114,7 @@ def _read_soon(turn: Turn, network: str, cursor: Cursor) -> None:
 
 
 def read(turn: Turn, network: str, cursor: Cursor) -> None:
-    """Ask for a page of the log; if no answer is taken in, the cursor comes due again."""
+    """Emit a read of the next page. The cursor comes due again if there is no answer."""
     if network not in turn.rules.networks:
         turn.tx.put(rows.CURSORS, network, rows.encode(cursor))
         return
@@ -126,14 +126,14 @@ def read(turn: Turn, network: str, cursor: Cursor) -> None:
 
 
 def _after(turn: Turn, cursor: Cursor) -> int:
-    """After which number the next read begins."""
+    """The number after which the next read begins."""
     if cursor.high:
         return (cursor.low + cursor.high) // 2 - 1
     return max(cursor.verified - 1 - (0 if cursor.blocks else turn.rules.recheck), 0)
 
 
 def cursor_due(turn: Turn, network: str) -> None:
-    """It is time to read, or to go on taking back."""
+    """Read the log, or continue to revoke after a rewind."""
     cursor = get_cursor(turn.tx, network)
     if cursor.cut >= 0:
         _take_back(turn, network, cursor)
@@ -142,7 +142,7 @@ def cursor_due(turn: Turn, network: str) -> None:
 
 
 def paged(turn: Turn, told: Paged) -> None:
-    """A read ended."""
+    """Take a page that was read, or note that the read failed."""
     cursor = get_cursor(turn.tx, told.network)
     if told.network not in turn.rules.networks:
         return
@@ -159,7 +159,7 @@ def paged(turn: Turn, told: Paged) -> None:
 
 
 def _paged_by_time(turn: Turn, network: str, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
-    """A legacy log was read: what is new is taken in order of the numbers, with what waited for the gap."""
+    """Take a page of a legacy log: new notices in order of their numbers, together with parked ones."""
     history = rows.get_state(turn.tx, network) is not State.READY
     fresh = {notice.number: notice for notice in notices}
     for number in cursor.parked:
@@ -177,7 +177,7 @@ def _paged_by_time(turn: Turn, network: str, cursor: Cursor, notices: tuple[Noti
 
 
 def _ready(turn: Turn, network: str) -> None:
-    """The log is read to its end: the network may be published to."""
+    """Allow publishing on the network, because its log was read to the end."""
     if rows.get_state(turn.tx, network) is not State.READY:
         turn.tx.put(rows.STATES, network, State.READY)
         jobs.release_held(turn, network)
@@ -219,7 +219,7 @@ class _Page:
         self._end(first, highest=expected - 1)
 
     def _differs(self, number: int, first: int) -> None:
-        """The log was taken back: to just before `number`, if the page confirmed what is before it."""
+        """The log was rewound: to just before `number` if the page confirmed what is before it."""
         if number > first or number == 1:
             _begin_taking_back(self.turn, self.network, self.cursor, number - 1)
         else:
@@ -239,7 +239,7 @@ class _Page:
             _ready(turn, self.network)
 
     def _is_short(self, cursor: Cursor, highest: int, first: int) -> None:
-        """The log ends before what is known of it; believed only once it has been so for a while."""
+        """The log is shorter than known. This is believed only after it has been so for some time."""
         turn, since = self.turn, cursor.short or self.turn.now
         if turn.now - since < turn.rules.patience:
             put_cursor(turn.tx, self.network, cursor._replace(short=since), turn.now + turn.rules.silence // RETRIES)
@@ -250,7 +250,7 @@ class _Page:
 
 
 def _same(turn: Turn, network: str, notice: Notice) -> bool:
-    """Whether a number has the id and content that it had, where that is still known."""
+    """Whether a number still has the id and content that were noted for it, if any were."""
     known = turn.tx.get(rows.numbers(network), str(notice.number))
     return known is None or rows.same_entry(known, notice)
 
@@ -263,7 +263,7 @@ def _note_block(turn: Turn, network: str, notice: Notice) -> None:
 
 
 def _search(turn: Turn, network: str, cursor: Cursor) -> None:
-    """Look for the last common number below the one that differs or is missing."""
+    """Search for the last common number below the one that differs or is missing."""
     _narrow(turn, network, cursor._replace(low=0, high=max(cursor.verified, 1), reading=0))
 
 
@@ -305,7 +305,7 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
 
 
 def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> None:
-    """A number is not there any more: its id is absent, unless another number has it, too."""
+    """Forget a number that the log no longer has. Its id becomes absent unless another number has it, too."""
     if not event_id:
         return
     stored = rows.get_event(turn.tx, event_id)

@@ -37,7 +37,7 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 class Known(Generic[T]):
-    """Rows by their text: those written or decoded last. What is in them is never changed in place."""
+    """A cache of rows by their text: those written or decoded last. Rows are never changed in place."""
 
     def __init__(self, decode: Callable[[str], T]) -> None:
         self._decode = decode
@@ -74,12 +74,12 @@ def notified(subscription: str) -> str:
 
 
 def numbers(network: str) -> str:
-    """The table from a network's numbers to what is there, see `entry`."""
+    """The name of the table with the `entry` of each number of a network."""
     return f"numbers:{network}"
 
 
 def entry(notice: Notice) -> str:
-    """What a number of a log has: the id, empty where there is none, the content, and the block if it is told."""
+    """The text noted for a number of a log: id (empty if none), digest of the content, and block if it was told."""
     return f"{notice.id or ''}|{notice.event.digest()[:16]}|{notice.block[:34]}"
 
 
@@ -122,7 +122,7 @@ def letter_of(target: str, event_id: str) -> str:
 
 
 def encode(row: tuple[Any, ...]) -> str:
-    """A row as text."""
+    """The JSON text of a row."""
     try:
         return orjson.dumps(tuple(row)).decode()
     except TypeError:  # a number of more than 64 bits

@@ -1,4 +1,4 @@
-"""What an operator decides, as the state machine needs it. Times are ms unless said otherwise."""
+"""The settings that the state machine needs. Times are in ms unless said otherwise."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -41,20 +41,20 @@ class Rules:
 
     @property
     def lease(self) -> int:
-        """Two call timeouts; no call begins in the second."""
+        """Milliseconds of a lease for calls: two timeouts, of which calls begin only in the first."""
         return 2 * self.call_timeout
 
     @property
     def post_lease(self) -> int:
-        """The same for notifications."""
+        """Milliseconds of a lease for notifications."""
         return 2 * self.post_timeout
 
     def hook_url(self, network: str, key: str) -> str:
-        """Where adapters notify of everything."""
+        """The URL at which an adapter notifies of every event."""
         return f"{self.public_url}/internal/eventNotification/{network}/{key}"
 
     def interest_url(self, network: str, subscription: str, key: str) -> str:
-        """Where adapters notify for one interest."""
+        """The URL at which an adapter notifies for one interest."""
         return f"{self.public_url}/internal/desmosNotification/{network}/{subscription}/{key}"
 
     def ours(self, network: str, endpoint: str) -> bool:

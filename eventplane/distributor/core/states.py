@@ -1,4 +1,4 @@
-"""Where an event is, as clients are told (ID-4, ID-10)."""
+"""The states of an event on the networks, as clients see them (ID-4, ID-10)."""
 
 import json
 from typing import NamedTuple
@@ -29,7 +29,7 @@ class Whereabouts(NamedTuple):
 
 
 def whereabouts(rules: Rules, tx: Transaction, event_id: str) -> Whereabouts:
-    """Where the event of that id is."""
+    """The states of an id on all networks."""
     stored = rows.get_event(tx, event_id)
     states = [_state(tx, network, event_id) for network in rules.networks]
     known = stored is not None or any(state.state != "absent" for state in states)

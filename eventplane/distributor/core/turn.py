@@ -6,7 +6,7 @@ from pubsub_emulator.eventplane.once import Transaction
 
 
 class Turn:
-    """What every part of a step works with."""
+    """The context of one step."""
 
     __slots__ = ("effects", "rules", "tx")
 
@@ -21,9 +21,9 @@ class Turn:
         return self.tx.now
 
     def emit(self, effect: Effect) -> None:
-        """Ask for an effect after the writes."""
+        """Add an effect that is carried out after the writes are stored."""
         self.effects.append(effect)
 
     def note(self, kind: str, place: str, event_id: str = "", detail: str = "") -> None:
-        """Something for logs and metrics."""
+        """Add a note for logs and metrics."""
         self.effects.append(Note(kind, place, event_id, detail))

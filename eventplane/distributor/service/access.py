@@ -1,4 +1,4 @@
-"""Who may do what: bearer tokens kept as hashes, or JWTs; and events signed as JWTs (ID-13, ID-23)."""
+"""Rights of callers, by hashed bearer tokens or JWTs, and events signed as JWTs (ID-13, ID-23)."""
 
 import asyncio
 import hashlib
@@ -41,7 +41,7 @@ class Keys:
         self._set = _key_set(keys) if keys is not None else []
 
     async def find(self, kid: str | None) -> jwt.PyJWK | None:
-        """The key of that name; the only key, where no name is given."""
+        """The key with an id, or the only key if no id is given."""
         if self._url and self._is_old(kid):
             async with self._fetching:
                 if self._is_old(kid):  # nobody else fetched it meanwhile
@@ -49,7 +49,7 @@ class Keys:
         return self._look(kid)
 
     def _is_old(self, kid: str | None) -> bool:
-        """Whether it is time to fetch: sooner for a key that is not known."""
+        """Whether the keys must be fetched again: sooner if a key is not known."""
         age = time.monotonic() - self._fetched
         return age > (REFRESH_SECONDS / 10 if self._look(kid) is None else REFRESH_SECONDS)
 
@@ -74,7 +74,7 @@ class Keys:
 
 
 async def _whole(content: aiohttp.StreamReader) -> bytes:
-    """A body, however many pieces it comes in. Raises `AccessError` if it is too long."""
+    """The whole body of an answer. Raises `AccessError` if it is longer than `MOST_KEYS` bytes."""
     body = b""
     async for part in content.iter_any():
         body += part
@@ -129,7 +129,7 @@ class Verifier:
 
 
 def hash_token(token: str) -> str:
-    """What is kept of a token."""
+    """The SHA-256 of a token, in hexadecimal."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
@@ -148,7 +148,7 @@ class Access:
         self._verifier = verifier
 
     async def require(self, request: web.Request, right: str) -> None:
-        """Nothing, if the caller has the right. Raises `Problem`: 401 for who is unknown, 403 for who lacks it."""
+        """Check that the caller has a right. Raises `Problem`: 401 for an unknown caller, 403 without the right."""
         if self._everyone:
             return
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -179,7 +179,7 @@ class Access:
         return frozenset(scope.split()) if isinstance(scope, str) else frozenset()
 
     def needs(self, right: str) -> Callable[[Handler], Handler]:
-        """Wrap a handler, so that only callers with the right get to it."""
+        """Wrap a handler so that only callers with the right reach it."""
 
         def wrap(handler: Handler) -> Handler:
             async def guarded(request: web.Request) -> web.StreamResponse:

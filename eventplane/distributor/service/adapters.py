@@ -27,7 +27,7 @@ AROUND: Final = 600
 
 
 class Query(NamedTuple):
-    """What a client asks the events of: times in ms, inclusive."""
+    """A client's query for events. Both times are inclusive, in ms."""
 
     start: int = 0
     end: int = 2**53 - 1
@@ -38,7 +38,7 @@ class Query(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Notices in order of their numbers, and whether there are no more now."""
+    """Notices in order of their numbers; `complete` says that the log has no more now."""
 
     notices: tuple[Notice, ...]
     complete: bool
@@ -55,7 +55,7 @@ class Adapter(Protocol):
     """What publishes to one network and reads its log. No method raises for what an adapter or its network does."""
 
     async def publish(self, event: Event) -> Answer:
-        """Publish; anything but a clear answer is `Unknown`."""
+        """Publish an event. Returns `Unknown` unless the answer is clear."""
         ...
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:
@@ -109,7 +109,7 @@ class HttpAdapter:
         self._headers = {"Authorization": f"Bearer {profile.token}"} if profile.token else {}
 
     async def _ask(self, method: str, path: str, **how: Any) -> "_Answer | None":
-        """An answer with its body, `None` if there is none."""
+        """An answer with its body, or `None` without an answer."""
         try:
             async with self._session.request(
                 method,
@@ -238,7 +238,7 @@ class HttpAdapter:
         await self._ask("DELETE", f"/subscribe/{quote(subscription, safe='')}")
 
     async def close(self) -> None:
-        """The session belongs to whoever made it."""
+        """Does nothing: the session belongs to the caller."""
 
 
 def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str) -> Place:

@@ -35,7 +35,7 @@ def is_public(text: str) -> bool:
 
 
 def check_endpoint(text: object, *, private: bool) -> str:
-    """A URL that may be notified, as far as its text tells. Raises `ValueError` with what is wrong."""
+    """Check the text of a URL that is to be notified, and return it. Raises `ValueError`."""
     if not isinstance(text, str) or not 1 <= len(text) <= MOST_URL:
         raise ValueError(f"a URL of at most {MOST_URL} characters is needed")
     try:
@@ -59,7 +59,7 @@ def check_endpoint(text: object, *, private: bool) -> str:
 
 
 def guarded_connector(*, private: bool) -> aiohttp.TCPConnector:
-    """A connector that refuses every address that is not public, whatever name led to it."""
+    """A connector that refuses to connect to addresses that are not public, whatever name they were resolved from."""
 
     def make_socket(info: Any) -> socket.socket:
         family, kind, protocol, _, address = info

@@ -72,7 +72,7 @@ class TokenConfig(_Model):
 
 
 class JwtConfig(_Model):
-    """Where keys are, and what tokens must say."""
+    """The keys of JWTs, and the claims that tokens must have."""
 
     jwks: str = ""
     issuer: str | None = None
@@ -87,7 +87,7 @@ class JwtConfig(_Model):
 
 
 class AccessConfig(_Model):
-    """Who may call; `open` is everybody."""
+    """The callers that are allowed; `open` allows everybody."""
 
     open: bool = False
     tokens: list[TokenConfig] = []
@@ -164,7 +164,7 @@ def is_loopback(host: str) -> bool:
 
 
 def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
-    """Who may call. Raises `ConfigError` where everybody could, though nobody said so."""
+    """The rights of callers. Raises `ConfigError` if everybody could call without `open = true`."""
     if config.tokens or config.jwt is not None:
         tokens = {token.sha256: frozenset(token.rights) for token in config.tokens}
         verifier = None if config.jwt is None else make_verifier(config.jwt, "access.jwt", folder)
@@ -175,7 +175,7 @@ def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
 
 
 def make_verifier(config: JwtConfig, place: str, folder: Path) -> Verifier:
-    """What verifies JWTs. Raises `ConfigError`."""
+    """The verifier of JWTs. Raises `ConfigError`."""
     if config.jwks.startswith(("http://", "https://")):
         keys = Keys(url=config.jwks)
     elif config.jwks:
@@ -197,7 +197,7 @@ def _file_keys(path: Path, place: str) -> dict[str, Any]:
 
 
 def profile_of(name: str, config: AdapterConfig, timeout: float, folder: Path) -> Profile:
-    """How an adapter is spoken to. Raises `ConfigError`."""
+    """The profile of an adapter. Raises `ConfigError`."""
     token = config.token(f"adapters.{name}", folder)
     environments = tuple(config.environments)
     return Profile(config.profile == "legacy", config.chain_id, environments, token, timeout)

@@ -88,7 +88,7 @@ DEFAULTS: Final = Settings()
 
 @dataclass
 class Reached:
-    """When an adapter last answered and last did not, by the monotonic clock; 0 for never."""
+    """Seconds of the monotonic clock at which an adapter last answered and last failed to; 0 for never."""
 
     answered: float = 0.0
     silent: float = 0.0
@@ -160,11 +160,11 @@ class Engine:
     # inputs
 
     async def tell(self, told: Input) -> Effects:
-        """Have an input taken in; returns its effects once they are stored and begun. Raises `StoreError`."""
+        """Apply an input. Returns its effects once they are stored and begun. Raises `StoreError`."""
         return (await self._wait(Waiting(told)))[0]
 
     async def tell_all(self, told: Sequence[Input]) -> list[Effects | StoreError]:
-        """Have several inputs taken in; returns the effects of each, or why it could not be stored."""
+        """Apply several inputs. Returns for each its effects, or the error with which it was not stored."""
         ends = await asyncio.gather(*(self._wait(Waiting(each)) for each in told), return_exceptions=True)
         found: list[Effects | StoreError] = []
         for end in ends:
@@ -223,7 +223,7 @@ class Engine:
             waiter.told(told.network)
 
     async def _postpone(self, told: Due) -> None:
-        """A due row that a step cannot take is looked at again later, not at once and for ever."""
+        """Postpone a due row that a step cannot take, so that it is not repeated at once."""
 
         def postpone(tx: Transaction) -> None:
             value = tx.get(told.table, told.key)
@@ -234,7 +234,7 @@ class Engine:
             await self._in_thread(self.store.transact, postpone)
 
     def _fail(self, waiting: list[Waiting], error: Exception) -> None:
-        """Tell who waits; the end of an effect is told again for a while, and after that leases bring it back."""
+        """Report an error to waiting callers. Ends of effects are repeated for some time; after that leases end."""
         for each in waiting:
             if each.done is not None:
                 if not each.done.done():
@@ -356,11 +356,11 @@ class Engine:
     # clients
 
     async def where(self, event_id: str) -> Whereabouts:
-        """Where an event is. Raises `StoreError`."""
+        """The states of an id on all networks. Raises `StoreError`."""
         return await self.look(partial(self._whereabouts, event_id))
 
     async def look(self, function: Callable[[Transaction], T]) -> T:
-        """The result of a function that only reads, together with whatever waits. Raises `StoreError`."""
+        """The result of a function that only reads, run in the next transaction. Raises `StoreError`."""
         return cast("T", (await self._wait(Waiting(None, function)))[1])
 
     def as_published(self, network: str, notice: Notice) -> Notice:
@@ -413,7 +413,7 @@ class Engine:
 
 
 def _nothing(_tx: Transaction) -> None:
-    """Look at nothing."""
+    """Read nothing."""
 
 
 def reply_of(effects: Effects) -> Reply:

@@ -123,7 +123,7 @@ class DistributorHttp(Interface):
         return web.json_response(body, status=status, headers=headers)
 
     async def publication(self, request: web.Request) -> web.Response:
-        """Where an event is."""
+        """Answer with the states of an id on all networks."""
         event_id = request.match_info["id"]
         _check_text(event_id)
         found = await self._engine.where(event_id)
@@ -209,7 +209,7 @@ class DistributorHttp(Interface):
         return web.json_response([_letter(name, rows.Dead(*json.loads(text))) for name, text in found])
 
     async def redrive(self, request: web.Request) -> web.Response:
-        """Try a dead letter again."""
+        """Redrive a dead letter."""
         letter = request.match_info["letter"]
         _check_text(letter)
         reply = reply_of(await self._engine.tell(Redrive(letter)))
@@ -246,7 +246,7 @@ class DistributorHttp(Interface):
         return web.json_response([notice.row() for _, notice in page], headers=headers)
 
     async def _of_network(self, name: str, asked: Query, after: int) -> list[Notice] | None:
-        """A network's part: one page if every event is asked for, else all of it."""
+        """The events of one network: one page if all events are asked for, otherwise everything."""
         adapter, found = self._engine.adapters[name], list[Notice]()
         for _ in range(MOST_PAGES):
             part = await adapter.query(asked._replace(after=after))
@@ -259,7 +259,7 @@ class DistributorHttp(Interface):
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time")
 
     async def _homes(self, ids: list[str], reached: Mapping[str, object]) -> dict[str, str]:
-        """From which network each id is shown: the first reached one that is known to have it."""
+        """For each id the network from which it is shown: the first reached one that has it."""
 
         def look(tx: Transaction) -> dict[str, str]:
             return {

@@ -27,7 +27,7 @@ def _labels(pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 class Metrics:
-    """What a process counted since it started."""
+    """Counters and histograms since the start of the process."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
@@ -39,7 +39,7 @@ class Metrics:
         self._counts[name, tuple(sorted(labels.items()))] += by
 
     def value(self, name: str, **labels: str) -> int:
-        """What a counter is at."""
+        """The value of a counter."""
         return self._counts[name, tuple(sorted(labels.items()))]
 
     def observe(self, name: str, seconds: float) -> None:
@@ -49,7 +49,7 @@ class Metrics:
         self._sums[name] += seconds  # type: ignore[assignment]  # a counter adds floats as well
 
     def text(self, gauges: dict[str, tuple[str, float]]) -> str:
-        """Everything, with gauges by name: their help and value."""
+        """The text of all counters and histograms, and of `gauges` (help and value by name)."""
         lines: list[str] = []
         for name in sorted({name for name, _ in self._counts}):
             lines += _head(f"ied_{name}_total", "counter", _HELP[name])

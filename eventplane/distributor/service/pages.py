@@ -1,4 +1,4 @@
-"""Pages of events of several networks, each of which counts for itself: the cursor of header `IED-Next` (ID-10)."""
+"""Pages of events of several networks: the cursor of header `IED-Next` has a number for each network (ID-10)."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from pubsub_emulator.eventplane.distributor.service.requests import MOST_CURSOR
 
 
 def horizon(merged: list[tuple[str, Notice]], reached: Mapping[str, list[Notice]], limit: int) -> int:
-    """How many of the merged rows can be shown: none beyond the end of a part that has more to come."""
+    """The number of merged rows that can be shown: none after the end of a part that has more."""
     full = [(name, part[-1]) for name, part in reached.items() if len(part) == limit]
     return min((merged.index(last) + 1 for last in full), default=len(merged))
 
@@ -26,7 +26,7 @@ def write_cursor(cursor: dict[str, int], page: list[tuple[str, Notice]]) -> str:
 
 
 def read_cursor(text: str) -> dict[str, int]:
-    """How far each network was shown. Raises `Problem`."""
+    """The number up to which each network was shown. Raises `Problem`."""
     if not text or text == "0":
         return {}
     try:

@@ -29,7 +29,7 @@ class Poster:
         return self._session
 
     async def post(self, effect: Post) -> int | None:
-        """The status of the answer, `None` where there is none; the answer's body is not read."""
+        """The status of the answer, or `None` without an answer. The body is not read."""
         body = _ENCODER.encode(effect.notice.body()).encode()
         now = int(time.time())
         headers = {

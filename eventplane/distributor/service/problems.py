@@ -41,12 +41,12 @@ class Problem(Exception):  # RFC 9457's word
 
 
 def bad(code: str, detail: str = "") -> Problem:
-    """400."""
+    """A problem with status 400."""
     return Problem(HTTPStatus.BAD_REQUEST, code, detail)
 
 
 def not_found(detail: str = "") -> Problem:
-    """404."""
+    """A problem with status 404."""
     return Problem(HTTPStatus.NOT_FOUND, "not-found", detail)
 
 
@@ -59,7 +59,7 @@ _OF_AIOHTTP: Final = {
 
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Every error is problem+json; a defect says nothing about itself."""
+    """Answer every error as problem+json. A defect is logged and answered without details."""
     try:
         return await handler(request)
     except Problem as problem:
@@ -91,7 +91,7 @@ async def json_body(request: web.Request) -> Any:
 
 
 def parse_json(body: bytes) -> Any:
-    """JSON in UTF-8, no names twice, no numbers that are none. Raises `Problem`."""
+    """Parse JSON in UTF-8. Raises `Problem`, also for a name that occurs twice and for NaN and infinities."""
     try:
         return json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What clients send, read and checked (ID-10)."""
+"""Requests of clients, parsed and checked (ID-10)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -110,7 +110,7 @@ def parse_query(parameters: Mapping[str, str]) -> Query:
 
 
 def parse_number(parameters: Mapping[str, str]) -> int:
-    """The number after which an adapter is asked: one more than the `id` in `after`, 0 without. Raises `Problem`."""
+    """The number after which an adapter is read: `after` plus 1, or 0 without `after`. Raises `Problem`."""
     return _integer(parameters, "after", -1, 0, MOST_NUMBER) + 1
 
 

@@ -31,14 +31,14 @@ class Running:
 
 
 def tune_collector() -> None:
-    """Have this process look for garbage in cycles less often: it keeps many rows and hardly makes any cycles."""
+    """Collect cyclic garbage less often: the process keeps many rows and makes few cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
 
 
 def owner_name() -> str:
-    """A name for this run of this process, unlike any other."""
+    """A unique name for this run of the process."""
     return f"{socket.gethostname()}-{secrets.token_hex(8)}"
 
 

@@ -1,4 +1,4 @@
-"""Who waits in a process: inputs for the store, and clients for what becomes of an event."""
+"""Inputs that wait for the store, and clients that wait for the result of an event."""
 
 import asyncio
 from collections.abc import Callable
@@ -58,7 +58,7 @@ class Waiter:
         self._waiting: list[tuple[set[str], asyncio.Future[None]]] = []
 
     def told(self, network: str) -> None:
-        """Something was told."""
+        """Note that a network reported on the event."""
         self._told.add(network)
         for networks, future in self._waiting:
             if networks <= self._told:

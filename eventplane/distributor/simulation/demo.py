@@ -29,7 +29,7 @@ SUBSCRIBERS: Final = ("https://desmos.example/everything", "https://desmos.examp
 
 
 class Demonstration(NamedTuple):
-    """What became of it."""
+    """The result of the demonstration."""
 
     events: int
     on_networks: dict[str, int]
@@ -78,7 +78,7 @@ class _Play:
 
 
 def demonstrate(seed: int = 0) -> Demonstration:
-    """Run it; everything in it follows from the seed."""
+    """Run the demonstration; the seed determines everything in it."""
     play = _Play(seed)
     operator, node = play.worlds
     for world in play.worlds:
@@ -123,7 +123,7 @@ def _acknowledged(world: World, url: str) -> int:
 
 
 def _happened(worlds: tuple[World, ...]) -> dict[str, int]:
-    """How often what was survived."""
+    """Counts of the faults that occurred."""
     counts: dict[str, int] = {}
     for world in worlds:
         for name, count in world.happened.items():

@@ -1,4 +1,4 @@
-"""What must hold of a world once its faults have ended and it has settled (`ied.md`, section 7)."""
+"""The invariants of a world after its faults have ended and it has settled."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from pubsub_emulator.eventplane.distributor.simulation.world import World
 
 
 def surprises(world: World, originals: dict[str, list[Event]]) -> list[str]:
-    """What does not hold, one sentence each, empty where all is well. `originals`: every content ever published."""
+    """The violated invariants, one sentence each. `originals` has every content that was ever published."""
     found = list(world.watch.surprises)
     if not world.quiet():
         found.append("4: there is still work to do")
@@ -68,7 +68,7 @@ def _everywhere(world: World) -> Iterator[str]:
 
 
 def doubts(world: World, name: str, event_id: str) -> int:
-    """How many calls of an id ended without a yes or no."""
+    """The number of calls of an id that ended without a yes or no."""
     return world.calls[name, event_id] - world.timely[name, event_id]
 
 

@@ -1,4 +1,4 @@
-"""What is around the processes of a distributor in a story, and what is counted of it."""
+"""The surroundings of a distributor in a story, and counts of what happened."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ PUBLIC: Final = "http://{}.example"
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong how often, in thousandths of the occasions."""
+    """Rates of faults, in thousandths."""
 
     lost: int = 0
     """A notification is lost."""
@@ -87,5 +87,5 @@ class Scenery(Timeline):
         """Effects begun."""
 
     def latency(self) -> int:
-        """How long something takes."""
+        """A random latency in ms."""
         return self.random.randrange(5_000, 60_000) if self.chance(self.faults.late) else self.random.randrange(1, 50)

@@ -1,4 +1,4 @@
-"""What a scenario is played on, and the table of those of the rules (`ied.md`, section 8)."""
+"""The stage of scenarios, and the table of the scenarios of the rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ DESMOS: Final = "https://desmos.example/dlt"
 
 @dataclass
 class Stage:
-    """What a scenario plays on: a world, its events, and what was found not to hold."""
+    """The stage of a scenario: a world, its events, and the failures found so far."""
 
     seed: int
     failures: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Stage:
         return name
 
     def that(self, holds: bool, sentence: str) -> None:
-        """Note what does not hold."""
+        """Note a failure unless `holds`."""
         if not holds:
             self.failures.append(sentence)
 
@@ -86,7 +86,7 @@ SCENARIOS: Final[dict[int, tuple[str, str, Play]]] = {}
 
 
 def scenario(number: int, title: str, rules: str) -> Callable[[Play], Play]:
-    """Register a play."""
+    """Register the function that plays a scenario."""
 
     def register(play: Play) -> Play:
         SCENARIOS[number] = (title, rules, play)

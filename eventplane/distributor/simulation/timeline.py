@@ -25,16 +25,16 @@ class Timeline:
         self._hash = hashlib.blake2b(digest_size=32)
 
     def later(self, delay: int, what: Callable[[], None]) -> None:
-        """Have something happen after `delay`."""
+        """Schedule an action after `delay` ms."""
         self._sequence += 1
         heapq.heappush(self._events, (self.now + delay, self._sequence, what))
 
     def run(self, duration: int) -> None:
-        """Let time pass."""
+        """Run for `duration` ms."""
         self.run_until(lambda: False, duration)
 
     def run_until(self, enough: Callable[[], bool], most: int) -> bool:
-        """Let time pass until `enough`, at most `most`; returns whether it came to that."""
+        """Run until `enough()` holds, for at most `most` ms. Returns whether it holds."""
         end = self.now + most
         while not enough():
             if not self._events or self._events[0][0] > end:
@@ -44,21 +44,21 @@ class Timeline:
         return True
 
     def next(self) -> None:
-        """Let the next thing happen."""
+        """Run the next action."""
         self.now, _, what = heapq.heappop(self._events)
         what()
 
     @property
     def next_at(self) -> int | None:
-        """When the next thing happens, `None` if nothing will."""
+        """The time of the next action, or `None` if there is none."""
         return self._events[0][0] if self._events else None
 
     def chance(self, thousandths: int) -> bool:
-        """Whether something happens that happens so often."""
+        """Draw whether something happens, at a rate in thousandths."""
         return bool(thousandths) and self.random.randrange(1000) < thousandths
 
     def record(self, *words: object) -> None:
-        """Something that happened, for the digest."""
+        """Add what happened to the digest."""
         self._hash.update(f"{self.now} {words!r}\n".encode())
 
     def digest(self) -> str:

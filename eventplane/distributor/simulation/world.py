@@ -125,7 +125,7 @@ class World(Scenery):
         return found
 
     def _rules_of(self, process: Process) -> Rules:
-        """The rules as this run of a process has them."""
+        """The rules of the current run of a process."""
         owner = f"{process.name}.{process.run}"
         if owner not in self._owners:
             self._owners[owner] = replace(self.rules, owner=owner)
@@ -234,7 +234,7 @@ class World(Scenery):
             self.requests = [request for request in self.requests if request.status is None]
 
     def where(self, event_id: str) -> Whereabouts:
-        """Where an event is."""
+        """The states of an id on all networks."""
 
         def look(tx: Transaction) -> Whereabouts:
             return whereabouts(self.rules, tx, event_id)
@@ -244,7 +244,7 @@ class World(Scenery):
     def subscribe(
         self, endpoint: str, types: tuple[str, ...] = ("*",), metadata: tuple[str, ...] = ()
     ) -> tuple[str, bool]:
-        """A client subscribes; its name, and whether it is new."""
+        """Subscribe as a client. Returns the name of the subscription and whether it is new."""
         self.endpoints.setdefault(endpoint, Subscriber())
         asked = Subscribe(types, metadata, endpoint, None, self._fresh()[:12], self._fresh())
         found = self.tell(self.any_process(), asked)
@@ -264,7 +264,7 @@ class World(Scenery):
         return {name: rows.Dead(*json.loads(text)) for name, text in self.store.rows(rows.DEAD)}
 
     def redrive(self, letter: str) -> str:
-        """An operator has a dead letter tried again; the code of the answer."""
+        """Redrive a dead letter. Returns the code of the answer."""
         found = self.tell(self.any_process(), Redrive(letter)) or [[]]
         return next(effect.code for effect in found[0] if isinstance(effect, Reply))
 
@@ -288,7 +288,7 @@ class World(Scenery):
         self.start()
 
     def quiet(self) -> bool:
-        """Whether nothing is left to do but to look again from time to time."""
+        """Whether only periodic work is left."""
         return self.watch.open_jobs == 0 and all(self._caught_up(name) for name in self.networks)
 
     def _caught_up(self, name: str) -> bool:
@@ -297,13 +297,13 @@ class World(Scenery):
         return cursor.cut < 0 and not behind
 
     def settle(self, most: int = 6 * 3_600_000) -> bool:
-        """Let time pass until nothing is left to do; returns whether it came to that."""
+        """Run until only periodic work is left. Returns whether that was reached."""
         self.run(2 * self.rules.silence)
         return self.run_until(self.quiet, most)
 
 
 def run_together(worlds: Sequence[World], duration: int, enough: Callable[[], bool] = lambda: False) -> bool:
-    """Let time pass in worlds that share networks, in one order of time; returns whether `enough` came to hold."""
+    """Run worlds that share networks in one order of time. Returns whether `enough()` holds."""
     end = max(world.now for world in worlds) + duration
     while not enough():
         ahead = min(worlds, key=lambda world: end + 1 if world.next_at is None else world.next_at)

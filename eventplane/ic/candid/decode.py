@@ -24,6 +24,7 @@ from pubsub_emulator.eventplane.ic.candid.types import (
 )
 from pubsub_emulator.eventplane.ic.candid.wire import Reader, read_header
 from pubsub_emulator.eventplane.ic.errors import CandidError
+from pubsub_emulator.eventplane.ic.words import shown
 
 Read = Callable[[Reader], Any]
 
@@ -42,7 +43,7 @@ receiver reads next, and many answers are alike."""
 
 
 class _Mismatch(CandidError):
-    """A well-formed value that does not fit the expected type: the `opt` around it becomes null."""
+    """A well-formed value does not fit the expected type; the `opt` around it becomes null."""
 
 
 class Decoder:
@@ -56,7 +57,7 @@ class Decoder:
         self._recent: dict[bytes, tuple[Any, ...]] = {}
 
     def decode(self, data: bytes) -> tuple[Any, ...]:
-        """The values of a message, one per expected type. Raises `CandidError` and nothing else."""
+        """The values of a message, one per expected type. Raises `CandidError` alone; it names the byte."""
         values = self._recent.get(data)
         if values is None:
             values = self._decode(data)
@@ -68,15 +69,17 @@ class Decoder:
 
     def _decode(self, data: bytes) -> tuple[Any, ...]:
         reader = Reader(data)
-        reads = self._known(reader)
-        if reads is None:
-            reads = self._prepare(reader)
         try:
+            reads = self._known(reader)
+            if reads is None:
+                reads = self._prepare(reader)
             found = [read(reader) for read in reads]
+        except CandidError as error:
+            raise CandidError(f"byte {reader.at}: {error}") from error
         except RecursionError as error:
-            raise CandidError("the message is too deep") from error
+            raise CandidError(f"byte {reader.at}: values are nested too deep") from error
         if reader.at != len(data):
-            raise CandidError(f"{len(data) - reader.at} bytes follow the message")
+            raise CandidError(f"byte {reader.at}: the message ends here, {len(data) - reader.at} bytes follow")
         return tuple(found[: len(self._types)])
 
     def _known(self, reader: Reader) -> list[Read] | None:
@@ -154,7 +157,7 @@ class _Plans:
         return _mismatch
 
     def _lazy(self, wire: Type, wanted: Type, put: Callable[[Read], None]) -> Read:
-        """A reader that makes the real one when it is first needed, and puts it in its own place."""
+        """A reader that makes the real reader when it is first called and is replaced by it."""
 
         def read(reader: Reader) -> Any:
             made = self.reader(wire, wanted)
@@ -187,7 +190,7 @@ class _Plans:
         def read(reader: Reader) -> Any:
             there = reader.byte()
             if there > 1:
-                raise CandidError("an optional value begins with neither 0 nor 1")
+                raise CandidError("an optional value must begin with 0 or 1")
             reader.count()
             if not there:
                 return nothing
@@ -256,7 +259,7 @@ class _Plans:
         def read(reader: Reader) -> Any:
             at = reader.leb()
             if at >= len(cases):
-                raise CandidError("a variant has no such case")
+                raise CandidError(f"the variant has no case {shown(at)}")
             reader.count()
             reader.enter()
             name, inner = cases[at]
@@ -279,7 +282,7 @@ class _Plans:
             return self._skip_all([self._lazy_skip(each.type) for each in wire.fields])
         if isinstance(wire, Cases):
             return self._skip_one([self._lazy_skip(each.type) for each in wire.fields])
-        raise CandidError("a value of an unknown type")
+        raise CandidError("the type of a value is unknown")
 
     def _skip_opt(self, wire: Opt) -> Read:
         inner = self._lazy_skip(wire.inner)
@@ -287,7 +290,7 @@ class _Plans:
         def skip(reader: Reader) -> None:
             there = reader.byte()
             if there > 1:
-                raise CandidError("an optional value begins with neither 0 nor 1")
+                raise CandidError("an optional value must begin with 0 or 1")
             reader.count()
             if there:
                 reader.enter()
@@ -323,7 +326,7 @@ class _Plans:
         def skip(reader: Reader) -> None:
             at = reader.leb()
             if at >= len(inner):
-                raise CandidError("a variant has no such case")
+                raise CandidError(f"the variant has no case {shown(at)}")
             reader.count()
             reader.enter()
             inner[at](reader)
@@ -337,7 +340,7 @@ def _mismatch(_reader: Reader) -> Any:
 
 
 def _step(places: list[tuple[L, Read]], number: int, label: L) -> Callable[[Read], None]:
-    """Puts a reader in its place among those of a record or variant."""
+    """Returns a setter for one reader of a record or variant."""
 
     def put(made: Read) -> None:
         places[number] = label, made
@@ -346,7 +349,7 @@ def _step(places: list[tuple[L, Read]], number: int, label: L) -> Callable[[Read
 
 
 def _tried(cell: list[Read], skip: Read) -> Read:
-    """Read a value that may not fit; one that does not is read over and gives `_NOTHING`."""
+    """Read a value that may not fit the type. One that does not is skipped and gives `_NOTHING`."""
 
     def read_or_skip(reader: Reader) -> Any:
         at, depth = reader.at, reader.depth
@@ -386,7 +389,7 @@ def _blob(reader: Reader) -> bytes:
 def _bool(reader: Reader) -> bool:
     byte = reader.byte()
     if byte > 1:
-        raise CandidError("a bool is neither 0 nor 1")
+        raise CandidError("a bool must be 0 or 1")
     return byte == 1
 
 

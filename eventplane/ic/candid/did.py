@@ -91,13 +91,14 @@ class _Parser:
                 self._expect(":")
                 methods = self._service()
             else:
-                raise DidError(f"`type` or `service` was expected, not {word!r}")
+                self._at -= 1
+                raise self._unexpected("`type` or `service`")
             self._skip(";")
         return Interface(self._types, methods)
 
     def end(self) -> None:
         if self._at < len(self._tokens):
-            raise DidError(f"nothing was expected after {self._tokens[self._at][1]!r}")
+            raise self._unexpected("the end")
 
     def arguments(self) -> tuple[Type, ...]:
         self._expect("(")
@@ -176,7 +177,7 @@ class _Parser:
         return self._tokens[at][1] if at < len(self._tokens) else None
 
     def _is(self, sign: str) -> bool:
-        return self._at < len(self._tokens) and self._tokens[self._at] == ("sign", sign)
+        return self._at < len(self._tokens) and self._tokens[self._at][:2] == ("sign", sign)
 
     def _skip(self, sign: str) -> bool:
         found = self._is(sign)
@@ -185,13 +186,19 @@ class _Parser:
 
     def _expect(self, sign: str) -> None:
         if not self._skip(sign):
-            raise DidError(f"{sign!r} was expected, not {self._peek()!r}")
+            raise self._unexpected(repr(sign))
+
+    def _unexpected(self, wanted: str) -> DidError:
+        if self._at >= len(self._tokens):
+            return DidError(f"the text ends where {wanted} was expected")
+        _, found, line = self._tokens[self._at]
+        return DidError(f"line {line}: {wanted} was expected, not {found!r}")
 
     def _name(self) -> str:
         if self._at < len(self._tokens) and self._tokens[self._at][0] == "name":
             self._at += 1
             return self._tokens[self._at - 1][1]
-        raise DidError(f"a name was expected, not {self._peek()!r}")
+        raise self._unexpected("a name")
 
     def _number(self) -> int | None:
         if self._at < len(self._tokens) and self._tokens[self._at][0] == "number":
@@ -206,15 +213,17 @@ class _Parser:
         return self._name()
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    at = 0
+def _tokens(text: str) -> list[tuple[str, str, int]]:
+    """Tokens of the text: kind, text, and line from 1."""
+    found: list[tuple[str, str, int]] = []
+    at, line = 0, 1
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise DidError(f"{text[at : at + 20]!r} was not expected in an interface description")
+            raise DidError(f"line {line}: {text[at : at + 20]!r} cannot be in an interface description")
         if match.lastgroup is not None:
-            found.append((match.lastgroup, match.group()))
+            found.append((match.lastgroup, match.group(), line))
+        line += match.group().count("\n")
         at = match.end()
     return found
 

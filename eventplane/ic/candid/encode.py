@@ -115,7 +115,7 @@ class _Table:
 
 
 def _writer(type_: Type, made: dict[int, list[Write]]) -> Write:
-    """What writes values of a type; `made` breaks the circle of recursive types."""
+    """The function that writes values of a type; `made` ends the recursion of recursive types."""
     type_ = resolved(type_)
     if isinstance(type_, Prim):
         return _PRIMITIVE_WRITERS[type_.name]

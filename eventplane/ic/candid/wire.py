@@ -21,6 +21,7 @@ from pubsub_emulator.eventplane.ic.candid.types import (
 )
 from pubsub_emulator.eventplane.ic.errors import CandidError, PrincipalError
 from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.words import shown
 
 DEPTH: Final = 256
 SPARE: Final = 100_000
@@ -30,7 +31,7 @@ _BY_CODE: Final = {code - 0x80: PRIMS[name] for name, code in PRIMITIVES.items()
 
 
 class Reader:
-    """A message, where the reader is in it, and how many values it may still read."""
+    """A message, the position in it, and the number of values that may still be read."""
 
     __slots__ = ("at", "budget", "data", "depth")
 
@@ -45,7 +46,7 @@ class Reader:
         at = self.at
         end = at + count
         if end > len(self.data):
-            raise CandidError(f"the message ends at byte {len(self.data)}, {count} bytes were due at {at}")
+            raise CandidError(f"the length {shown(count)} is due, {len(self.data) - at} bytes are left")
         self.at = end
         return self.data[at:end]
 
@@ -53,7 +54,7 @@ class Reader:
         """The next byte."""
         at = self.at
         if at >= len(self.data):
-            raise CandidError(f"the message ends at byte {at} too early")
+            raise CandidError("the message ends too early")
         self.at = at + 1
         return self.data[at]
 
@@ -73,7 +74,7 @@ class Reader:
                 self.at = at
                 return found
             shift += 7
-        raise CandidError(f"the message ends at byte {size} in a number")
+        raise CandidError("the message ends in a number")
 
     def sleb(self) -> int:
         """An integer as signed LEB128, overlong or not."""
@@ -91,7 +92,7 @@ class Reader:
             if byte < 0x80:
                 self.at = at
                 return found - (1 << shift) if byte & 0x40 else found
-        raise CandidError(f"the message ends at byte {size} in a number")
+        raise CandidError("the message ends in a number")
 
     def _long_leb(self, start: int, *, signed: bool) -> int:
         data = self.data
@@ -99,7 +100,7 @@ class Reader:
         while end < len(data) and data[end] >= 0x80:
             end += 1
         if end >= len(data):
-            raise CandidError(f"the message ends at byte {len(data)} in a number")
+            raise CandidError("the message ends in a number")
         groups = data[start : end + 1]
         found = _joined([byte & 0x7F for byte in groups])
         self.at = end + 1
@@ -109,7 +110,7 @@ class Reader:
         """A type index: signed LEB128 that fits in 64 bits."""
         found = self.sleb()
         if not -(1 << 63) <= found < 1 << 63:
-            raise CandidError("a type index is too large")
+            raise CandidError("a type index has more than 64 bits")
         return found
 
     def text(self) -> str:
@@ -130,10 +131,10 @@ class Reader:
             raise CandidError(str(error)) from error
 
     def enter(self) -> None:
-        """One level deeper."""
+        """Enter a nested value. Raises `CandidError` beyond depth 256."""
         self.depth += 1
         if self.depth > DEPTH:
-            raise CandidError(f"the message is deeper than {DEPTH}")
+            raise CandidError(f"values are nested deeper than {DEPTH}")
 
     def count(self, values: int = 1) -> None:
         """Account for values. Raises `CandidError` when there are more than the message's length allows."""
@@ -143,7 +144,7 @@ class Reader:
 
 
 def _joined(groups: list[int]) -> int:
-    """Groups of 7 bits as one number, lowest first: halves are joined, so that the work is not quadratic."""
+    """Join groups of 7 bits, lowest first, into one number. Halves are joined, so the work is not quadratic."""
     if len(groups) <= 64:
         found = 0
         for at, group in enumerate(groups):
@@ -156,24 +157,24 @@ def _joined(groups: list[int]) -> int:
 def read_header(reader: Reader) -> tuple[Type, ...]:
     """The types of the values that follow. Raises `CandidError`."""
     if reader.take(4) != b"DIDL":
-        raise CandidError("the message does not begin with DIDL")
+        raise CandidError("the message must begin with `DIDL`")
     count = reader.leb()
     if count > len(reader.data):
-        raise CandidError("the type table is longer than the message")
+        raise CandidError(f"the type table is longer than the message: {shown(count)}")
     table: dict[str, Type] = {}
     wanted: list[int] = []
     for at in range(count):
         table[str(at)] = _entry(reader, table, wanted)
-    if any(place >= count for place in wanted):
-        raise CandidError("a type is not in the type table")
+    if wanted and max(wanted) >= count:
+        raise CandidError(f"the type table has no type {max(wanted)}")
     arguments = reader.leb()
     if arguments > len(reader.data):
-        raise CandidError("the message has more values than bytes")
+        raise CandidError(f"the message of {len(reader.data)} bytes has too many values: {shown(arguments)}")
     found: list[Type] = []
     for _ in range(arguments):
         index = reader.index()
         if index >= count:
-            raise CandidError("a type is not in the type table")
+            raise CandidError(f"the type table has no type {index}")
         found.append(_place(index, table))
     return tuple(found)
 
@@ -183,7 +184,7 @@ def _place(index: int, table: dict[str, Type]) -> Type:
         return table.get(str(index)) or Named(str(index), table)
     primitive = _BY_CODE.get(index)
     if primitive is None:
-        raise CandidError(f"{index} is no primitive type")
+        raise CandidError(f"no primitive type has the code {index}")
     return primitive
 
 
@@ -215,13 +216,13 @@ def _entry(reader: Reader, table: dict[str, Type], wanted: list[int]) -> Type:
     if code < -24:
         reader.take(reader.leb())
         return Reference("future")
-    raise CandidError(f"{code} is no composite type")
+    raise CandidError(f"no composite type has the code {code}")
 
 
 def _bounded(reader: Reader) -> int:
     count = reader.leb()
     if count > len(reader.data) - reader.at:
-        raise CandidError("a list in the type table is longer than the message")
+        raise CandidError(f"a list in the type table is longer than the message: {shown(count)}")
     return count
 
 

@@ -1,4 +1,4 @@
-"""The audit: what a trace, the publishers' logs and the subscriptions say about everybody (IC-51).
+"""The audit of a trace, the publishers' logs and the subscriptions (IC-51).
 
 It believes messages and nothing else: what was published, what was answered, who was notified of what, in which round.
 It accuses only where an honest participant could not have done the same under any schedule; what deaths, suspensions
@@ -182,7 +182,7 @@ class Audit(Losses):
         self._alerts[who, note.notificationId] = adds
 
     def _applied(self, broadcaster: Principal, number: int, round_: int) -> None:
-        """A broadcaster confirms an alert: it acts on it now at the latest."""
+        """Note that a broadcaster confirmed an alert: from now on it must act on it."""
         for fact, value in self._alerts.pop((broadcaster, number), ()):
             if fact[0] == "sub":
                 self._served.setdefault((broadcaster, fact[1], fact[2]), round_)

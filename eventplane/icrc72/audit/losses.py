@@ -1,4 +1,4 @@
-"""What the audit says at the end about what came and what did not (IC-51)."""
+"""The comparison of notifications with logs at the end of an audit (IC-51)."""
 
 from collections.abc import Mapping
 

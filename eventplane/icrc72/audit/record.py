@@ -1,4 +1,4 @@
-"""What the audit notes, and what it has found."""
+"""The notes and findings of an audit."""
 
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
@@ -13,7 +13,7 @@ from pubsub_emulator.eventplane.icrc72.values import Pairs
 
 
 class Finding(NamedTuple):
-    """Somebody did what no honest participant does."""
+    """A participant did something that no honest participant does."""
 
     cheat: str
     actor: Principal
@@ -30,7 +30,7 @@ PATIENCE: Final = 200
 
 
 class Record:
-    """What was seen so far."""
+    """Everything noted so far."""
 
     def __init__(self, orchestrator: Principal, broadcasters: Iterable[Principal]) -> None:
         self.orchestrator = orchestrator

@@ -1,4 +1,4 @@
-"""What the audit says about replays (RP-14)."""
+"""The audit of replays (RP-14)."""
 
 from collections.abc import Mapping
 from typing import Any

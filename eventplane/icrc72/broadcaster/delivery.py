@@ -59,11 +59,11 @@ class Delivery:
         return found
 
     def count(self, name: str, more: int = 1) -> None:
-        """Count something for the statistics."""
+        """Add to a counter of the statistics."""
         self.state.counts[name] = self.state.counts.get(name, 0) + more
 
     def figure(self, name: str, more: int = 1) -> None:
-        """Count something for the orchestrator's statistics; what changed last is kept."""
+        """Add to a figure of the orchestrator's statistics. Only the figures that changed last are kept."""
         figures = self.state.figures
         figures[name] = figures.pop(name, 0) + more
         while len(figures) > self.settings.stats_kept:
@@ -120,7 +120,7 @@ class Delivery:
     def miss(  # noqa: PLR0917 — all that a subscriber is told
         self, ctx: Context, who: Principal, queue: Queue, chain: ChainKey, event: int, subscription: int
     ) -> None:
-        """A suspended subscriber misses or loses an event: it is told of the first one, once (IC-45e)."""
+        """Note that a suspended subscriber misses an event. It is told once, of the first one (IC-45e)."""
         queue.prev.pop(chain, None)
         if chain in queue.missed and queue.missed[chain] <= event:
             return
@@ -177,7 +177,7 @@ class Delivery:
             self._check_ready()
 
     def due(self, now: int) -> int | None:
-        """The next round in which something may be to be sent."""
+        """The next round in which something may have to be sent."""
         if self._ready:
             return now + 1
         return self._repeats[0][0] if self._repeats else None

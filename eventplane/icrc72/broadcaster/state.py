@@ -1,4 +1,4 @@
-"""What a broadcaster remembers: its assignments, chains, events, and a queue per subscriber and per relay."""
+"""The state of a broadcaster: assignments, chains, events, and a queue per subscriber and per relay."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ stable(Property)
 @stable
 @dataclass(slots=True)
 class PublicationView:
-    """What a broadcaster knows of a publication."""
+    """The configuration of a publication, as far as a broadcaster needs it."""
 
     id: int
     creator: Principal
@@ -99,7 +99,7 @@ class Window:
 @stable
 @dataclass(slots=True)
 class Queue:
-    """What is queued for a subscriber."""
+    """The queued notifications of a subscriber."""
 
     main: Window = field(default_factory=Window)
     own: dict[int, Window] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class Lane:
 @stable
 @dataclass(slots=True)
 class Relay:
-    """Everything that goes from here to one broadcaster for one namespace."""
+    """The events that are relayed to one broadcaster for one namespace."""
 
     entries: dict[Principal, tuple[str | None, Skip | None]] = field(default_factory=dict)
     lanes: dict[ChainKey, Lane] = field(default_factory=dict)
@@ -186,7 +186,7 @@ class Forwarded:
 @stable
 @dataclass(slots=True)
 class BroadcasterState:
-    """Everything a broadcaster remembers."""
+    """The whole state of a broadcaster."""
 
     registered: bool = False
     applied: int = 0

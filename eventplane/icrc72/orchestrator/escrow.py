@@ -5,6 +5,7 @@ from typing import Any
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72.messages import Account, TransferArg, TransferFromArgs
 from pubsub_emulator.eventplane.icrc72.orchestrator.results import err
 from pubsub_emulator.eventplane.icrc72.orchestrator.state import Replay
@@ -27,7 +28,7 @@ class Escrow:
             return
         count = replay.paid // replay.price
         terms = (
-            f"perEvent={replay.price};count={count};amount={replay.paid};"
+            f"perEvent={shown(replay.price)};count={count};amount={shown(replay.paid)};"
             f"currency=icrc2:{ledger.text};spender={ctx.me.text}"
         )
 

@@ -1,4 +1,4 @@
-"""How the orchestrator tells everybody what concerns them (IC-38, IC-47c).
+"""The system events of the orchestrator and their confirmation (IC-38, IC-47c).
 
 To a broadcaster one system event is under way; it is repeated until confirmed, and one that stays unconfirmed for 50
 rounds in which the orchestrator ran means that the broadcaster is dead. Members are told at their exit, once: the event
@@ -55,7 +55,7 @@ class Messenger:
         return dead
 
     def due(self, now: int) -> int | None:
-        """The next round in which something may be to be sent."""
+        """The next round in which something may have to be sent."""
         found: int | None = None
         for broker in self.state.brokers.values():
             if broker.alert is not None:

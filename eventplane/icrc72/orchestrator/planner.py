@@ -1,4 +1,4 @@
-"""Who serves whom, and the order in which each is told (IC-37 to IC-40).
+"""The assignment of broadcasters, and the order in which members are told of it (IC-37 to IC-40).
 
 What a broadcaster should know is a set of facts, each with its causes: a publisher, a subscriber, a replay. What it was
 told and has confirmed is another set. The planner finds the difference; a fact is sent when what it rests on is
@@ -31,7 +31,7 @@ WIDE: Final = (None, None)
 
 
 class Planner:
-    """Decides on assignments and keeps what everybody should know."""
+    """Decides on assignments, and keeps the facts that each member should know."""
 
     def __init__(self, state: Registry, settings: Settings, *, everywhere: bool = False) -> None:
         self.state = state
@@ -144,7 +144,7 @@ class Planner:
         self._tell_because(cause, told)
 
     def plan_all_pairs(self, publication: Publication) -> None:
-        """Every subscriber of a publication anew."""
+        """Plan every subscriber of a publication again."""
         for who in list(publication.subscribers):
             self.plan_pair(publication, who)
 
@@ -175,7 +175,7 @@ class Planner:
         self._tell_because(cause, told)
 
     def forget_pair(self, publication: Publication, who: Principal) -> None:
-        """The subscriber has no subscription to the publication any more."""
+        """Remove a subscriber that no longer has a subscription to the publication."""
         self._because(("pair", publication.id, who), [])
         self._tell_because(("pair", publication.id, who), [])
 

@@ -1,4 +1,4 @@
-"""What the orchestrator tells of replays (RP-12)."""
+"""The query for replays (RP-12)."""
 
 from collections.abc import Mapping
 from typing import Any

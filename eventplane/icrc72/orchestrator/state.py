@@ -1,4 +1,4 @@
-"""What the orchestrator remembers: the registry, who serves whom, and what each has been told."""
+"""The state of the orchestrator: the registry, assignments, and what each member has been told."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -124,14 +124,14 @@ class Broker:
     """When it was asked for those that it gave last."""
 
     def hold(self, facts: Mapping[Fact, Any]) -> None:
-        """It has confirmed these facts."""
+        """Note facts that the broadcaster has confirmed."""
         self.held.update(facts)
         for fact in facts:
             if fact[0] in _NAMED:
                 self.held_by_name.setdefault(fact[:2], {})[fact] = None
 
     def release(self, fact: Fact) -> None:
-        """It has confirmed that a fact is gone."""
+        """Note that the broadcaster has confirmed the removal of a fact."""
         self.held.pop(fact, None)
         named = self.held_by_name.get(fact[:2], {})
         named.pop(fact, None)
@@ -231,7 +231,7 @@ class Replay:
 @stable
 @dataclass(slots=True)
 class Registry:
-    """Everything the orchestrator remembers."""
+    """The whole state of the orchestrator."""
 
     publications: dict[int, Publication] = field(default_factory=dict)
     by_namespace: dict[str, int] = field(default_factory=dict)

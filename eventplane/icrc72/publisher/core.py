@@ -6,6 +6,7 @@ from typing import Any
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
 from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
@@ -84,7 +85,7 @@ class Publisher(Core):
         """
         mine = self.check(ctx, namespace, data, headers)
         if number is not None and number <= mine.last:
-            raise Icrc72Error(f"event {number} does not come after event {mine.last}")
+            raise Icrc72Error(f"event {shown(number)} does not come after event {shown(mine.last)}")
         if mine.creator is None:
             mine.waiting.append((data, headers, number, ctx.time, ctx.now))
         else:
@@ -102,13 +103,13 @@ class Publisher(Core):
         return mine
 
     def add_publication(self, ctx: Context, namespace: str, config: Pairs = ()) -> None:
-        """Have another publication; its events wait until it is registered."""
+        """Add a publication. Its events wait until it is registered."""
         if namespace not in self.state.mine:
             self.state.mine[namespace] = Mine(namespace, config)
             self.wake(ctx)
 
     def published(self, namespace: str) -> int:
-        """How many events of a namespace their entries have taken."""
+        """The number of events of a namespace that were accepted by their entries."""
         mine = self.state.mine.get(namespace)
         return 0 if mine is None else sum(sender.next for sender in mine.senders.values())
 
@@ -219,7 +220,7 @@ class Publisher(Core):
             state.blocks.append(LogBlock(rounds, first_row, at - first_row, blake2_256(running)))
 
     def appended(self) -> int:
-        """How many rows of the log are in blocks."""
+        """The number of rows of the log that are in blocks."""
         return self.state.blocks[-1].first + self.state.blocks[-1].count if self.state.blocks else 0
 
     # How events are published: IC-48

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
 from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.messages import Event, ReplayStatusUpdate
 from pubsub_emulator.eventplane.icrc72.publisher.state import Logged, PublisherState, Replaying
@@ -119,7 +120,7 @@ class Replays:
             if event is None or (batch and size > self.settings.batch_bytes):
                 break
             if value_hash(event.data) != logged.hash:
-                each.state, each.text = "errored", f"hash mismatch at {event.eventId}"
+                each.state, each.text = "errored", f"hash mismatch at {shown(event.eventId)}"
                 break
             batch.append(self._marked(event, number, each))
         if not batch and each.state == "running" and rows:
@@ -159,7 +160,7 @@ class Replays:
         """Ask the archive for the next page (RP-7c)."""
         archive = self.publisher.archive
         if archive is None or each.last is None:
-            each.state, each.text = "errored", f"event {start} is in an archive that is not known"
+            each.state, each.text = "errored", f"event {shown(start)} is in an archive that is not known"
             self._report(ctx, number, each)
             return
         each.busy = True
@@ -173,7 +174,7 @@ class Replays:
             each.page = {event.eventId: event for event in values[0]}
             each.wait = ctx.now
             if start not in each.page:
-                each.state, each.text = "errored", f"the archive lacks event {start}"
+                each.state, each.text = "errored", f"the archive lacks event {shown(start)}"
 
         asked = (each.namespace, start, each.last + 1, self.settings.replay_events)
         self.publisher.role.ask(ctx, archive, "archive_page", asked, then=got)

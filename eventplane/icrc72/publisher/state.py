@@ -1,4 +1,4 @@
-"""What a publisher remembers: its log, its publications, its replays."""
+"""The state of a publisher: log, publications, replays."""
 
 from dataclasses import dataclass, field
 
@@ -106,7 +106,7 @@ class Replaying:
 @stable
 @dataclass(slots=True)
 class PublisherState:
-    """Everything a publisher remembers."""
+    """The whole state of a publisher."""
 
     mine: dict[str, Mine] = field(default_factory=dict)
     log: list[Logged] = field(default_factory=list)

@@ -24,7 +24,7 @@ HANDLE: Final = "handle_event"
 
 
 class EventHandler(Protocol):
-    """What is done with events: code and state of one's own."""
+    """The handler of events: code and state of the author."""
 
     def handle(self, ctx: Context, notification: EventNotification) -> None:
         """Handle an event, in an execution of its own. Raises `Trap` to undo it."""
@@ -105,7 +105,7 @@ class Subscriber(Core):
         return min([*found, *([] if due is None else [due])], default=None)
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
-        """Have another subscription."""
+        """Add a subscription."""
         if pattern not in self.state.wanted:
             self.state.wanted[pattern] = Wanted(pattern, config)
             self.wake(ctx)

@@ -1,4 +1,4 @@
-"""What a subscriber remembers: its subscriptions, chains, gaps, and what waits for its handler."""
+"""The state of a subscriber: subscriptions, chains, gaps, and events that wait for its handler."""
 
 from dataclasses import dataclass, field
 
@@ -60,7 +60,7 @@ class Followed:
 @stable
 @dataclass(slots=True)
 class Gap:
-    """Events that are missing: after `low`, below `high`; without end where `high` is None."""
+    """Missing events: after `low` and below `high`; `None` is without end."""
 
     namespace: str
     source: Principal | None
@@ -94,7 +94,7 @@ class Asked:
 @stable
 @dataclass(slots=True)
 class SubscriberState:
-    """Everything a subscriber remembers."""
+    """The whole state of a subscriber."""
 
     wanted: dict[str, Wanted] = field(default_factory=dict)
     chains: dict[ChainKey, Followed] = field(default_factory=dict)

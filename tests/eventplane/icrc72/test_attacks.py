@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.canister_apps import Sink
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.canister import CANISTER_ERROR
@@ -13,7 +14,7 @@ from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.eventplane.ic.schedule import Limits
 from pubsub_emulator.eventplane.ic.trace import Recorder
 from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, Context, EventNotification, plain
+from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, Context
 from pubsub_emulator.eventplane.icrc72.ledger import Ledger
 from pubsub_emulator.eventplane.icrc72.messages import (
     Account,
@@ -35,11 +36,6 @@ from pubsub_emulator.testing.canisters import Canisters
 NAME = "org.example.a"
 SMALL = Limits(message_bytes=20_000)
 TIGHT = replace(DEFAULTS, batch_bytes=15_000, event_bytes=4_000)
-
-
-class Sink(App):
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(plain(event.data)["n"])
 
 
 @contextmanager
@@ -272,3 +268,33 @@ def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names(
         lab.network.start(reader)
         lab.step(60)
     assert lab.app(reader).data == list(range(1, 90))
+
+
+def test_i8_numbers_of_any_size_are_answered_and_trap_nobody() -> None:
+    """Candid's numbers have no bound, and Python writes none of more than 4,300 digits into a text."""
+    lab = Canisters()
+    huge = 1 << 20_000
+    token = lab.network.create(0, RoleCanister([Ledger({})]))
+    price = Variant("Class", (("perEvent", of(huge), True), ("currency", of(f"icrc2:{token.text}"), True)))
+    teller, reader = lab.probe(0), lab.probe(1)
+    skip = (SubscriptionRegistration(NAME, ((keys.SKIP, of([2, huge])),)),)
+    with without_traps(lab):
+        register(lab, teller, "publisher")
+        register(lab, reader, "subscriber")
+        publish(lab, teller, (REPLAY, True), (keys.PRICING, price))
+        refused = lab.answer(reader, lab.orchestrator, "icrc72_register_subscription", skip)
+        assert "a number of 20,001 bits" in refused[0].value.value
+        assert subscribe(lab, reader).tag == "Ok"
+        confirm_all(lab, teller, reader)
+        for end, tag in ((huge, "ImproperConfig"), (11, "PaymentRequired"), (None, "PaymentRequired")):
+            item = (ReplayRegistration(NAME, (1, end), ()),)
+            assert lab.answer(reader, lab.orchestrator, "icrc77_register_replay", item)[0].value.tag == tag
+        for number, former in ((huge, None), (1, huge), (huge, huge - 1)):
+            event = Event(number, former, 0, NAME, map_({"n": nat(huge)}), teller, ())
+            lab.answer(teller, lab.broadcasters[0], "icrc72_publish", (event,))
+        lab.answer(reader, lab.broadcasters[1], "icrc72_confirm_notifications", (huge,))
+        lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (huge,))
+        report = (ReplayStatusUpdate(huge, Variant("completed", huge)),)
+        lab.answer(teller, lab.orchestrator, "icrc77_replay_status", report)
+        lab.answer(reader, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), huge))
+        lab.step(100)
