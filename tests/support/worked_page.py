@@ -1,7 +1,7 @@
 """docs/worked-cases.md: the tiny blocks of `support.worked`, cut up, with every hash, cost and step of the walk."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from support.worked import BOTH, FIRST, LONG, PARA, PUBLISHER, SECOND, SHORT, THIRD, UNASKED, Case, relay
@@ -236,9 +236,8 @@ def walk_of(case: Case) -> tuple[Plan, list[tuple[str, int]]]:
             if node is None:
                 steps.append((f"needed, and not in the proof: `{name.hex()}`", 0))
                 continue
-            number = case.candidate.inherent.proof.index(node)
             what = "take, free" if static else "read"
-            steps.append((f"{what}: node {number} `{name.hex()}`", 0 if static else node_cost(len(node))))
+            steps.append((f"{what}: `{name.hex()}`", 0 if static else node_cost(len(node))))
             continue
         static = False
         value = case.chain.state.top.get(name)
@@ -275,10 +274,15 @@ def page(cases: Sequence[Case]) -> str:
     """The whole page."""
     honest = cases[0]
     lines = [*_INTRODUCTION.splitlines(), "", *_shared(honest)]
+    known: dict[bytes, str] = {}
     for number, case in enumerate(cases, 1):
         lines += [f"## {number}. {case.name}", "", case.about, ""]
         if case.fixture().expected.verdict is None:
-            lines += _valid(case)
+            lines += _valid(case, honest)
+            lines += _proof(case, known, number)
+            lines += _checks(case, honest)
+            lines += _walk(case, honest)
+            lines += _written(case)
         else:
             lines += _refused(case, honest)
     return "\n".join(lines).rstrip() + "\n"
@@ -287,10 +291,10 @@ def page(cases: Sequence[Case]) -> str:
 _INTRODUCTION = """\
 # Worked cases
 
-Blocks small enough to be judged by hand: seven that are valid and one for each verdict. [Write a
-verifier](verifier.md) has the rules. The blocks are fixtures in `tests/vectors/worked/`; `python
-tests/support/worked.py` makes them and this page, and a test holds every figure here to what the program computes.
-Bytes are hexadecimal; of long ones the beginning and the end are shown."""
+Blocks small enough to be judged by hand: seven that are valid and one for each verdict, judged as [Write a
+verifier](verifier.md) says. Their fixtures, with all bytes, are in `tests/vectors/worked/`. Bytes are hexadecimal,
+and long ones are shortened. Case 1 is complete; the others show what differs from it. `python
+tests/support/worked.py` makes fixtures and page."""
 
 
 def _shared(honest: Case) -> Iterator[str]:
@@ -340,28 +344,32 @@ def _figures(spec: RuntimeSpec) -> Iterator[tuple[str, str]]:
     yield "`last_start`", f"{budget:,} less {spec.max_item_cost:,} less {ROW_COST}: {last:,}"
 
 
-def _valid(case: Case) -> Iterator[str]:
+def _valid(case: Case, honest: Case) -> Iterator[str]:
     spec = runtime_spec(Storage(case.chain.state.fork()))
     if (spec.cache.value, spec.max_pov_size) != ("none", RuntimeSpec(PARA, {}).max_pov_size):
         yield f"The runtime differs: policy `{spec.cache.value}`, max_pov_size {spec.max_pov_size:,}."
         yield ""
         yield from table(("figure", "value"), _figures(spec))
-    yield "The candidate:"
+    fields = candidate_cut(case.candidate)
+    if case is honest:
+        yield "The candidate:"
+    else:
+        known = set(candidate_cut(honest.candidate))
+        fields = [field for field in fields if field not in known and not field[0].startswith("node ")]
+        yield "The candidate, but for its nodes, where it is not as in case 1:"
     yield ""
-    yield from table(("bytes", "field"), ((shown(data), name) for name, data in candidate_cut(case.candidate)))
-    yield from _proof(case)
-    yield from _checks(case)
-    yield from _walk(case)
-    yield from _written(case)
+    yield from table(("bytes", "field"), ((shown(data), name) for name, data in fields))
 
 
-def _proof(case: Case) -> Iterator[str]:
+def _proof(case: Case, known: dict[bytes, str], number: int) -> Iterator[str]:
+    """The nodes of a proof. `known` says of the nodes of earlier cases where they are."""
     values = {blake2_256(value.encode()): key for key, value in _entries(case).items()}
     rows = []
     for at, node in enumerate(case.candidate.inherent.proof):
         name = blake2_256(node)
         said = f"the value of {STATIC.get(values[name], 'a key')}" if name in values else node_cut(node)
-        rows.append((at, f"`{name.hex()}`", len(node), node_cost(len(node)), said))
+        rows.append((at, f"`{name.hex()}`", len(node), node_cost(len(node)), known.get(name, said)))
+        known.setdefault(name, f"case {number}, node {at}")
     yield from ("The proof, whose nodes strictly ascend:", "")
     yield from table(("node", "hash", "bytes", "cost", "what it is"), rows)
 
@@ -371,16 +379,29 @@ def _entries(case: Case) -> dict[bytes, PublishedEntry]:
     return {key: PublishedEntry.decode(value) for key, value in case.relay.state.child_entries(child)}
 
 
-def _checks(case: Case) -> Iterator[str]:
+def _checks(case: Case, honest: Case) -> Iterator[str]:
+    rows = _check_rows(case)
+    if case is honest:
+        yield from ("The checks before the walk:", "")
+    else:
+        same = _check_rows(honest)
+        rows = [row for row in rows if row not in same]
+        if not rows:
+            yield from ("The checks before the walk have the figures of case 1.", "")
+            return
+        yield from ("The checks before the walk, where they are not as in case 1:", "")
+    yield from table(("figure", "value"), rows)
+
+
+def _check_rows(case: Case) -> list[tuple[str, str]]:
     header, parent = case.candidate.header, case.chain.header
     slot = header.aura_slot() or 0
     authorities = tuple(AUTHORITIES.get(Storage(case.chain.state.fork())))
     proof = case.candidate.inherent.proof
     last = items.LAST_RELAY_PARENT.get(Storage(case.chain.state.fork()))
-    yield from ("The checks before the walk:", "")
-    signed = turn_of(slot, authorities)
-    rows = [
-        ("turn", f"{slot} mod {len(authorities)} = {slot % len(authorities)}: `{signed.hex()}`"),
+    turn = turn_of(slot, range(len(authorities)))
+    return [
+        ("turn", f"{slot} mod {len(authorities)} = {turn}: authority {turn}"),
         ("message that is signed", f"`{header.pre_hash().hex()}`"),
         ("slot", f"parent's {parent.aura_slot()}, newest {case.chain.slot()}, claimed {slot}".replace("None", "none")),
         ("extrinsics root of the body", f"`{case.candidate.extrinsics_root().hex()}`"),
@@ -391,17 +412,23 @@ def _checks(case: Case) -> Iterator[str]:
         ("weight of messages", "2"),
         ("order of the proof", "strictly ascending" if all(a < b for a, b in pairwise(proof)) else "broken"),
     ]
-    yield from table(("figure", "value"), rows)
 
 
-def _walk(case: Case) -> Iterator[str]:
+def _walk(case: Case, honest: Case) -> Iterator[str]:
     found, steps = walk_of(case)
+    same = 0
+    if case is not honest:
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(steps, walk_of(honest)[1], strict=False)))
     rows, used = [], 0
     for at, (what, charge) in enumerate(steps, 1):
         used += charge
         rows.append((at, what, charge or "", f"{used:,}"))
-    yield from ("The walk:", "")
-    yield from table(("", "step", "charged", "used"), rows)
+    if same == len(rows):
+        yield "The walk is that of case 1."
+    else:
+        yield f"The walk; steps 1 to {same} are those of case 1:" if same else "The walk:"
+        yield ""
+        yield from table(("", "step", "charged", "used"), rows[same:])
     if found.cursor is not None:
         spec = runtime_spec(Storage(case.chain.state.fork()))
         last = found.budget - spec.max_item_cost - ROW_COST
@@ -418,13 +445,10 @@ def _written(case: Case) -> Iterator[str]:
     outcome, _ = case.chain.judged(case.candidate, case.relay)
     assert outcome is not None
     before, after = dict(case.chain.state.top_entries()), dict(outcome.state.top_entries())
-    rows = []
-    for key in sorted({*before, *after}):
-        if before.get(key) != after.get(key):
-            old, new = (("absent" if each is None else shown(each)) for each in (before.get(key), after.get(key)))
-            rows.append((name_of(key), old, new))
+    changed = [key for key in sorted({*before, *after}) if before.get(key) != after.get(key)]
+    rows = [(name_of(key), shown(after[key]) if key in after else "removed") for key in changed]
     yield from ("What executing it writes:", "")
-    yield from table(("row", "before", "after"), rows)
+    yield from table(("row", "value"), rows)
     for delivery in outcome.deliveries:
         state = "" if delivery.ttl_state is None else f", ttl_state `{encode_ttl_state(delivery.ttl_state).hex()}`"
         yield f"- {delivery.kind}: `{delivery.key.hex()}`, entry hash `{delivery.entry_hash.hex()}`{state}"
@@ -435,29 +459,32 @@ def _written(case: Case) -> Iterator[str]:
 
 
 def _refused(case: Case, honest: Case) -> Iterator[str]:
-    other = case.chain.header != honest.chain.header
-    mine, theirs = candidate_cut(case.candidate), candidate_cut(honest.candidate)
-    if other:
-        yield from table(("bytes", "field"), ((shown(data), name) for name, data in mine))
-    else:
-        yield "The candidate is that of case 1, but for"
+    known, nodes = set(candidate_cut(honest.candidate)), honest.candidate.inherent.proof
+    kept = {encode_bytes(node) for node in nodes}
+    fields = [
+        (name, data)
+        for name, data in candidate_cut(case.candidate)
+        if (name, data) not in known and not (name.startswith("node ") and data in kept)
+    ]
+    yield "The candidate is that of case 1, but for"
+    yield ""
+    yield from table(("bytes", "field"), ((shown(data), name) for name, data in fields))
+    if (mine := case.candidate.inherent.proof) != nodes:
+        yield f"Its nodes, by number in case 1: {', '.join(_number(node, nodes) for node in mine)}."
         yield ""
-        known = set(theirs)
-        yield from table(("bytes", "field"), ((shown(data), name) for name, data in mine if (name, data) not in known))
-    yield from _checks(case)
+    yield from _checks(case, honest)
     expected = case.fixture().expected
     if expected.verdict in ("OmittedBelowBudget", "UnusedNodes", "RootMismatch"):
-        yield from _walk(case)
+        yield from _walk(case, honest)
     assert expected.verdict is not None
-    yield from table(
-        ("verdict", "subject"),
-        (
-            (f"`{offence.verdict}`", ", ".join(shown(bytes.fromhex(part[2:])) for part in offence.subject) or "none")
-            for offence in expected.evidence
-        ),
-    )
-    yield f"The block is refused; the state root stays `{case.chain.state.root().hex()}`."
-    yield ""
+    for offence in expected.evidence:
+        subject = ", ".join(shown(bytes.fromhex(part[2:])) for part in offence.subject) or "none"
+        yield f"Verdict: `{offence.verdict}`. Subject: {subject}."
+        yield ""
+
+
+def _number(node: bytes, nodes: Sequence[bytes]) -> str:
+    return str(nodes.index(node)) if node in nodes else "new"
 
 
 __all__ = ["page", "relay", "walk_of"]
