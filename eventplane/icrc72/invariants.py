@@ -10,6 +10,7 @@ from typing import Any, Final
 from pubsub_emulator.eventplane.ic.errors import CandidError
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.trace import Happening
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.deployment import PubSub
 from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
@@ -159,7 +160,7 @@ class Watch:
         written = event.headers or ()
         grown: Pairs = headers[len(written) :]
         places = [_ORDER.get(name, -1) for name, _ in grown]
-        what = f"event {note.eventId} of {note.namespace} by {sender.text}"
+        what = f"event {shown(note.eventId)} of {note.namespace} by {sender.text}"
         if headers[: len(written)] != written or places != sorted(set(places)) or -1 in places:
             self._breaks("I5", f"{what} has headers {', '.join(name for name, _ in headers)}")
         relay = first(grown, keys.RELAY)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pubsub_emulator.eventplane.ic.errors import CandidError
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.trace import Happening
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72.services import codec
 
 
@@ -48,13 +49,13 @@ def _words(each: Happening, namespace: str, number: int, notes: dict[tuple[Princ
         return ""
     if each.method == "icrc72_confirm_notifications":
         mine = [item for item in items if (each.receiver, item) in notes]
-        return f"confirm notification {mine[0]}" if mine else ""
+        return f"confirm notification {shown(mine[0])}" if mine else ""
     for item in items:
         if item.namespace == namespace and item.eventId == number:
             if each.method == "icrc72_publish":
-                return f"publish event {number}"
+                return f"publish event {shown(number)}"
             notes[each.sender, item.notificationId] = number
-            return f"notification {item.notificationId} of event {number}"
+            return f"notification {shown(item.notificationId)} of event {shown(number)}"
     return ""
 
 

@@ -12,6 +12,7 @@ from pubsub_emulator.eventplane.ic.candid.types import Variant
 from pubsub_emulator.eventplane.ic.errors import CandidError
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.trace import Happening
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert, read_broker_alert
 from pubsub_emulator.eventplane.icrc72.audit.losses import Losses
@@ -121,21 +122,25 @@ class Audit(Losses):
             self._system(call, note)
             return
         if sender not in self.broadcasters:
-            self._find("FakeBroadcaster", sender, call.round, f"notified {receiver.text} of event {note.eventId}")
+            self._find(
+                "FakeBroadcaster", sender, call.round, f"notified {receiver.text} of event {shown(note.eventId)}"
+            )
             return
         self._seen.append((call.round, sender, receiver, note))
         replay = as_nat(first(note.headers, keys.REPLAY_ID)) or 0
         key = (note.namespace, note.source, note.eventId)
         known = self._notified.get((sender, receiver, key, replay))
         if known is not None and known != note.notificationId:
-            self._find("Repeats", sender, call.round, f"event {note.eventId} as notification {known} and again")
+            self._find(
+                "Repeats", sender, call.round, f"event {shown(note.eventId)} as notification {shown(known)} and again"
+            )
         if known is None and not replay and note.prevEventId is not None:
             self._in_order(call, note)
         self._notified[sender, receiver, key, replay] = note.notificationId
         if replay:
             whose = self._replays.get(replay)
             if whose is not None and whose != receiver:
-                self._find("ReplaysToAll", sender, call.round, f"replay {replay} went to {receiver.text}")
+                self._find("ReplaysToAll", sender, call.round, f"replay {shown(replay)} went to {receiver.text}")
         else:
             self._entitled(call, note)
             parts = as_items(first(note.headers, keys.PRIORITY)) or ()
@@ -149,7 +154,7 @@ class Audit(Losses):
         place = (call.sender, call.receiver, note.namespace, note.source, partition)
         last = self._last.get(place)
         if last is not None and note.eventId < last:
-            self._find("Reorders", call.sender, call.round, f"event {note.eventId} after event {last}")
+            self._find("Reorders", call.sender, call.round, f"event {shown(note.eventId)} after event {shown(last)}")
         self._last[place] = max(note.eventId, last or 0)
 
     def _system(self, call: Happening, note: EventNotification) -> None:
@@ -163,7 +168,9 @@ class Audit(Losses):
             self._find(cheat, sender, call.round, f"a system event to {call.receiver.text}")
         elif note.source == self.orchestrator:
             if self._sent.get((note.namespace, note.eventId)) != note.data:
-                self._find("ForgesSystemEvent", sender, call.round, f"system event {note.eventId} was never sent")
+                self._find(
+                    "ForgesSystemEvent", sender, call.round, f"system event {shown(note.eventId)} was never sent"
+                )
         elif note.data.tag != "Map" or any(name not in _OWN_ALERTS for name, _ in note.data.value):
             self._find("ForgesSystemEvent", sender, call.round, "an alert that only the orchestrator sends")
         elif first(note.data.value, keys.SUBSCRIBER_ERROR) is not None:
@@ -194,9 +201,9 @@ class Audit(Losses):
         mine = [each for pattern, found in configs.items() if matches(pattern, note.namespace) for each in found]
         passing = [each for each in mine if each[1] is None or each[1].passes(note.eventId)]
         if mine and not passing:
-            self._find("IgnoresSkip", call.sender, call.round, f"event {note.eventId} does not pass the skip")
+            self._find("IgnoresSkip", call.sender, call.round, f"event {shown(note.eventId)} does not pass the skip")
         elif not any(each[0] is None or filter_matches(each[0], note.data) for each in passing):
-            self._find("IgnoresFilter", call.sender, call.round, f"event {note.eventId} passes no filter")
+            self._find("IgnoresFilter", call.sender, call.round, f"event {shown(note.eventId)} passes no filter")
 
     def _published(self, call: Happening, values: Any, results: Any) -> None:
         for event, result in zip(values[0], results, strict=False):
@@ -218,7 +225,7 @@ class Audit(Losses):
 
     def _refused(self, call: Happening, event: Event, error: Variant, replay: int | None) -> None:
         sender, at = call.sender, call.round
-        what = f"event {event.eventId} in {event.namespace} was answered {error.tag}"
+        what = f"event {shown(event.eventId)} in {event.namespace} was answered {error.tag}"
         if error.tag == "ImproperId":
             own = event.eventId // OWN in {0, int.from_bytes(event.source, "big")}
             if sender in self.broadcasters or replay is not None:

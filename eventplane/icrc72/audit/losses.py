@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.audit.record import EventKey, grown, passes
 from pubsub_emulator.eventplane.icrc72.audit.replays import Replays
@@ -27,7 +28,7 @@ class Losses(Replays):
         if log is None:
             return  # a publisher without a log: nothing to compare with
         event = log.get((note.namespace, note.eventId))
-        what = f"event {note.eventId} to {receiver.text}"
+        what = f"event {shown(note.eventId)} to {receiver.text}"
         replay = as_nat(first(note.headers, keys.REPLAY_ID))
         if event is None:
             honest = replay is not None and self._relayed_so(note)
@@ -47,7 +48,7 @@ class Losses(Replays):
             for one, place in places.items():
                 for other, behind in places.items():
                     if place < behind and ranks.get(one, 0) < ranks.get(other, 0):
-                        self._find("FavoursOne", sender, 0, f"{one.text} before {other.text} for event {key[2]}")
+                        self._find("FavoursOne", sender, 0, f"{one.text} before {other.text} for event {shown(key[2])}")
 
     def _judge_missing(self, alive: set[Principal]) -> None:
         told = {
@@ -80,7 +81,9 @@ class Losses(Replays):
                 forgotten.setdefault(broadcaster, []).append(len(lost) + len(unsent) == wanted)
             for cheat, losers in (("Drops", lost), ("RelayDrops", unsent)):
                 if losers:
-                    dropped.append((cheat, broadcaster, round_, f"event {key[2]} never went to {losers[0].text}"))
+                    dropped.append(
+                        (cheat, broadcaster, round_, f"event {shown(key[2])} never went to {losers[0].text}")
+                    )
         for broadcaster, all_lost in forgotten.items():
             if all(all_lost):
                 self._find("AcceptsAndForgets", broadcaster, 0, f"nothing came of {len(all_lost)} accepted events")

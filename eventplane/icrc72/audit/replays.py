@@ -5,6 +5,7 @@ from typing import Any
 
 from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.ic.trace import Happening
+from pubsub_emulator.eventplane.ic.words import shown
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.audit.record import PATIENCE, Record, error_of
 from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
@@ -20,7 +21,7 @@ class Replays(Record):
         for event in events:
             replay = as_nat(first(event.headers, keys.REPLAY_ID)) or 0
             if (happening.sender, replay, event.eventId) in self._known:
-                what = f"event {event.eventId} of replay {replay}, which was known to be taken"
+                what = f"event {shown(event.eventId)} of replay {shown(replay)}, which was known to be taken"
                 self._find("ReplaysTwice", happening.sender, happening.round, what)
 
     def _replay_taken(self, event: Event, replay: int) -> None:
@@ -35,7 +36,9 @@ class Replays(Record):
                 continue
             error = error_of(result)
             if error in {"RangeTooLarge", keys.QUOTA}:
-                self._find("AsksForAll", call.sender, call.round, f"asked for {item.range}")
+                start, end = item.range
+                what = f"asked for ({shown(start)}, {end if end is None else shown(end)})"
+                self._find("AsksForAll", call.sender, call.round, what)
             elif error == "PaymentRequired":
                 self._find("PaysNothing", call.sender, call.round, result.value.value)
 
@@ -46,7 +49,7 @@ class Replays(Record):
     def _reported(self, call: Happening, values: Any, results: Any) -> None:
         for item, result in zip(values[0], results, strict=False):
             if error_of(result) == "Unauthorized":
-                self._find("ReportsForAnother", call.sender, call.round, f"reported on replay {item.replayId}")
+                self._find("ReportsForAnother", call.sender, call.round, f"reported on replay {shown(item.replayId)}")
             elif result is not None and result.tag == "Ok":
                 tag, inside = item.status
                 if tag == "completed":
@@ -61,7 +64,9 @@ class Replays(Record):
             known = [each[1] for (_, found), each in self._accepted.items() if found == key]
             if known and all(each.data != event.data for each in known):
                 self._misled.add(call.sender)
-                self._find("Rewrites", call.receiver, call.round, f"event {event.eventId} has other data than it had")
+                self._find(
+                    "Rewrites", call.receiver, call.round, f"event {shown(event.eventId)} has other data than it had"
+                )
 
     def _relayed_so(self, note: EventNotification) -> bool:
         replay = as_nat(first(note.headers, keys.REPLAY_ID))
@@ -71,7 +76,9 @@ class Replays(Record):
         for number, (_, count, publisher, round_) in self._reports.items():
             taken = self._replayed.get(number, {})
             if count > len(taken):
-                self._find("Overcharges", publisher, round_, f"reported {count} events, {len(taken)} were accepted")
+                self._find(
+                    "Overcharges", publisher, round_, f"reported {shown(count)} events, {len(taken)} were accepted"
+                )
             if number not in self._ranges or publisher not in logs or not taken:
                 continue
             name, start, end = self._ranges[number]
@@ -79,7 +86,12 @@ class Replays(Record):
             due = [i for space, i in logs[publisher] if space == name and start <= i < last]
             skipped = [i for i in due if i not in taken]
             if skipped and len(due) <= max(len(taken), 1) + len(skipped) and skipped[0] < max(taken):
-                self._find("SkipsInReplay", publisher, round_, f"event {skipped[0]} of replay {number} was left out")
+                self._find(
+                    "SkipsInReplay",
+                    publisher,
+                    round_,
+                    f"event {shown(skipped[0])} of replay {shown(number)} was left out",
+                )
 
     def _judge_claims(self, alive: set[Principal]) -> None:
         """Notifications of replays that a broadcaster said it made, and that never came."""
@@ -88,13 +100,23 @@ class Replays(Record):
             whose = self._replays.get(replay)
             steady = whose in alive and whose not in self._unsteady and whose not in self._suspended
             if steady and broadcaster in alive and (broadcaster, number) not in made:
-                self._find("DropsReplay", broadcaster, round_, f"notification {number} of replay {replay} never came")
+                self._find(
+                    "DropsReplay",
+                    broadcaster,
+                    round_,
+                    f"notification {shown(number)} of replay {shown(replay)} never came",
+                )
         for (publisher, replay), round_ in self._due.items():
             if publisher in alive and publisher not in self._unsteady and self._now - round_ > PATIENCE:
-                self._find("NeverReports", publisher, round_, f"no report on replay {replay}")
+                self._find("NeverReports", publisher, round_, f"no report on replay {shown(replay)}")
         for (sender, receiver, number), count in self._came.items():
             if count > 4 and receiver in alive and receiver not in self._unsteady and receiver not in self._confirmers:
-                self._find("NeverConfirms", receiver, 0, f"notification {number} of {sender.text} came {count} times")
+                self._find(
+                    "NeverConfirms",
+                    receiver,
+                    0,
+                    f"notification {shown(number)} of {sender.text} came {shown(count)} times",
+                )
 
 
 __all__ = ["Replays"]

@@ -9,11 +9,12 @@ import pytest
 from support.canister_apps import Sink
 
 from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import CANISTER_ERROR
+from pubsub_emulator.eventplane.ic.canister import CANISTER_ERROR, ONE_WAY
 from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.eventplane.ic.schedule import Limits
 from pubsub_emulator.eventplane.ic.trace import Recorder
 from pubsub_emulator.eventplane.icrc72 import keys
+from pubsub_emulator.eventplane.icrc72.audit.core import Audit
 from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, Context
 from pubsub_emulator.eventplane.icrc72.ledger import Ledger
 from pubsub_emulator.eventplane.icrc72.messages import (
@@ -21,6 +22,7 @@ from pubsub_emulator.eventplane.icrc72.messages import (
     ApproveArgs,
     ByText,
     Event,
+    EventNotification,
     PublicationRegistration,
     ReplayRegistration,
     ReplayStatusUpdate,
@@ -278,6 +280,8 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody() -> None:
     price = Variant("Class", (("perEvent", of(huge), True), ("currency", of(f"icrc2:{token.text}"), True)))
     teller, reader = lab.probe(0), lab.probe(1)
     skip = (SubscriptionRegistration(NAME, ((keys.SKIP, of([2, huge])),)),)
+    audit = Audit(lab.orchestrator, lab.broadcasters)
+    lab.network.observers.append(audit)
     with without_traps(lab):
         register(lab, teller, "publisher")
         register(lab, reader, "subscriber")
@@ -298,3 +302,9 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody() -> None:
         lab.answer(teller, lab.orchestrator, "icrc77_replay_status", report)
         lab.answer(reader, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), huge))
         lab.step(100)
+        note = EventNotification(huge, huge, huge - 1, 0, NAME, map_({"n": nat(huge)}), (), teller, None)
+        arg = codec("icrc72_handle_notification").args.encode((note,))
+        lab.probed(teller).todo.append((reader, "icrc72_handle_notification", arg, ONE_WAY, 0))
+        lab.step(10)
+    found = audit.finish({teller: {}}, lab.network.running())
+    assert any("a number of 20,001 bits" in each.evidence for each in found)
