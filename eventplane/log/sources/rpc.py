@@ -6,7 +6,8 @@
 The leading chain is the one at the first URL. What it includes is logged for the parachains that have a URL: which
 block, it says in `ParaInclusion.CandidateIncluded`, or in `Paras.NewHeadNoted` and `Paras.Heads`. Only finalised blocks
 are appended; blocks missed while away are fetched one by one. A node whose finalised chain is no longer the log's has
-taken blocks back: the log is rewound to the last block that both have.
+taken blocks back: the log is rewound to the last block that both have. A node whose finalised chain is only shorter is
+behind, and is asked again, unless it has methods that take blocks back.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Final, Self
 
-from pubsub_emulator.client.errors import ClientError, NodeUnavailable, UnknownBlock
+from pubsub_emulator.client.errors import ClientError, NodeRefused, NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.node import BlockHeader, DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.emulator.network.block_time import SLOT_MS
@@ -37,6 +38,8 @@ _LOG: Final = logging.getLogger("pubsub.log")
 _AT_ONCE: Final = 16
 """Blocks fetched at the same time."""
 _RETRY_SECONDS: Final = 1.0
+_DEVELOPMENT: Final = "dev_"
+"""Methods of nodes that take final blocks back when they are told to."""
 _PRE_RUNTIME: Final = 6
 _CANDIDATE_INCLUDED: Final = ("ParaInclusion", "CandidateIncluded")
 _NEW_HEAD_NOTED: Final = ("Paras", "NewHeadNoted")
@@ -105,6 +108,7 @@ class RpcSource:
         if head.anchor is None or head.hash is None:
             following = final.number if first is None else first
         else:
+            await self._check_not_behind(head.anchor, final.number)
             following = await self._still_there(store, head.anchor, head.hash, final.number) + 1
         last = final.number if until is None else min(final.number, until)
         appended = 0
@@ -169,6 +173,17 @@ class RpcSource:
         return _chain_block(para, header, anchor_time if time is None else time, events)
 
     # Following
+
+    async def _check_not_behind(self, anchor: int, final: int) -> None:
+        """Raise `UnknownBlock` for a node that has not yet finalised the log's last block."""
+        if final >= anchor:
+            return
+        try:
+            methods = (await self._rpc.call("rpc_methods"))["methods"]
+        except (NodeRefused, KeyError, TypeError):
+            methods = []
+        if not any(isinstance(each, str) and each.startswith(_DEVELOPMENT) for each in methods):
+            raise UnknownBlock(f"{self._rpc.url}: its newest final block is {final}, and the log ends at {anchor}")
 
     async def _still_there(self, store: Store, anchor: int, block: bytes, final: int) -> int:
         """The log's last block that the node's final chain has; what follows it in the log is taken back."""

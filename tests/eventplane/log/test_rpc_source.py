@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from node_support import Running, serving, story
 
-from pubsub_emulator.client.errors import NodeUnavailable
+from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
 from pubsub_emulator.eventplane.errors import AnotherChain
 from pubsub_emulator.eventplane.log.memory import MemoryStore
 from pubsub_emulator.eventplane.log.sources.network import NetworkLog
@@ -83,6 +83,27 @@ async def test_ev_3_blocks_that_a_node_took_back_are_taken_back_in_the_log() -> 
             await rpc.catch_up(fetched)
         assert same(observed, fetched)
         assert observed.head().epoch == fetched.head().epoch == 1
+
+
+@story
+async def test_ev_3_a_node_that_is_behind_the_log_takes_nothing_back() -> None:
+    fetched = MemoryStore("net")
+    async with serving() as ahead, serving(dev=False) as behind:
+        first = ahead.server.live.network.number + 1
+        await ahead.step(6)
+        await behind.step(3)
+        async with source(ahead) as rpc:
+            await rpc.catch_up(fetched, first)
+        async with source(behind) as rpc:
+            with pytest.raises(
+                UnknownBlock, match=f"newest final block is {first + 2}, and the log ends at {first + 5}"
+            ):
+                await rpc.catch_up(fetched)
+            assert (fetched.head().anchor, fetched.head().epoch) == (first + 5, 0)
+            following = asyncio.create_task(rpc.follow(fetched, until=first + 7))
+            await behind.step(5)
+            await following
+    assert (fetched.head().anchor, fetched.head().epoch) == (first + 7, 0)
 
 
 @story
