@@ -4,6 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from time import monotonic
+from typing import Final
 
 import click
 
@@ -16,6 +17,9 @@ from pubsub_emulator.spark_audit.fetch.exports import ExportSource
 from pubsub_emulator.spark_audit.fetch.fetch import Advance, Fetched, Range, Source, fetch
 from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
 from pubsub_emulator.spark_audit.report.words import size
+
+_WHOLE: Final = 10
+"""Blocks a second from which the pace is told without a fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +93,9 @@ async def _fetch(asked: Asked, advance: Advance) -> Fetched:
 
 def _show(fetched: Fetched, seconds: float) -> None:
     known = f", {fetched.there:,} were there already" if fetched.there else ""
-    say(
-        f"blocks {fetched.first:,} to {fetched.last:,}: {fetched.fetched:,} fetched in {seconds:,.1f} s "
-        f"({fetched.fetched / max(seconds, 1e-3):,.0f} a second){known}"
-    )
+    rate = fetched.fetched / max(seconds, 1e-3)
+    pace = f" ({rate:,.{0 if rate >= _WHOLE else 1}f} a second)" if fetched.fetched else ""
+    say(f"blocks {fetched.first:,} to {fetched.last:,}: {fetched.fetched:,} fetched in {seconds:,.1f} s{pace}{known}")
     if fetched.fetched:
         say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
     if fetched.differing:

@@ -17,6 +17,7 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.imported import UNIT_BLOCKS, Present, RelayProof, write_segment
 
 MOST_IN_UNIT: Final = 10_000
+_OTHER_PLACE: Final = "ask nodes of the fork that the history has, or write to another place"
 
 Advance = Callable[[int, int], None]
 """Told how many blocks are done, of how many."""
@@ -139,7 +140,7 @@ def _check_joins(source: Source, proofs: list[RelayProof], known: Known) -> None
         if before is not None and parent is not None and before != parent:
             raise WrongBlock(
                 f"{source.network} {source.chain}: block {number} names 0x{parent.hex()} as its parent, and block "
-                f"{number - 1} is 0x{before.hex()}: two forks"
+                f"{number - 1} is 0x{before.hex()}: two forks; {_OTHER_PLACE}"
             )
     last = max(named)
     after = known.get(last + 1, (None, None))[1]
@@ -147,5 +148,5 @@ def _check_joins(source: Source, proofs: list[RelayProof], known: Known) -> None
     if after is not None and mine is not None and after != mine:
         raise WrongBlock(
             f"{source.network} {source.chain}: block {last + 1} of the history names 0x{after.hex()} as its parent, "
-            f"and block {last} is 0x{mine.hex()}: two forks"
+            f"and block {last} is 0x{mine.hex()}: two forks; {_OTHER_PLACE}"
         )

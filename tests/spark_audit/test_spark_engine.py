@@ -96,6 +96,16 @@ def test_au14_a_worker_that_is_killed_costs_its_unit_another_attempt(spark: Spar
     assert [each["task"] for each in found] == tasks
 
 
+def test_au14_each_unit_is_a_task_of_spark_whatever_the_number_of_cores(spark: SparkContext) -> None:
+    """Cores that come later, as those of a cluster do, find as many tasks as there are units."""
+    spark.addPyFile(pool_units.__file__)
+    SparkMapper().map(pool_units.count_to_four, ["1.0"] * 9, "", lambda _done: None)
+    tracker = spark.statusTracker()
+    jobs = tracker.getJobIdsForGroup(spark.getLocalProperty("spark.jobGroup.id"))
+    stages = [tracker.getStageInfo(stage) for job in jobs for stage in tracker.getJobInfo(job).stageIds]
+    assert [stage.numTasks for stage in stages] == [9]
+
+
 def test_a_context_that_was_running_is_used_and_left_running(spark: SparkContext) -> None:
     mapper = SparkMapper()
     mapper.close()
