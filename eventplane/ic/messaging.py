@@ -2,6 +2,7 @@
 
 import heapq
 from collections import deque
+from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.eventplane.ic.canister import (
@@ -25,75 +26,63 @@ Key = tuple[int, int, int]
 """Arrival, place in the round, and number: in this order messages are executed."""
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """A request on its way, being served, or waiting for its response."""
 
-    __slots__ = ("arg", "context", "kind", "method", "number", "receiver", "sender", "then", "ticket")
-
-    def __init__(  # noqa: PLR0917 — one place makes calls
-        self, number: int, sender: Principal, receiver: Principal, method: str, arg: bytes, kind: str
-    ) -> None:
-        self.number = number
-        self.sender = sender
-        self.receiver = receiver
-        self.method = method
-        self.arg = arg
-        self.kind = kind
-        self.then: Then | None = None
-        self.context: CallContext | None = None
-        self.ticket: Ticket | None = None
+    number: int
+    sender: Principal
+    receiver: Principal
+    method: str
+    arg: bytes
+    kind: str
+    then: Then | None = None
+    context: "CallContext | None" = None
+    ticket: "Ticket | None" = None
 
 
+@dataclass(slots=True, eq=False)
 class CallContext:
-    """A message that is being served: what it still owes and waits for."""
+    """A message that is being served: the `call` that it `owes` an answer to, and how many answers it waits for."""
 
-    __slots__ = ("call", "life", "owes", "waits")
-
-    def __init__(self, call: Call | None, life: int) -> None:
-        self.call = call
-        self.owes = call is not None
-        self.waits = 0
-        self.life = life
+    call: Call | None
+    life: int
+    owes: bool
+    waits: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class Ticket:
     """A user's request: `answer` is `None` until it ended."""
 
-    __slots__ = ("answer",)
-
-    def __init__(self) -> None:
-        self.answer: Answer | None = None
+    answer: Answer | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Host:
     """A canister where it runs: `code` is `None` once it was removed."""
 
-    __slots__ = ("code", "due", "id", "inbox", "life", "most_bytes", "open", "ran", "round", "status", "subnet")
-
-    def __init__(self, identity: Principal, subnet: int, code: Canister, most_bytes: int) -> None:
-        self.id = identity
-        self.subnet = subnet
-        self.code: Canister | None = code
-        self.status = RUNNING
-        self.inbox: deque[tuple[Key, Call, Answer | None]] = deque()
-        self.open: set[CallContext] = set()
-        self.due: int | None = None
-        self.round = -1
-        self.ran = 0
-        self.life = 0
-        self.most_bytes = most_bytes
+    id: Principal
+    subnet: int
+    code: Canister | None
+    most_bytes: int
+    status: str = RUNNING
+    inbox: deque[tuple[Key, Call, Answer | None]] = field(default_factory=deque)
+    open: set[CallContext] = field(default_factory=set)
+    due: int | None = None
+    round: int = -1
+    ran: int = 0
+    life: int = 0
 
 
+@dataclass(slots=True, eq=False)
 class Subnet:
     """A subnet: its canisters with a heartbeat, timers by time, and messages on their way to it."""
 
-    __slots__ = ("created", "heartbeats", "timers", "transit")
-
-    def __init__(self) -> None:
-        self.created = 0
-        self.heartbeats: list[Host] = []
-        self.timers: list[tuple[int, int, Principal]] = []
-        self.transit: list[tuple[Key, int, Call, Answer | None]] = []
+    created: int = 0
+    heartbeats: list[Host] = field(default_factory=list)
+    timers: list[tuple[int, int, Principal]] = field(default_factory=list)
+    transit: list[tuple[Key, int, Call, Answer | None]] = field(default_factory=list)
 
 
 class Messaging:

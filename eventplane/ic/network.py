@@ -277,7 +277,7 @@ class Network(Messaging):
         else:
             self._tell("execute", call.number, call.sender, call.receiver, call.method, call.arg)
             code = host.code
-            context = CallContext(call, host.life)
+            context = CallContext(call, host.life, owes=True)
             host.open.add(context)
             self._execute(host, context, call.sender, lambda ctx: code.update(ctx, call.method, call.arg))
 
@@ -303,7 +303,7 @@ class Network(Messaging):
         code = host.code
         if code is None:
             return
-        own = context or CallContext(None, host.life)
+        own = context or CallContext(None, host.life, owes=False)
         if context is None:
             host.open.add(own)
         ctx = Context(host, host.id, caller, self.time(host.subnet), answered=not own.owes)
@@ -321,7 +321,7 @@ class Network(Messaging):
         self._perform(host, own, ctx)
 
     def _perform(self, host: Host, context: CallContext | None, ctx: Context) -> None:
-        own = context or CallContext(None, host.life)
+        own = context or CallContext(None, host.life, owes=False)
         if context is None:
             host.open.add(own)
         if ctx.timer_set:

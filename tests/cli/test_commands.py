@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command import pubsub
+from support.command import TINY, pubsub
 
 from pubsub_emulator.cli import run
 from pubsub_emulator.primitives.version import VERSION
@@ -16,24 +16,6 @@ from pubsub_emulator.spark_audit.history import storage
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
-SCENARIO = """
-name = "tiny"
-seed = "tiny"
-relay_blocks = 8
-segment_length = 4
-
-[[publishers]]
-paras = [1000]
-keys = 4
-update_rate = 0.5
-
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = "all" }]
-
-[[subscribers.collators]]
-strategies = ["omit-node"]
-"""
 
 
 def _environment() -> dict[str, str]:
@@ -43,7 +25,7 @@ def _environment() -> dict[str, str]:
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
     path = tmp_path / "tiny.toml"
-    path.write_text(SCENARIO, encoding="utf-8")
+    path.write_text(TINY, encoding="utf-8")
     return path
 
 
@@ -154,7 +136,7 @@ def test_wrong_usage_is_one_line_and_exit_code_two(
 def test_a_broken_scenario_names_file_line_and_field(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scenario.write_text(SCENARIO.replace("keys = 4", "keys = -4"))
+    scenario.write_text(TINY.replace("keys = 4", "keys = -4"))
     assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
     assert f"{scenario}:9: publishers.1.keys: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from support.command import TINY
 
 from pubsub_emulator.cli.inspect.view import InspectError
 from pubsub_emulator.cli.main import pubsub
@@ -19,26 +20,7 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 
 ROOT = Path(__file__).resolve().parents[2]
-SCENARIO = """
-name = "tiny"
-seed = "tiny"
-relay_blocks = 8
-segment_length = 4
-
-[[publishers]]
-paras = [1000]
-keys = 4
-update_rate = 0.5
-
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = "all" }]
-
-[[subscribers.collators]]
-
-[[subscribers.collators]]
-strategies = ["omit-node"]
-"""
+SCENARIO = TINY.replace("[[subscribers.collators]]", "[[subscribers.collators]]\n\n[[subscribers.collators]]")
 
 
 def _run(*arguments: object) -> Result:

@@ -6,6 +6,26 @@ import pytest
 
 from pubsub_emulator.cli.main import main
 
+TINY = """
+name = "tiny"
+seed = "tiny"
+relay_blocks = 8
+segment_length = 4
+
+[[publishers]]
+paras = [1000]
+keys = 4
+update_rate = 0.5
+
+[[subscribers]]
+para = 3000
+subscribe = [{ publishers = "all" }]
+
+[[subscribers.collators]]
+strategies = ["omit-node"]
+"""
+"""A scenario of one publisher, and a subscriber whose only collator cheats."""
+
 
 def pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     """Run a command in this process and return its exit code."""

@@ -12,7 +12,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
-from pubsub_emulator.collator.author import RelayBlock, author, seal  # noqa: E402  # after the path
+from support.heads import AtHead  # noqa: E402  # after the path
+
+from pubsub_emulator.collator.author import RelayBlock, author, seal  # noqa: E402
 from pubsub_emulator.emulator.fixtures import Fixture, make_fixture, write_fixture  # noqa: E402
 from pubsub_emulator.emulator.network.records import BlockRecord  # noqa: E402
 from pubsub_emulator.primitives import storage_keys  # noqa: E402
@@ -59,18 +61,10 @@ def runtime(policy: CachePolicy, keys: tuple[PubsubKey, ...] = (FIRST, SECOND)) 
 
 
 @dataclass
-class Chain:
+class Chain(AtHead):
     """A parachain from its genesis on."""
 
     head: ChainHead
-
-    @property
-    def header(self) -> Header:
-        return self.head.header
-
-    @property
-    def state(self) -> State:
-        return self.head.state
 
     @classmethod
     def of(cls, spec: RuntimeSpec) -> "Chain":

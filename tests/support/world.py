@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from support.heads import AtHead
 
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -233,21 +234,13 @@ class Subscriber:
         return dict(self.storage.iter_prefix(items.LAST_RELAY_PARENT.key[:16]))
 
 
-class Chain:
+class Chain(AtHead):
     """A parachain with a head and honest collators; `validate` alone decides whether it advances."""
 
     def __init__(self, spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
         self.head = genesis(spec, COLLATORS)
         self.handlers = handlers
         self.slot = 0
-
-    @property
-    def header(self) -> Header:
-        return self.head.header
-
-    @property
-    def state(self) -> State:
-        return self.head.state
 
     @property
     def spec(self) -> RuntimeSpec:
