@@ -55,10 +55,7 @@ class Peer:
     def __init__(self, name: str, *command: str) -> None:
         self.name = name
         self._process = subprocess.Popen(  # noqa: S603  # our own programs
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
     def give(self, **what: Any) -> None:
@@ -130,16 +127,7 @@ def native_built() -> Path | None:
     if cargo is None:
         print("no cargo here: the native peer is not raced", file=sys.stderr)
         return None
-    command = [
-        cargo,
-        "build",
-        "--release",
-        "--quiet",
-        "--package",
-        "peer",
-        "--manifest-path",
-        str(MANIFEST),
-    ]
+    command = [cargo, "build", "--release", "--quiet", "--package", "peer", "--manifest-path", str(MANIFEST)]
     if subprocess.run(command, check=False).returncode:  # noqa: S603  # found above
         print("the native peer cannot be built", file=sys.stderr)
         return None

@@ -18,13 +18,7 @@ from pubsub_emulator.eventplane.log.memory import MemoryStore
 from pubsub_emulator.eventplane.log.open_database import open_database
 from pubsub_emulator.eventplane.log.rows import ChainBlock, assemble
 from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import (
-    AddService,
-    Service,
-    SignedAtalaOperation,
-    Usage,
-    decode,
-)
+from pubsub_emulator.eventplane.prism.core.messages import AddService, Service, SignedAtalaOperation, Usage, decode
 from pubsub_emulator.eventplane.prism.make import Secret, Signed, atala_object, create_did, issue_batch, update_did
 from pubsub_emulator.eventplane.prism.tables.processor import Processor
 

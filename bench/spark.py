@@ -215,8 +215,7 @@ def main() -> None:
         make_history(scratch / "lone", 1, 60, shared=False)
         print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|", flush=True)
         lines = chain(
-            stored(history, scratch / "lone"),
-            measured(history, scratch, scratch / "lone", executors=given.executors),
+            stored(history, scratch / "lone"), measured(history, scratch, scratch / "lone", executors=given.executors)
         )
         for result in lines:
             results.append(result)

@@ -174,11 +174,5 @@ def _delay(cheating: int, placement: str, bad: set[int], blocks: int) -> Delay:
             if isinstance(event, DataPublished):
                 waiting.setdefault(event.key, step.number)
     return Delay(
-        cheating,
-        placement,
-        len(found),
-        len(waiting),
-        lost,
-        median(found) if found else 0,
-        max(found, default=0),
+        cheating, placement, len(found), len(waiting), lost, median(found) if found else 0, max(found, default=0)
     )

@@ -37,14 +37,7 @@ from pubsub_emulator.collator.cheats.steps import Step, apply_to_proof, shrink
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.laboratory.cases import Case, Found, JudgingContext, read_case
 from pubsub_emulator.laboratory.mutation import NO_LINES
-from pubsub_emulator.laboratory.novelty import (
-    PROGRESS,
-    BadCorpus,
-    Guide,
-    read_corpus,
-    read_progress,
-    write_progress,
-)
+from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, Guide, read_corpus, read_progress, write_progress
 from pubsub_emulator.laboratory.surprises import Surprises
 from pubsub_emulator.laboratory.worlds import World, fresh_state
 from pubsub_emulator.primitives.errors import PubsubError

@@ -27,16 +27,7 @@ from typing import Any, Final, TypeVar
 
 from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdicts
 from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.cheats.steps import (
-    BadStep,
-    Draft,
-    Json,
-    Step,
-    Stuff,
-    apply_to_proof,
-    from_json,
-    to_json,
-)
+from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Json, Step, Stuff, apply_to_proof, from_json, to_json
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256

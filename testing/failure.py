@@ -5,11 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.network.records import (
-    BlockRecord,
-    CheckpointRecord,
-    Observer,
-)
+from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer
 from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
 from pubsub_emulator.primitives.hashing import twox_128
 from pubsub_emulator.primitives.hexadecimal import shortened

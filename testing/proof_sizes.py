@@ -25,12 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.emulator.network.records import (
-    BlockRecord,
-    Observer,
-    RelayRecord,
-    SubscriptionRecord,
-)
+from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord, SubscriptionRecord
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError

@@ -69,9 +69,7 @@ def _or_keys(of: st.SearchStrategy[PubsubKey] | None) -> st.SearchStrategy[Pubsu
 
 
 def publishes(
-    publishers: Sequence[int] = PUBLISHERS,
-    of: st.SearchStrategy[PubsubKey] | None = None,
-    max_value: int = 2048,
+    publishers: Sequence[int] = PUBLISHERS, of: st.SearchStrategy[PubsubKey] | None = None, max_value: int = 2048
 ) -> st.SearchStrategy[Publish]:
     """One key that one of `publishers` publishes; `of` draws the keys."""
     return st.builds(Publish, st.sampled_from(publishers), _or_keys(of), values(max_value), ttls())

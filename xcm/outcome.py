@@ -12,19 +12,7 @@ from typing import Annotated, Final
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.weights import Weight, encode_weight, read_weight
-from pubsub_emulator.xcm.schema import (
-    SKIP,
-    U8,
-    Kind,
-    Shape,
-    Struct,
-    Variants,
-    XcmCodec,
-    names,
-    struct,
-    uint,
-    variant,
-)
+from pubsub_emulator.xcm.schema import SKIP, U8, Kind, Shape, Struct, Variants, XcmCodec, names, struct, uint, variant
 
 WEIGHT: Final[XcmCodec[Weight]] = XcmCodec("Weight", encode_weight, read_weight, Shape(Kind.STRUCT, type=Weight))
 """`Weight`: `Compact<u64>` ref_time (ps), `Compact<u64>` proof_size (bytes)."""

@@ -16,18 +16,7 @@ refuses input that nests deeper, or announces more than it can hold, before it a
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from enum import Enum, IntEnum, auto
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    NamedTuple,
-    TypeVar,
-    cast,
-    dataclass_transform,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError

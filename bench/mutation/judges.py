@@ -62,11 +62,7 @@ class Judges:
         self.patience = patience
 
     def quick(
-        self,
-        files: Sequence[str],
-        mutants: Sequence[Mutant],
-        known: Coverage | None,
-        keep: Callable[[Coverage], None],
+        self, files: Sequence[str], mutants: Sequence[Mutant], known: Coverage | None, keep: Callable[[Coverage], None]
     ) -> Coverage:
         """Judge all mutants of `files` that can be swapped; returns what is `known` of the suite, or was learned first.
 

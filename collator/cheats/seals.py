@@ -89,16 +89,7 @@ def another_body(situation: Situation, draws: Draws) -> Proposal:
     return (Claim("extrinsics_root", draws.choice((draws.take(32), situation.parent.header.extrinsics_root))),)
 
 
-SEALS = (
-    wrong_turn,
-    stranger,
-    seal_of_another_header,
-    no_seal,
-    stretched_seal,
-    future_slot,
-    past_slot,
-    another_body,
-)
+SEALS = (wrong_turn, stranger, seal_of_another_header, no_seal, stretched_seal, future_slot, past_slot, another_body)
 
 
 def equivocates(one: Candidate, other: Candidate, authorities: tuple[bytes, ...]) -> bytes | None:

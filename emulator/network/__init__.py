@@ -11,13 +11,4 @@ from pubsub_emulator.emulator.network.network import (
 )
 from pubsub_emulator.emulator.network.parachain import Pace
 
-__all__ = [
-    "Network",
-    "NetworkConfig",
-    "Pace",
-    "ParachainConfig",
-    "Snapshot",
-    "Step",
-    "UnknownCall",
-    "UnknownParachain",
-]
+__all__ = ["Network", "NetworkConfig", "Pace", "ParachainConfig", "Snapshot", "Step", "UnknownCall", "UnknownParachain"]

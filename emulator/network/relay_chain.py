@@ -12,10 +12,7 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
-from pubsub_emulator.runtime.framework.message_chains import (
-    NO_MESSAGES,
-    InboundMessages,
-)
+from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES, InboundMessages
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.system import BLOCK_HASH
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest

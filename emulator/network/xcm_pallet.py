@@ -90,9 +90,4 @@ class XcmPallet(Hooks):
             raise ModuleError(PALLET, Error.SendFailure) from None
 
 
-DEFINITION: Final = PalletDefinition(
-    PALLET,
-    "pallet_xcm",
-    calls=XcmPallet,
-    docs="Messages to parachains.",
-)
+DEFINITION: Final = PalletDefinition(PALLET, "pallet_xcm", calls=XcmPallet, docs="Messages to parachains.")

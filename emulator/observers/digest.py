@@ -8,12 +8,7 @@ digest' = blake2_256( [u8; 32] digest ++ u8 kind ++ content )      from 32 zero 
 3 checkpoint    u32 chain ++ u32 segment ++ state root
 """
 
-from pubsub_emulator.emulator.network.records import (
-    BlockRecord,
-    CheckpointRecord,
-    Observer,
-    RelayRecord,
-)
+from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer, RelayRecord
 from pubsub_emulator.primitives.byte_lists import encode_bytes_list
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes

@@ -4,11 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from pubsub_emulator.emulator.network.records import (
-    BlockRecord,
-    Observer,
-    RelayRecord,
-)
+from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId

@@ -111,10 +111,7 @@ def pubsub_config(settings: RelaySettings) -> PubsubConfig:
 
 
 def subscriber_spec(
-    scenario: Scenario,
-    subscriber: Subscriber,
-    items: Subscriptions | None = None,
-    version: int = 1,
+    scenario: Scenario, subscriber: Subscriber, items: Subscriptions | None = None, version: int = 1
 ) -> RuntimeSpec:
     """A subscriber's runtime; `items` are its subscriptions, by default its first ones."""
     spec = RuntimeSpec(

@@ -30,9 +30,7 @@ def publications(scenario: Scenario, group: PublisherGroup, para: ParaId, block:
     sizes, lifetimes = group.sizes(), group.ttls()
     return [
         Publication(
-            published_key(para, index),
-            stream.take(stream.between(sizes.min, sizes.max)),
-            stream.choice(lifetimes),
+            published_key(para, index), stream.take(stream.between(sizes.min, sizes.max)), stream.choice(lifetimes)
         )
         for index in (*first, *updated)
     ]

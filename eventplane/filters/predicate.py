@@ -5,18 +5,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from pubsub_emulator.eventplane.filters.algebra import (
-    All,
-    Any,
-    Chain,
-    Field,
-    Filter,
-    Kind,
-    Not,
-    OneOf,
-    Scalar,
-    Step,
-)
+from pubsub_emulator.eventplane.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
 from pubsub_emulator.eventplane.log.rows import Row
 from pubsub_emulator.eventplane.log.values import Value
 

@@ -12,18 +12,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.filters.algebra import (
-    All,
-    Any,
-    Chain,
-    Field,
-    Filter,
-    Kind,
-    Not,
-    OneOf,
-    Scalar,
-    Step,
-)
+from pubsub_emulator.eventplane.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
 
 
 class Dialect(StrEnum):

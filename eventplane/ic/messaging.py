@@ -5,14 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.eventplane.ic.canister import (
-    GUARANTEED,
-    SYS_TRANSIENT,
-    SYS_UNKNOWN,
-    Answer,
-    Canister,
-    Then,
-)
+from pubsub_emulator.eventplane.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Canister, Then
 from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
 from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
 from pubsub_emulator.eventplane.ic.trace import Happening, Observer

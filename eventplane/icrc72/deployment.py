@@ -97,11 +97,7 @@ def deploy(
 
 
 def deploy_direct(
-    network: Network,
-    publications: Mapping[str, Config],
-    app: type[App] = App,
-    *,
-    settings: Settings = DEFAULTS,
+    network: Network, publications: Mapping[str, Config], app: type[App] = App, *, settings: Settings = DEFAULTS
 ) -> PubSub:
     """A publisher on subnet 0 that registers and serves its subscribers itself."""
     me = network.next_id(0)

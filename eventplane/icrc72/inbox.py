@@ -73,10 +73,7 @@ class Inbox(Core):
 
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""
-        return {
-            "icrc72_handle_notification": self._handle,
-            "icrc72_handle_notification_trusted": self._handle_trusted,
-        }
+        return {"icrc72_handle_notification": self._handle, "icrc72_handle_notification_trusted": self._handle_trusted}
 
     def queries(self) -> Mapping[str, Query]:
         """Queries by name; a publisher has them, too: it subscribes to its own system namespace."""

@@ -197,11 +197,7 @@ BROADCASTER_ALERTS: Final = (
     Key(RELAY_REMOVE, _RELAYED, "stop forwarding"),
     Key(RELAYER_ADD, "Array[Text namespace, Blob source]", "accept from that broadcaster"),
     Key(RELAYER_REMOVE, "Array[Text namespace, Blob source]", "stop accepting"),
-    Key(
-        REPLAY_ADD,
-        _REPLAYED_TO,
-        "deliver a replay",
-    ),
+    Key(REPLAY_ADD, _REPLAYED_TO, "deliver a replay"),
     Key(REPLAY_REMOVE, "Array[Nat id]", "stop accepting it"),
     Key(
         REPLAY_RELAY_ADD,

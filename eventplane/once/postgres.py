@@ -73,10 +73,7 @@ class PostgresStore:
             try:
                 if self._connection is None or self._connection.closed:
                     self._connection = psycopg.connect(
-                        self._url,
-                        autocommit=True,
-                        connect_timeout=CONNECT_SECONDS,
-                        options=_OPTIONS,
+                        self._url, autocommit=True, connect_timeout=CONNECT_SECONDS, options=_OPTIONS
                     )
                     self._connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
                 yield self._connection

@@ -1686,10 +1686,7 @@ def judge(
     authorities = decoded(
         entries[item("Aura", "Authorities")], lambda reader: [reader.take(32) for _ in range(reader.count())]
     )
-    offences = [
-        *seal_offences(authorities, parent, block, slot_now),
-        *header_offences(before, spec, parent, block),
-    ]
+    offences = [*seal_offences(authorities, parent, block, slot_now), *header_offences(before, spec, parent, block)]
     walk, execution, post = None, None, None
     if relay_root is None:
         offences.append(Offence("RootMismatch", []))

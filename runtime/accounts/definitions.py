@@ -27,11 +27,7 @@ SS58_PREFIX: Final = 42
 def per_class(info: type_info.TypeInfo) -> type_info.TypeInfo:
     """`PerDispatchClass<T>`."""
     return type_info.struct(
-        "frame_support::dispatch::PerDispatchClass",
-        Parameter("T", info),
-        normal=info,
-        operational=info,
-        mandatory=info,
+        "frame_support::dispatch::PerDispatchClass", Parameter("T", info), normal=info, operational=info, mandatory=info
     )
 
 
@@ -137,10 +133,7 @@ TIMESTAMP: Final = PalletDefinition(
     (Item(timestamp.NOW, "The current time for the current block."),),
     constants=(
         constant(
-            "MinimumPeriod",
-            scale.u64,
-            timestamp.MINIMUM_PERIOD,
-            "Half of the time between blocks, in milliseconds.",
+            "MinimumPeriod", scale.u64, timestamp.MINIMUM_PERIOD, "Half of the time between blocks, in milliseconds."
         ),
     ),
 )
@@ -158,9 +151,4 @@ TRANSACTION_PAYMENT: Final = PalletDefinition(
     (Item(transaction_payment.NEXT_FEE_MULTIPLIER, "Fees by weight are multiplied by it, which is always one."),),
     constants=(constant("OperationalFeeMultiplier", scale.u8, 5, "Not used: no extrinsic is operational."),),
 )
-SUDO: Final = PalletDefinition(
-    "Sudo",
-    "pallet_sudo",
-    (Item(sudo.KEY, "The `AccountId` of the sudo key."),),
-    sudo.Sudo,
-)
+SUDO: Final = PalletDefinition("Sudo", "pallet_sudo", (Item(sudo.KEY, "The `AccountId` of the sudo key."),), sudo.Sudo)

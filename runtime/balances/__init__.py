@@ -9,14 +9,7 @@ smaller free balance is dust, burnt with the account. A hold is a consumer: it r
 """
 
 from pubsub_emulator.runtime.balances.pallet import HOLDS, TOTAL_ISSUANCE, Balances
-from pubsub_emulator.runtime.balances.types import (
-    Error,
-    Fortitude,
-    HoldReason,
-    IdAmount,
-    Precision,
-    Preservation,
-)
+from pubsub_emulator.runtime.balances.types import Error, Fortitude, HoldReason, IdAmount, Precision, Preservation
 
 __all__ = [
     "HOLDS",

@@ -188,12 +188,7 @@ class Balances(Hooks):
         deposit(storage, Held(reason, who, amount))
 
     def release(
-        self,
-        storage: Storage,
-        reason: HoldReason,
-        who: AccountId,
-        amount: int,
-        precision: Precision = Precision.EXACT,
+        self, storage: Storage, reason: HoldReason, who: AccountId, amount: int, precision: Precision = Precision.EXACT
     ) -> Balance:
         """Release an amount on hold. Returns the amount released. Does nothing for zero.
 

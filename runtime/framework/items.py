@@ -157,13 +157,7 @@ class StorageMap(_Item[T, D], Generic[K, T, D]):
         default: T,
     ) -> None: ...
     def __init__(  # noqa: PLR0917  # in the order of FRAME's type
-        self,
-        pallet: str,
-        item: str,
-        hasher: Hasher,
-        key_codec: Codec[K],
-        codec: Codec[T],
-        default: T | _Unset = _UNSET,
+        self, pallet: str, item: str, hasher: Hasher, key_codec: Codec[K], codec: Codec[T], default: T | _Unset = _UNSET
     ) -> None:
         super().__init__(pallet, item, codec, default)
         self.hasher = hasher

@@ -44,10 +44,7 @@ HorizontalMessages = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
 para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA_ID)
 relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
 downward_message: Final[Codec[InboundDownwardMessage]] = struct(
-    InboundDownwardMessage,
-    relay_number,
-    scale.bytes_,
-    rust="polkadot_core_primitives::InboundDownwardMessage",
+    InboundDownwardMessage, relay_number, scale.bytes_, rust="polkadot_core_primitives::InboundDownwardMessage"
 )
 hrmp_message: Final[Codec[InboundHrmpMessage]] = struct(
     InboundHrmpMessage, relay_number, scale.bytes_, rust="polkadot_core_primitives::InboundHrmpMessage"

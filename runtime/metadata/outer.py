@@ -122,8 +122,7 @@ def _origin_caller(crate: str, *, parachains: bool) -> TypeInfo:
     variants = [Variant("system", 0, (Field(raw),))]
     if parachains:
         origin = Variants(
-            path("polkadot_runtime_parachains::origin::pallet::Origin"),
-            (Variant("Parachain", 0, (Field(PARA_ID),)),),
+            path("polkadot_runtime_parachains::origin::pallet::Origin"), (Variant("Parachain", 0, (Field(PARA_ID),)),)
         )
         variants.append(Variant("ParachainsOrigin", 50, (Field(origin),)))
     return Variants((crate, "OriginCaller"), tuple(variants))
@@ -151,10 +150,7 @@ SIGNATURE: Final = Variants(
 )
 ERA: Final = Variants(
     path("sp_runtime::generic::era::Era"),
-    (
-        Variant("Immortal", 0),
-        *(Variant(f"Mortal{first}", first, (Field(U8),)) for first in range(1, 256)),
-    ),
+    (Variant("Immortal", 0), *(Variant(f"Mortal{first}", first, (Field(U8),)) for first in range(1, 256))),
 )
 _MODE: Final = type_info.enum("frame_metadata_hash_extension::Mode", "Disabled", "Enabled")
 

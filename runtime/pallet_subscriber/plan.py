@@ -48,11 +48,7 @@ __all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
 
 
 def plan(
-    view: SubscriberView,
-    relay_root: Hash,
-    source: NodeSource,
-    budget: int,
-    calls: Sequence[RootCall] | None = None,
+    view: SubscriberView, relay_root: Hash, source: NodeSource, budget: int, calls: Sequence[RootCall] | None = None
 ) -> Plan:
     """Walk the relay state under `relay_root` for the subscriber with the state `view`. Writes nothing.
 

@@ -92,10 +92,7 @@ last_delivered: Final = Codec(
     _encode_last,
     _read_last,
     type_info.struct(
-        "pallet_subscriber::LastDelivered",
-        entry_hash=type_info.H256,
-        ttl=type_info.U32,
-        when_inserted=type_info.U32,
+        "pallet_subscriber::LastDelivered", entry_hash=type_info.H256, ttl=type_info.U32, when_inserted=type_info.U32
     ),
 )
 cache_info: Final = Codec(

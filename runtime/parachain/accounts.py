@@ -20,11 +20,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.metadata.apis import API_VERSIONS, APIS
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
 from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRINSICS, ImpossibleConfig, RuntimeSpec, decode_spec
-from pubsub_emulator.runtime.parachain.definitions import (
-    MAX_WEIGHT,
-    ParachainSystem,
-    parachain_pallets,
-)
+from pubsub_emulator.runtime.parachain.definitions import MAX_WEIGHT, ParachainSystem, parachain_pallets
 from pubsub_emulator.runtime.parachain.governance import superuser_call, upgrade
 from pubsub_emulator.trie import TrieError
 

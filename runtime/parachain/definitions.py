@@ -101,9 +101,7 @@ _PARACHAIN_SYSTEM: Final = PalletDefinition(
     ParachainSystem,
 )
 _AURA: Final = PalletDefinition(
-    "Aura",
-    "pallet_aura",
-    (Item(genesis.AUTHORITIES, "The current authority set: Ed25519 keys, in turn order."),),
+    "Aura", "pallet_aura", (Item(genesis.AUTHORITIES, "The current authority set: Ed25519 keys, in turn order."),)
 )
 _PUBLISHER: Final = PalletDefinition(
     publisher.PALLET,
@@ -112,14 +110,10 @@ _PUBLISHER: Final = PalletDefinition(
     constants=(constant("MaxEntries", scale.u32, publisher.MAX_ENTRIES, "Entries of one call."),),
 )
 _CONSUMER: Final = PalletDefinition(
-    "Consumer",
-    "pallet_consumer",
-    (Item(VALUES, "The newest value of each entry, with the handler `store`."),),
+    "Consumer", "pallet_consumer", (Item(VALUES, "The newest value of each entry, with the handler `store`."),)
 )
 _PARACHAIN_INFO: Final = PalletDefinition(
-    "ParachainInfo",
-    "staging_parachain_info",
-    (Item(genesis.PARACHAIN_ID, "The id of this parachain."),),
+    "ParachainInfo", "staging_parachain_info", (Item(genesis.PARACHAIN_ID, "The id of this parachain."),)
 )
 _SUBSCRIBER_STORAGE: Final = tuple(
     item

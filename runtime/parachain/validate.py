@@ -30,14 +30,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, R
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, RootCall, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.block import (
-    Candidate,
-    ChainHead,
-    Inherent,
-    InvalidBlock,
-    Offence,
-    Verdict,
-)
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, InvalidBlock, Offence, Verdict
 from pubsub_emulator.runtime.parachain.execute import (
     BlockOutcome,
     downward_head_after,
@@ -71,10 +64,7 @@ Judged = tuple[BlockOutcome, None] | tuple[None, InvalidBlock]
 
 
 def judge_block(
-    parent: ChainHead,
-    candidate: Candidate,
-    relay: RelayContext,
-    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+    parent: ChainHead, candidate: Candidate, relay: RelayContext, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
 ) -> Judged:
     """As `validate_block`, but returns the refusal instead of raising it."""
     try:
@@ -84,10 +74,7 @@ def judge_block(
 
 
 def validate_block(
-    parent: ChainHead,
-    candidate: Candidate,
-    relay: RelayContext,
-    handlers: Mapping[str, SubscriptionHandler] = HANDLERS,
+    parent: ChainHead, candidate: Candidate, relay: RelayContext, handlers: Mapping[str, SubscriptionHandler] = HANDLERS
 ) -> BlockOutcome:
     """Judge a candidate on top of `parent`, which is not changed.
 
@@ -118,10 +105,7 @@ def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = 
 
 
 def _validated(
-    parent: ChainHead,
-    candidate: Candidate,
-    relay: RelayContext,
-    handlers: Mapping[str, SubscriptionHandler],
+    parent: ChainHead, candidate: Candidate, relay: RelayContext, handlers: Mapping[str, SubscriptionHandler]
 ) -> BlockOutcome:
     inherent = candidate.inherent
     storage = Storage(parent.state.fork())

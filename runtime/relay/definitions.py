@@ -88,9 +88,7 @@ def _babe(session_length: int) -> PalletDefinition:
 
 
 _SESSION: Final = PalletDefinition(
-    "Session",
-    "pallet_session",
-    (Item(session.CURRENT_INDEX, "Current index of the session."),),
+    "Session", "pallet_session", (Item(session.CURRENT_INDEX, "Current index of the session."),)
 )
 _CONFIGURATION: Final = PalletDefinition(
     "Configuration",
@@ -101,11 +99,7 @@ _CONFIGURATION: Final = PalletDefinition(
     ),
     configuration.Configuration,
 )
-_INCLUSION: Final = PalletDefinition(
-    "ParaInclusion",
-    f"{_PARAS}::inclusion",
-    calls=inclusion.ParaInclusion,
-)
+_INCLUSION: Final = PalletDefinition("ParaInclusion", f"{_PARAS}::inclusion", calls=inclusion.ParaInclusion)
 _PARAS_PALLET: Final = PalletDefinition(
     "Paras",
     f"{_PARAS}::paras",

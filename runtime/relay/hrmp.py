@@ -86,12 +86,7 @@ INGRESS: Final = StorageMap(PALLET, "HrmpIngressChannelsIndex", Twox64Concat, pa
 EGRESS: Final = StorageMap(PALLET, "HrmpEgressChannelsIndex", Twox64Concat, para_id, scale.vec(para_id), [])
 CONTENTS: Final = StorageMap(PALLET, "HrmpChannelContents", Twox64Concat, channel_id, scale.vec(hrmp_message), [])
 DIGESTS: Final = StorageMap(
-    PALLET,
-    "HrmpChannelDigests",
-    Twox64Concat,
-    para_id,
-    scale.vec(scale.pair(relay_number, scale.vec(para_id))),
-    [],
+    PALLET, "HrmpChannelDigests", Twox64Concat, para_id, scale.vec(scale.pair(relay_number, scale.vec(para_id))), []
 )
 WATERMARKS: Final = StorageMap(PALLET, "HrmpWatermarks", Twox64Concat, para_id, relay_number)
 

@@ -43,10 +43,7 @@ class DomeChain:
         NOW.put(storage, now)
         call = Call(PALLET, "emit_new_event", tuple(publication))
         block = self._executive.build_block(
-            storage,
-            self.header.number + 1,
-            self.header.hash(),
-            extrinsics=(Extrinsic(Signed(author), call),),
+            storage, self.header.number + 1, self.header.hash(), extrinsics=(Extrinsic(Signed(author), call),)
         )
         self._state = storage.state
         self.header = block.header

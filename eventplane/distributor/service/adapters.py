@@ -112,12 +112,7 @@ class HttpAdapter:
         """An answer with its body, or `None` without an answer."""
         try:
             async with self._session.request(
-                method,
-                self._base + path,
-                headers=self._headers,
-                timeout=self._timeout,
-                allow_redirects=False,
-                **how,
+                method, self._base + path, headers=self._headers, timeout=self._timeout, allow_redirects=False, **how
             ) as response:
                 body = await response.content.read(MOST_ANSWER)
                 while len(body) < MOST_ANSWER and not response.content.at_eof():

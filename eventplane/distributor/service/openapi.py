@@ -81,11 +81,7 @@ _SCHEMAS: Final[Json] = {
         examples=[_EXAMPLE],
     ),
     "Published": _object(
-        {
-            "globalId": {"type": "string"},
-            "timestamp": _TIME,
-            "networks": {"type": "array", "items": _NETWORK_STATE},
-        },
+        {"globalId": {"type": "string"}, "timestamp": _TIME, "networks": {"type": "array", "items": _NETWORK_STATE}},
         ["globalId", "networks"],
     ),
     "Notification": _object(

@@ -32,11 +32,7 @@ class Poster:
         """The status of the answer, or `None` without an answer. The body is not read."""
         body = _ENCODER.encode(effect.notice.body()).encode()
         now = int(time.time())
-        headers = {
-            "Content-Type": "application/json",
-            "webhook-id": effect.webhook,
-            "webhook-timestamp": str(now),
-        }
+        headers = {"Content-Type": "application/json", "webhook-id": effect.webhook, "webhook-timestamp": str(now)}
         if effect.secret is not None:
             headers["webhook-signature"] = signature(effect.secret, effect.webhook, now, body)
         try:

@@ -83,11 +83,7 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         await engine.start()
         stack.push_async_callback(engine.stop)
         http = DistributorHttp(
-            engine,
-            access,
-            verifier=verifier,
-            private=config.private_endpoints,
-            most_requests=config.most_requests,
+            engine, access, verifier=verifier, private=config.private_endpoints, most_requests=config.most_requests
         )
         url = await stack.enter_async_context(served(http.application(), config.host, config.port))
         yield Running(engine, url)

@@ -13,15 +13,7 @@ from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
 from pubsub_emulator.eventplane.distributor.simulation.world import World, run_together
 
 FAULTS: Final = Faults(
-    lost=200,
-    doubled=150,
-    late=60,
-    call_fails=100,
-    answer_lost=100,
-    lie=40,
-    read_fails=100,
-    post_fails=150,
-    killed=8,
+    lost=200, doubled=150, late=60, call_fails=100, answer_lost=100, lie=40, read_fails=100, post_fails=150, killed=8
 )
 ROUNDS: Final = 600
 SETTLE: Final = 6 * 3_600_000

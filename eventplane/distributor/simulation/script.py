@@ -46,10 +46,7 @@ class _Play:
             for name, table in scenario.networks.items()
         ]
         self._world = stage.set(
-            *networks,
-            replicas=scenario.replicas,
-            start=False,
-            replication_delay=_ms(scenario.replication_delay),
+            *networks, replicas=scenario.replicas, start=False, replication_delay=_ms(scenario.replication_delay)
         )
 
     def run(self) -> None:

@@ -420,11 +420,7 @@ def _skip_future(reader: Reader) -> None:
     reader.take(length)
 
 
-_SKIPPED_REFERENCES: Final[dict[str, Read]] = {
-    "service": _skip_principal,
-    "func": _skip_func,
-    "future": _skip_future,
-}
+_SKIPPED_REFERENCES: Final[dict[str, Read]] = {"service": _skip_principal, "func": _skip_func, "future": _skip_future}
 
 _PRIMITIVE_READERS: Final[dict[str, Read]] = {
     "null": lambda _reader: None,

@@ -13,9 +13,7 @@ from pubsub_emulator.eventplane.icrc72.broadcaster.delivery import Delivery
 from pubsub_emulator.eventplane.icrc72.cheats.stage import NAMESPACE, SAY, Actor, Cheat, Deed, Stage
 from pubsub_emulator.eventplane.icrc72.client import EventNotification
 from pubsub_emulator.eventplane.icrc72.deployment import Brokers
-from pubsub_emulator.eventplane.icrc72.messages import (
-    Event,
-)
+from pubsub_emulator.eventplane.icrc72.messages import Event
 from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
 from pubsub_emulator.eventplane.icrc72.services import codec
 from pubsub_emulator.eventplane.icrc72.values import array, blob, map_, nat

@@ -11,10 +11,7 @@ from pubsub_emulator.eventplane.icrc72.cheats.stage import NAMESPACE, Actor, Che
 from pubsub_emulator.eventplane.icrc72.client import EventNotification
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN
 from pubsub_emulator.eventplane.icrc72.inbox import Inbox
-from pubsub_emulator.eventplane.icrc72.messages import (
-    Event,
-    SubscriptionRegistration,
-)
+from pubsub_emulator.eventplane.icrc72.messages import Event, SubscriptionRegistration
 from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
 from pubsub_emulator.eventplane.icrc72.values import blob, map_, nat
 

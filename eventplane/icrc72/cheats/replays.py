@@ -12,11 +12,7 @@ from pubsub_emulator.eventplane.icrc72.broadcaster.accept import Acceptance
 from pubsub_emulator.eventplane.icrc72.cheats.broadcasters import accepting
 from pubsub_emulator.eventplane.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Stage
 from pubsub_emulator.eventplane.icrc72.client import App
-from pubsub_emulator.eventplane.icrc72.messages import (
-    Event,
-    ReplayRegistration,
-    ReplayStatusUpdate,
-)
+from pubsub_emulator.eventplane.icrc72.messages import Event, ReplayRegistration, ReplayStatusUpdate
 from pubsub_emulator.eventplane.icrc72.publisher.replays import Replays
 from pubsub_emulator.eventplane.icrc72.role import RoleCanister
 from pubsub_emulator.eventplane.icrc72.values import map_, nat, of

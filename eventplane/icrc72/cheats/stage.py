@@ -20,10 +20,7 @@ from pubsub_emulator.eventplane.icrc72.audit.record import Finding
 from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.eventplane.icrc72.client import App, EventNotification
 from pubsub_emulator.eventplane.icrc72.deployment import Brokers, PubSub, deploy
-from pubsub_emulator.eventplane.icrc72.messages import (
-    Event,
-    ReplayRegistration,
-)
+from pubsub_emulator.eventplane.icrc72.messages import Event, ReplayRegistration
 from pubsub_emulator.eventplane.icrc72.services import codec
 from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.eventplane.icrc72.values import map_, nat

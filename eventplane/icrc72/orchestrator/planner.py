@@ -13,14 +13,7 @@ from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.late import EVERYBODY
 from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import (
-    ABSENT,
-    Broker,
-    Fact,
-    Member,
-    Publication,
-    Registry,
-)
+from pubsub_emulator.eventplane.icrc72.orchestrator.state import ABSENT, Broker, Fact, Member, Publication, Registry
 from pubsub_emulator.eventplane.icrc72.settings import Settings
 
 NOBODY: Final = Principal()

@@ -9,10 +9,7 @@ from pubsub_emulator.eventplane.ic.principal import Principal
 from pubsub_emulator.eventplane.icrc72 import keys
 from pubsub_emulator.eventplane.icrc72.errors import ConfigError
 from pubsub_emulator.eventplane.icrc72.identifiers import OWN
-from pubsub_emulator.eventplane.icrc72.messages import (
-    ReplayRegistration,
-    ReplayStatusUpdate,
-)
+from pubsub_emulator.eventplane.icrc72.messages import ReplayRegistration, ReplayStatusUpdate
 from pubsub_emulator.eventplane.icrc72.namespaces import is_system, matches
 from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access
 from pubsub_emulator.eventplane.icrc72.orchestrator.config import check_memo, check_size, replay_config

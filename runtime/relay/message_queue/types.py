@@ -62,12 +62,7 @@ _ORIGIN: Final = type_info.Variants(
         ),
     ),
 )
-origin: Final[Codec[ParaId]] = Codec(
-    "AggregateMessageOrigin",
-    _encode_origin,
-    _read_origin,
-    _ORIGIN,
-)
+origin: Final[Codec[ParaId]] = Codec("AggregateMessageOrigin", _encode_origin, _read_origin, _ORIGIN)
 """The queue of a para: `AggregateMessageOrigin::Ump(UmpQueueId::Para)`."""
 
 
@@ -300,9 +295,7 @@ message_error: Final[Codec[MessageError]] = Codec(
         type_info.path("frame_support::traits::messages::ProcessMessageError"),
         tuple(
             type_info.Variant(
-                kind.name,
-                kind,
-                (type_info.Field(weight_info),) if kind is ProcessMessageError.Overweight else (),
+                kind.name, kind, (type_info.Field(weight_info),) if kind is ProcessMessageError.Overweight else ()
             )
             for kind in ProcessMessageError
         ),
