@@ -67,7 +67,7 @@ class Judged:
         return self.chain, self.candidate.hash()
 
     def fields(self) -> dict[str, object]:
-        """What is compared, in the order in which it is told: causes before their effects."""
+        """The compared fields; causes come before their effects."""
         header, inherent = self.candidate.header, self.candidate.inherent
         messages = inherent.messages
         return {
@@ -94,7 +94,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class BlockDifference:
-    """Two blocks that stand for each other and differ; one of them is none where a record ends before the other."""
+    """Two corresponding blocks that differ; one is `None` where its record has ended."""
 
     a: str | None
     b: str | None
@@ -143,7 +143,7 @@ def _text(value: object) -> str:
 
 @dataclass(slots=True)
 class Comparison:
-    """What comparing gave: how many blocks were compared, the first difference, and what has no counterpart."""
+    """The result of a comparison: blocks compared, the first difference, and blocks without a counterpart."""
 
     compared: int = 0
     genesis: list[str] = field(default_factory=list)
@@ -249,7 +249,7 @@ class HistoryRecord:
             yield from segment.blocks()
 
     def genesis(self, network: str) -> Hash | None:
-        """The hash of a network's relay block 0, none where the history does not go back to it."""
+        """The hash of a network's relay block 0, `None` if the history starts later."""
         entries = self.history.files(schema.RELAY_HEADERS, network)[:1]
         return next((row["hash"] for row in self.rows(tuple(entries)) if row["number"] == 0), None)
 
@@ -344,7 +344,7 @@ def _relay(row: Row) -> RelayContext:
 
 
 def difference(a: Judged, b: Judged) -> BlockDifference | None:
-    """How two blocks that stand for each other differ, down to storage key and trie node; none when they do not."""
+    """The difference of two corresponding blocks, down to storage key and trie node; `None` if they are equal."""
     mine, theirs = a.fields(), b.fields()
     if mine == theirs:
         return None

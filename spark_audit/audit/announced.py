@@ -44,7 +44,7 @@ class Announced:
         self._code, self._authorities = code, keys
 
     def errors(self) -> Iterator[str]:
-        """What the tables say wrongly, once the segment is at its end."""
+        """The contradictions found, once the segment is at its end."""
         if self._silent:  # not all rows could be read, which is told elsewhere
             return
         yield from self._errors

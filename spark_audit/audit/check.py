@@ -117,7 +117,7 @@ class _Check:
             self.notes.out.passing = self.notes.out.passing or self.shared.passing
 
     def judge_segment(self, rows: list[Row], nodes: Mapping[int, bytes]) -> None:
-        """Judge what is no imported proof, from checkpoint to checkpoint."""
+        """Judge the candidates (not imported proofs) from checkpoint to checkpoint."""
         receipt = self.notes.out.receipt
         start, end = self.reader.checkpoints()
         if start is None:
@@ -151,7 +151,7 @@ class _Check:
             self.notes.fault(self.notes.blocks_path(), "the segment's checkpoint is not in the history")
 
     def lose(self, error: Exception) -> None:
-        """Note that judging ended with an error that nobody foresaw."""
+        """Note an unexpected error that ended the judgement."""
         self.notes.fault(self.notes.blocks_path(), f"judging it failed with {type(error).__name__}: {short(error)}")
         self.notes.out.passing = self.notes.out.passing or isinstance(error, (MemoryError, OSError))
         self.notes.out.receipt.update(complete=False, seam="none", judged=self.judged)
@@ -159,7 +159,7 @@ class _Check:
     # The relay chain
 
     def relay_context(self, row: Row) -> RelayContext:
-        """What the relay chain vouches for, by its headers and not by the row. Raises `Undecided`."""
+        """The relay chain's part of the input, taken from its headers and not from the row. Raises `Undecided`."""
         number, judged_at = row["relay_parent"], row["included_at"]
         judged_in = self.shared.relay(judged_at)
         if judged_in is None:
@@ -377,7 +377,7 @@ class _Check:
 
 
 def _is_sealed(author: bytes | None, header: Header) -> bool:
-    """Whether the author made the seal, whatever else may be wrong with it."""
+    """Whether the author made the seal."""
     seal = header.aura_seal()
     return author is not None and seal is not None and verify(author, header.pre_hash(), seal)
 

@@ -1,4 +1,4 @@
-"""What a block cost: measures from a candidate's row and from executing it (PS-70)."""
+"""Measures of a block, from a candidate's row and from executing it (PS-70)."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -42,7 +42,7 @@ _SUMMED: Final = (
 
 
 def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
-    """What a candidate's row tells without executing it; nodes that are not there weigh nothing."""
+    """The measures of a row that need no execution; missing nodes count 0 bytes."""
     out = empty_row(schema.BLOCK_MEASURES)
     out.update({name: row[name] for name in _SAME})
     out["judged"] = judged
@@ -70,7 +70,7 @@ def block_time(row: Row) -> datetime | None:
 
 
 def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
-    """What executing an included candidate adds to its measures."""
+    """The measures that executing an included candidate adds."""
     ledger, plan = outcome.ledger, outcome.plan
     lag = row["included_at"] - row["relay_parent"]
     states = [delivery.ttl_state for delivery in outcome.deliveries]

@@ -25,7 +25,7 @@ _TIMED: Final = 16
 """Worlds in a batch of a campaign that ends by the clock: an engine is not interrupted in one."""
 
 OnWorlds = Callable[[int, int], None]
-"""Told how many worlds were tried, of how many that seem to be needed."""
+"""Called with the worlds tried and an estimate of the worlds needed."""
 
 _COUNTS: Final = ("cases", "honest", "rejected", "accepted_equal", "stopped")
 

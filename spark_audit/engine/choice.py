@@ -15,7 +15,7 @@ def choose_engine(name: str, master: str | None, units: int) -> str:
 
 
 def may_be_spark(name: str, master: str | None) -> bool:
-    """Whether Spark may run in this process, for an engine's name as it was asked for."""
+    """Whether Spark may run in this process, by the engine's name in the arguments."""
     return name == "spark" or (name == "auto" and choose_engine(name, master, 0) == "spark")
 
 

@@ -16,7 +16,7 @@ Unit = Callable[[str, str], dict[str, Any]]
 """Does the task that the text describes; what it writes is below the address."""
 
 Report = Callable[[float], None]
-"""Told how many units are done, with the shares of those under way where an engine knows them."""
+"""Called with the units done, shares of unfinished ones included where the engine knows them."""
 
 ENGINES: Final = ("auto", "python", "pool", "spark")
 
@@ -39,7 +39,7 @@ class EngineLost(PubsubError):
 
 
 def check_form(master: str) -> None:
-    """Raises `WrongMaster` for what is no master's URL."""
+    """Raises `WrongMaster` for a text that is no master's URL."""
     ports = re.findall(r":(\d+)(?=,|$)", master) if master.startswith("spark://") else []
     if _MASTER.fullmatch(master) is None or any(int(port) > _LAST_PORT for port in ports):
         raise WrongMaster(

@@ -1,4 +1,4 @@
-"""What keeps a process of an audit small.
+"""Settings that keep the memory of an audit's processes small.
 
 Arrow imports pandas at the first list that it makes an array of, 26 MiB for each process, only to see whether the list
 is one of its own; nothing here hands it pandas. Arrow's usual allocator keeps what was freed; the system's returns it.

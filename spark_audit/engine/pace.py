@@ -1,4 +1,4 @@
-"""How much of the unit under way is done: units tell it, and an engine that can listen hands it on.
+"""Progress within a unit: units report it, and engines that listen pass it on.
 
 A unit calls `told` with the share that it has done. Nobody listens on Spark, where a unit's process cannot speak to the
 driver; the call then does nothing.
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from time import monotonic
 
 Listener = Callable[[float], None]
-"""Told a share from 0 to 1."""
+"""Called with a share from 0 to 1."""
 
 TELL_EVERY = 0.5
 """Seconds between two shares of a unit."""

@@ -117,11 +117,11 @@ class _Batch:
             self._changed.notify_all()
 
     def receipts(self) -> list[dict[str, Any]]:
-        """What all tasks came to, in their order."""
+        """The results of all tasks, in their order."""
         return [self._done[at] for at in range(len(self._tasks))]
 
     def _take(self) -> tuple[int, int] | None:
-        """A task that nobody has; waits while one that is under way may come back."""
+        """A task that no worker has. Waits while a running one may still fail."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._error is not None or self._all_given())
             if self._error is not None or not self._waiting:

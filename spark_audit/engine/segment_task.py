@@ -186,7 +186,7 @@ def _task(
 
 
 def _seen(task: Task, listing: Listing | None) -> list[Any]:
-    """What the task's files look like from outside."""
+    """Sizes and times of the task's files, in numbers."""
     if listing is None:
         return []
     odd = [listing.odd.get(entry.path) for entry in task.files()]

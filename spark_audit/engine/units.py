@@ -124,7 +124,7 @@ class Fold:
 
     @property
     def weight(self) -> int:
-        """How long it takes, beside others."""
+        """Relative duration, to give out long ones first."""
         return len(self.segments)
 
     def to_json(self) -> str:
@@ -143,7 +143,7 @@ class Fold:
 
 
 def fold_fingerprint(before: str, network: str, receipts: Sequence[Receipt], limits: Thresholds) -> str:
-    """What a fold's result rests on: the fold before it and what judging the segments gave."""
+    """A digest of a fold's inputs: the fold before it and the results of its segments."""
     digests = [[chain["chain"], chain["digests"]] for receipt in receipts for chain in receipt["chains"]]
     return digest_of(canonical_json([CHECK_VERSION, before, network, digests, asdict(limits)]))
 
@@ -256,7 +256,7 @@ def _served(publishers: pa.Table) -> Any:
 
 
 def _is_borne_out(row: Row) -> bool:
-    """Whether a finding's evidence shows it; figures prove nothing and are not held to it."""
+    """Whether a finding's evidence shows it. Figures prove nothing, so they always pass."""
     try:
         shown = judge(row["evidence"])
     except EvidenceError:

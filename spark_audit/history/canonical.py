@@ -29,7 +29,7 @@ def encode_row(table: Table, row: Mapping[str, Any]) -> bytes:
 
 
 def digest_rows(table: Table, rows: Iterable[Mapping[str, Any]]) -> Hash:
-    """The digest of a set of rows, whatever their order."""
+    """The digest of a set of rows; their order does not matter."""
     table, listed = fitted(table, rows)
     encoders = _row_encoders(table)
     encoded = sorted([b"".join([encode(row[name]) for name, encode in encoders]) for row in listed])
@@ -52,7 +52,7 @@ def _row_encoders(table: Table) -> tuple[tuple[str, Encoder], ...]:
 
 
 def _optional(kind: pa.DataType) -> Encoder:
-    """What encodes a value of an Arrow type, or its absence; the type is looked at once, not for each value."""
+    """An encoder of values of an Arrow type, `None` included."""
     if pa.types.is_boolean(kind):
         return lambda value: b"\x00" if value is None else b"\x01\x01" if value else b"\x01\x00"
     if pa.types.is_integer(kind):

@@ -1,4 +1,4 @@
-"""What a history's files look like from outside, added up by network and segment: tells cheaply what may have changed.
+"""Sizes and times of a history's files, added up by network and segment: a cheap test of what may have changed.
 
 A file's network and segment are read from its path, as writers of this project name it. Sizes and times of all files
 of a segment are added up in one number, so the memory of a listing does not grow with the number of files. A path that
@@ -40,7 +40,7 @@ def place_of(path: str) -> tuple[str, int, int] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What a folder's path says of the files in it; `None` where it says nothing."""
+    """Network, segment and kind of the files in a folder, by its path; `None` where the path does not tell."""
 
     path: str
     network: str | None

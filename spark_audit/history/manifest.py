@@ -108,7 +108,7 @@ class Commit:
 
 
 def manifest_name(network: str, segment: int, digest: str) -> str:
-    """What the file of a manifest is called."""
+    """The file name of a manifest."""
     return f"{network}-{segment:08d}-{digest[:16]}.json"
 
 
@@ -187,7 +187,7 @@ def committed(store: Store, network: str) -> list[Commit]:
 
 
 def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tuple[Commit, str]]:
-    """What is wrong with how the commits of one network, by segment, follow each other: nothing, or where and why.
+    """The commits of one network that do not follow the one before, each with the reason. `commits` are by segment.
 
     `before` is the one that they follow, `None` at the start of a history.
     """

@@ -27,7 +27,7 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What a migration did: manifests written anew, segments in all, and the head that the history has now."""
+    """The result of a migration: rewritten manifests, segments in all, and the new head."""
 
     manifests: int
     segments: int

@@ -53,7 +53,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the manifests of a history name, in a fixed order, and the faults met on the way."""
+    """The commits of a history in a fixed order, and the faults met while reading its manifests."""
 
     root: Store
     commits: tuple[Commit, ...]
@@ -112,7 +112,7 @@ def manifest_names(store: Store) -> list[str]:
 def read_commits(
     store: Store, names: Iterable[str], after: Mapping[str, Commit] | None = None
 ) -> tuple[list[Commit], list[Fault]]:
-    """The manifests of these names by network and segment, and what is wrong with them and how they follow each other.
+    """The manifests of these names by network and segment, and their faults, wrong order included.
 
     `after` is the last commit before them of each network that has one.
     """

@@ -1,4 +1,4 @@
-"""Rows and what they stand for: records become rows, rows become the exact candidate and state again."""
+"""Conversion of records to rows, and of rows back to the exact candidate and state."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -45,7 +45,7 @@ class NodeTable:
         return len(self._rows)
 
     def number(self, node: bytes) -> int:
-        """What rows of `blocks` call the node by."""
+        """The number of the node in rows of `blocks`."""
         name = blake2_256(node)
         number = self._numbers.setdefault(name, len(self._rows))
         if number == len(self._rows):
@@ -129,7 +129,7 @@ def subscription_row(network: str, record: SubscriptionRecord) -> Row:
 
 
 def encode_items(items: Mapping[int, list[bytes]]) -> bytes:
-    """SCALE of subscriptions, publishers ascending: what their hash is over."""
+    """SCALE of subscriptions, publishers ascending; their hash is over these bytes."""
     return _items.encode(dict(items))
 
 
@@ -227,7 +227,7 @@ def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Delivery, ...]) ->
 
 
 def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
-    """The candidate that a row of `blocks` stands for, byte for byte. Raises `RowError`."""
+    """The exact candidate of a row of `blocks`. Raises `RowError`."""
     if row["status"] not in {"included", "rejected"}:
         raise RowError(f"the status {row['status']!r} is not known")
     for name in _CANDIDATE_HAS:

@@ -1,7 +1,7 @@
-"""The tables of a history and of its audit: columns, units, versions and where their files stand.
+"""The tables of a history and of its audit: columns, units, versions and where their files are.
 
-A table's name and version stand in the metadata of each of its Parquet files and are checked on reading, with the
-columns themselves. Sizes are bytes, heights are block numbers of the chain that a column names.
+A table's name and version are in the metadata of each of its Parquet files. Readers check them and the columns. Sizes
+are bytes, heights are block numbers of the chain that a column names.
 
     history   relay_headers authorities subscriptions checkpoints blocks deliveries events nodes truth
     audit     block_measures publisher_measures waste proof_parts findings summaries chains quarantine
@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table; rows are unique by `key`, and its files stand in one directory for each value of `partitions`.
+    """One table; rows are unique by `key`, and its files are in one directory for each value of `partitions`.
 
     A file has the columns of a list of `added`, and a later version, only where some row has something to put there:
     without them it is byte for byte what it was before there were such columns. All these versions are read.

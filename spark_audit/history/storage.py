@@ -41,7 +41,7 @@ Seen = tuple[str, int, int]
 
 
 class Store(ABC):
-    """One place with files below it; paths are relative, with `/`, and are checked by whoever got them from outside."""
+    """A place with files. Paths are relative with `/`; the caller checks those that come from outside."""
 
     uri: str
     """The place as it is passed on to other processes: an absolute path here, a URI elsewhere."""
@@ -52,7 +52,7 @@ class Store(ABC):
 
     @abstractmethod
     def stamp(self, path: str) -> Stamp | None:
-        """What a file looks like from outside, `None` when it is not there. Raises `OSError`."""
+        """Size and time of a file, `None` if it does not exist. Raises `OSError`."""
 
     @abstractmethod
     def walk(self, folder: str = "") -> dict[str, Stamp]:

@@ -214,7 +214,7 @@ class HistoryWriter(Observer):
 
 
 class _Chain:
-    """What the writer keeps of one chain between records."""
+    """The writer's state of one chain between records."""
 
     __slots__ = ("authorities", "position", "spec", "state_root")
 

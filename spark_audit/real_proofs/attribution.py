@@ -126,7 +126,7 @@ def attribute(
 
 
 def attribute_reads(root: Hash, proof: Iterable[bytes], asked: Mapping[bytes, Iterable[bytes]]) -> Attribution:
-    """Tell a proof apart by the keys that it was made for, by trie; whatever they do not need is unread.
+    """Attribute the bytes of a proof to the keys that it was made for, by trie. Nodes that no key needs are unread.
 
     Raises `ProofError` when it leaves open what stands under one of them, naming the key and the missing node.
     """
@@ -159,7 +159,7 @@ def place_name(trie: bytes, key: bytes) -> str:
 
 
 def _tries(root: Hash, nodes: Mapping[Hash, bytes]) -> dict[bytes, tuple[Hash, Opened]]:
-    """The top trie, and every child trie whose root stands in it and whose root node is there."""
+    """The top trie, and every child trie whose root is in it and whose root node is in the proof."""
     top = open_proof(root, nodes)
     tries = {TOP: (root, top)}
     for key, value in sorted(top.entries.items()):

@@ -62,7 +62,7 @@ class RelayProof:
 
     @property
     def place(self) -> tuple[str, int, int, bytes]:
-        """What makes two proofs the same."""
+        """The identity of a proof: two with the same place are equal."""
         return self.network, int(self.chain), self.number, bytes(self.relay_root)
 
     def nodes(self) -> dict[Hash, bytes]:
@@ -72,7 +72,7 @@ class RelayProof:
 
 @dataclass(slots=True)
 class Present:
-    """What a history holds when an import begins, and what is added to it."""
+    """The content of a history when an import begins, and what the import adds."""
 
     history: History | None
     newest: dict[str, Commit] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Present:
         return present
 
     def places(self) -> set[tuple[str, int, int, bytes]]:
-        """Every imported block: network, chain, number, relay root. What cannot be read counts as not there."""
+        """Every imported block: network, chain, number, relay root. Unreadable ones are left out."""
         wanted = ["network", "chain", "number", "relay_parent_root"]
         return {
             (row["network"], row["chain"], row["number"], row["relay_parent_root"]) for row in self.imported(wanted)
@@ -197,7 +197,7 @@ def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable)
 
 
 def _later(proof: RelayProof) -> Mapping[str, Any]:
-    """The columns that came with later versions of the table; none where there is nothing to put there."""
+    """The columns of later versions of the table; none if all are empty."""
     told = {
         "block_time": proof.block_time,
         "runtime": proof.runtime,

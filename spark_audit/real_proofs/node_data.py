@@ -1,4 +1,4 @@
-"""What a node answered: headers and read proofs from JSON-RPC, as any node of any Substrate chain gives them.
+"""A node's answers: headers and read proofs from JSON-RPC of any Substrate chain.
 
 A file holds one answer, or several as a batch or line by line, each with its envelope or bare:
 

@@ -23,10 +23,10 @@ class ProofError(PubsubError):
 
 @dataclass(slots=True)
 class Opened:
-    """What a root leads to within a set of nodes."""
+    """The entries below a root in a set of nodes."""
 
     entries: dict[bytes, bytes | None] = field(default_factory=dict)
-    """Keys with a value; the value is none where it is detached and not in the proof."""
+    """Values by key; `None` if the value is detached and not in the proof."""
     reached: set[Hash] = field(default_factory=set)
 
 
@@ -68,7 +68,7 @@ def open_proof(root: Hash, nodes: Mapping[Hash, bytes]) -> Opened:
 
 
 def path_nodes(root: Hash, nodes: Mapping[Hash, bytes], key: bytes) -> tuple[dict[Hash, None], bool]:
-    """The nodes (and detached value) on the way to `key`, and whether the proof says what stands there.
+    """The nodes (and detached value) on the path to `key`, and whether the proof shows its value or absence.
 
     False means that a node on the way is missing. Raises `ProofError` for malformed nodes.
     """

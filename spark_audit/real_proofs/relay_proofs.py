@@ -38,7 +38,7 @@ class ImportRefused(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did."""
+    """The result of an import."""
 
     proofs: int
     already_there: int
@@ -145,7 +145,7 @@ def proof_parts(found: Attribution) -> list[dict[str, Any]]:
 
 
 def _agrees(fields: "_Fields", field: str, read: dict[str, Any], found: bytes | None, *, proven: bool) -> bool:
-    """Whether what sp-trie read of a key is what is read here: a value, an absence, or that the proof is silent."""
+    """Whether sp-trie read the same of a key: a value, an absence, or nothing because the proof does not cover it."""
     if "error" in read:
         return not proven and read["error"] == _UNREADABLE_READ
     if read.get("value") is not None:

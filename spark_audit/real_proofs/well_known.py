@@ -1,4 +1,4 @@
-"""What the relay chain keeps under which key, by name: so that the bytes of a real proof can be told apart."""
+"""Names of the relay chain's storage keys, by which the bytes of a real proof are attributed."""
 
 from functools import lru_cache
 from typing import Final
@@ -117,11 +117,11 @@ def expected_keys(para: ParaId) -> tuple[bytes, ...]:
 
 
 def is_channel_of(key: bytes, para: ParaId) -> bool:
-    """Whether `key` holds a horizontal channel that `para` is an end of."""
+    """Whether `key` is that of a horizontal channel from or to `para`."""
     prefix = item_prefix("Hrmp", "HrmpChannels")
     return key.startswith(prefix) and para.to_bytes(4, "little") in {key[40:44], key[44:48]}
 
 
 def is_child_root(key: bytes) -> bool:
-    """Whether a child trie's root stands under `key`: nobody proves one by accident."""
+    """Whether `key` holds the root of a child trie."""
     return key.startswith(CHILD_STORAGE_PREFIX)

@@ -1,4 +1,4 @@
-"""What the charts have in common: size, colours, axes, legends, and names of rows. Widths and heights are in pixels."""
+"""Common parts of the charts: size, colours, axes, legends, and names of rows. Widths and heights are in pixels."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def powers_of_two(low: int, high: int) -> list[int]:
 
 
 def steps(least: int, most: int, count: int) -> list[int]:
-    """Multiples of a power of two from `least` to `most`, nought among them, about `count` of them."""
+    """About `count` multiples of a power of two from `least` to `most`, zero included."""
     step = 1
     while (most - least) // step > count:
         step *= 2
@@ -98,7 +98,7 @@ def steps(least: int, most: int, count: int) -> list[int]:
 
 
 def row_name(network: str, rest: str, most: int) -> str:
-    """A name of about `most` letters; what is too long is the network's."""
+    """A name of about `most` letters; the network's part is cut if it is too long."""
     room = max(most - len(rest) - 1, 1)
     return f"{network if len(network) <= room else network[: room - 1] + '…'} {rest}"
 

@@ -14,7 +14,7 @@ MOST_PARTS: Final = 40
 """Publishers or keys by name; the smaller ones are added up under one name."""
 
 KINDS: Final = {"top_path_bytes": "top path", "child_node_bytes": "child nodes", "value_bytes": "values"}
-"""What a publisher's bytes are, by column."""
+"""The kinds of a publisher's bytes, by column."""
 
 _FIGURES: Final = (*KINDS, "cached_bytes", "cache_charges", "row_charges", "unpruned_bytes", "deliveries")
 _KEYS: Final = {
@@ -104,7 +104,7 @@ def _imported(results: Results, chain: Chain) -> list[Part]:
 
 
 def _largest(parts: list[Part], rest: str) -> tuple[Part, ...]:
-    """Largest first; what is beyond `MOST_PARTS` becomes one part."""
+    """The parts, largest first; those beyond `MOST_PARTS` become one part."""
     ranked = sorted(parts, key=lambda part: (-part.bytes, part.name))
     if len(ranked) <= MOST_PARTS:
         return tuple(ranked)

@@ -154,7 +154,7 @@ def savings(rows: Sequence[Savings], width: int) -> Spec:
 
 
 def cache_over_time(series: Series, width: int) -> Spec:
-    """What a chain's cache spared the proof, what reading it cost, and what is left of it."""
+    """Bytes that a chain's cache saved, bytes that reading it cost, and the difference."""
     names = ("spared the proof", "added to own state", "net effect")
     bars: list[dict[str, Any]] = []
     for each in series.bins:

@@ -1,4 +1,4 @@
-"""Who was caught at what: findings by collator and code, the worst of them in words, and what could not be read."""
+"""Findings by collator and code, the worst ones in words, and the quarantined units."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ class Culprits:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What was put into quarantine."""
+    """The quarantined units."""
 
     units: tuple[Row, ...]
     left_out: int

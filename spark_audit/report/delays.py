@@ -1,4 +1,4 @@
-"""How many relay blocks passed from a publish to its delivery, for every entry that a chain delivered."""
+"""Relay blocks from publish to delivery, for every entry that a chain delivered."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """Exact, whatever the bars: percentiles are nearest-rank."""
+    """Nearest-rank percentiles, exact however wide the bars are."""
 
     deliveries: int
     percentiles: tuple[tuple[int, int], ...]
@@ -35,7 +35,7 @@ class Delays:
 
 
 def delays(results: Results, chain: Chain) -> Delays | None:
-    """The delays of a chain; none where nothing was delivered. Raises `ResultError`."""
+    """The delays of a chain; `None` if nothing was delivered. Raises `ResultError`."""
     found: Counter[int] = Counter()
     for part in columns(results, schema.PUBLISHER_MEASURES, chain, ("delays",))():
         for each in pc.list_flatten(part["delays"]).value_counts().to_pylist():

@@ -1,4 +1,4 @@
-"""Charts as pictures: SVG and PNG files, and SVG that stands in a page and follows its colours.
+"""Charts as pictures: SVG and PNG files, and SVG within a page that follows the page's colours.
 
 Nothing is fetched and no browser is needed: the drawing library brings engine and font.
 """

@@ -34,7 +34,7 @@ from pubsub_emulator.spark_audit.report.style import DAY, NIGHT
 from pubsub_emulator.spark_audit.report.words import counted, percent, size
 
 MOST_DRAWN: Final = 12
-"""Chains with charts of their own; all stand in the table."""
+"""Chains with charts of their own; the table has all."""
 
 MOST_ROWS: Final = 200
 """Rows of a table of chains; the audit's own tables have all."""
@@ -73,7 +73,7 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class ChainPart:
-    """One chain as the page shows it; what it does not have is none."""
+    """One chain as the page shows it; missing parts are `None`."""
 
     row: Row
     id: str
@@ -157,7 +157,7 @@ def _place(row: Row) -> Chain:
 
 
 def _ranked(results: Results) -> list[Row]:
-    """Chains that are not verified, then those whose bytes can be told apart, then the others; most bytes first."""
+    """Chains that are not verified first, then those with attributed bytes, then others; each by bytes of proofs."""
     told = {
         _place(row)
         for table in _DRAWN_FIRST

@@ -1,4 +1,4 @@
-"""What the proofs of a chain's blocks leave out of the full proof of all that is subscribed, and for which cause."""
+"""Bytes that a chain's proofs leave out of the full proofs of all subscribed items, by cause."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -27,19 +27,19 @@ class Savings:
     full: int
     proven: int
     unchanged: int
-    """Of publishers whose root was the one processed last."""
+    """Bytes of publishers whose root did not change."""
     cached: int
     """Nodes that the walk found in the cache."""
     pruned: int
-    """All else that the walk did not need, or did not come to."""
+    """Bytes of all other nodes, which the walk did not need or reach."""
     cache_state: int
-    """What reading the cache adds to the chain's own storage proof."""
+    """Bytes that reading the cache adds to the chain's own storage proof."""
     cache_net: int
     """`cached` less `cache_state`."""
 
 
 def savings(results: Results, chain: Chain) -> Savings | None:
-    """The savings of a chain; none where no full proof was witnessed. Raises `ResultError`."""
+    """The savings of a chain; `None` if no full proof was witnessed. Raises `ResultError`."""
     parts = columns(results, schema.BLOCK_MEASURES, chain, ("status", "verdict", *_FIGURES))
     witnessed = (part.filter(part["saved_pruned"].is_valid()) for part in map(valid, parts()))
     rows = grouped(witnessed, ["status"], [*((name, "sum") for name in _FIGURES), ("proof_bytes", "count")])

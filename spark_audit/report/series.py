@@ -54,7 +54,7 @@ class Bin:
 
     @property
     def middle(self) -> float:
-        """Where it stands on the axis."""
+        """Its place on the axis."""
         return (self.first + self.last) / 2
 
 

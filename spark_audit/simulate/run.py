@@ -21,7 +21,7 @@ PLAN: Final = "plan.json"
 _FORMAT: Final = 1
 
 OnProgress = Callable[[float, int], None]
-"""Told how many networks of how many are done, with the shares of those under way."""
+"""Called with networks done, shares of unfinished ones included, and networks in all."""
 
 
 class SimulationRefused(PubsubError):
@@ -42,7 +42,7 @@ class Simulation:
     cheat_rate: int = 40_000
 
     def plan(self) -> dict[str, Any]:
-        """What must be equal for a simulation to be taken up again."""
+        """The settings that must be equal for a simulation to go on."""
         return {
             "format": _FORMAT,
             "version": VERSION,
@@ -59,11 +59,11 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What a simulation came to, networks made earlier included; `digest` is over all that the networks decided."""
+    """The result of a simulation, earlier networks included. `digest` covers all decisions of the networks."""
 
     receipts: tuple[dict[str, Any], ...]
     made: int
-    """Networks made now; the others were there."""
+    """Networks made by this run; the others existed."""
 
     @property
     def digest(self) -> str:

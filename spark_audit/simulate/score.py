@@ -1,4 +1,4 @@
-"""An audit held against the truth: which planted cheats it found, and what it found that nobody planted."""
+"""Comparison of an audit with the truth: planted cheats that it found, and findings that nobody planted."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS
 _PLACE: Final = ("network", "chain", "segment", "position", "number", "block", "collator")
 
 Charge = tuple[Any, ...]
-"""Where a block stands, its hash, who answers for it, and the verdict."""
+"""Place of a block, its hash, its collator, and the verdict."""
 
 
 class NoTruth(PubsubError):
@@ -35,7 +35,7 @@ class Score:
     wrong: list[Charge] = field(default_factory=list)
     """Findings that answer to no planted cheat."""
     faults: list[Fault] = field(default_factory=list)
-    """What of the truth could not be read."""
+    """Parts of the truth that could not be read."""
 
     @property
     def recall(self) -> float:

@@ -35,7 +35,7 @@ _ALLOCATIONS: Final = 200_000
 """Between two collections; a relay block with its candidates allocates about as much."""
 
 OnBlocks = Callable[[int], None]
-"""Told how many candidates were judged so far."""
+"""Called with the candidates judged so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Tally(Observer):
         self.relay_blocks = record.number
 
     def candidate(self, record: BlockRecord) -> None:
-        """One candidate, whatever became of it."""
+        """One candidate, accepted or refused."""
         self.candidates += 1
         self.rejected += record.refusal is not None
         if record.due:

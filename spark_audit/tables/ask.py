@@ -56,7 +56,7 @@ def local_tables(audit: Address | Store) -> Iterator[dict[str, list[str]]]:
 
 
 def ask(audit: Address | Store, question: str) -> Answer:
-    """What a SQL question about an audit's tables is answered with. Raises `AskError`, `ResultError`, `OSError`."""
+    """Answer a SQL question about an audit's tables. Raises `AskError`, `ResultError`, `OSError`."""
     with local_tables(audit) as tables, duckdb.connect(":memory:") as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for name, files in tables.items():

@@ -37,7 +37,7 @@ SOURCES: Final = "ledger/parts"
 LARGE: Final = 4 * 1_048_576
 """Bytes from which a part is full."""
 UNPACKED: Final = 256 * 1_048_576
-"""Bytes of rows at which a part is full, whatever it packs to."""
+"""Bytes of uncompressed rows at which a part is full."""
 GROUP: Final = 4 * 1_048_576
 """Bytes of rows that make a row group."""
 MOST_SMALL: Final = 8
@@ -58,7 +58,7 @@ class Part:
     """When the file was written by the clock of where it is: tells that it was not written to since."""
     full: bool
     replaced: bool
-    """Whether its rows are such as are replaced from run to run."""
+    """Whether each run replaces its rows."""
     sources: list[list[Any]] | None
 
     def file(self) -> DataFile:
@@ -87,7 +87,7 @@ class _Chunk:
 
 @dataclass(slots=True)
 class Tables:
-    """The tables of one audit: what is added or dropped is in the files after `flush`, in the log after `log`."""
+    """The tables of one audit. `flush` writes added and dropped rows to the files, `log` to the Delta logs."""
 
     store: Store
     states: dict[str, _State] = field(default_factory=lambda: {name: _State() for name in RESULT_TABLES})
@@ -113,7 +113,7 @@ class Tables:
         return out
 
     def to_json(self) -> dict[str, Any]:
-        """What the next run needs to know of them."""
+        """The state that the next run opens them with."""
         return {"shape": _shape(), "tables": {name: asdict(state) for name, state in self.states.items()}}
 
     def lost(self) -> set[Source]:
@@ -169,7 +169,7 @@ class Tables:
             dropped.clear()
 
     def log(self) -> None:
-        """Make what is there now the last version of each table's log. Raises `DeltaError`, `OSError`."""
+        """Write the present parts as the last version of each table's log. Raises `DeltaError`, `OSError`."""
         now = time.time_ns() // 1_000_000
         for name, state in self.states.items():
             table, folder = RESULT_TABLES[name], f"{TABLES}/{name}"
@@ -318,7 +318,7 @@ class _Draft:
             self._pack()
 
     def is_full(self) -> bool:
-        """Whether it is large."""
+        """Whether the part is full."""
         return self._written >= UNPACKED or self._sink.tell() >= LARGE
 
     def close(self) -> bytes:
@@ -381,7 +381,7 @@ def _fitting(column: pa.Field) -> pa.Field:
 
 
 def _is_logged(store: Store, folder: str, version: int) -> bool:
-    """Whether the log goes as far as what was logged, and no further."""
+    """Whether the log ends with this version."""
     if version < 0:
         return not store.names(f"{folder}/{LOG}")
     here = store.stamp(f"{folder}/{LOG}/{version:020d}.json")
