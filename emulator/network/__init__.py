@@ -1,14 +1,8 @@
 """One network: relay chain, parachains and collators, stepped relay block by relay block."""
 
-from pubsub_emulator.emulator.network.network import (
-    Network,
-    NetworkConfig,
-    ParachainConfig,
-    Snapshot,
-    Step,
-    UnknownCall,
-    UnknownParachain,
-)
+from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.network.network import Network, UnknownCall
 from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.network.step import Snapshot, Step, UnknownParachain
 
 __all__ = ["Network", "NetworkConfig", "Pace", "ParachainConfig", "Snapshot", "Step", "UnknownCall", "UnknownParachain"]

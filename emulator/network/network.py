@@ -14,7 +14,6 @@ What one step does, in order:
 
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
 
 from pubsub_emulator.collator.cheats import Situation
 from pubsub_emulator.emulator.network.arguments import (
@@ -30,32 +29,31 @@ from pubsub_emulator.emulator.network.arguments import (
     refuse,
 )
 from pubsub_emulator.emulator.network.block_time import relay_time
+from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
 from pubsub_emulator.emulator.network.fork import Fork, Forks
 from pubsub_emulator.emulator.network.parachain import Pace, Parachain, make_collators
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
-    BlockRecord,
     CheckpointRecord,
     Observer,
     RelayRecord,
 )
-from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain, RelaySnapshot
+from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain
 from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
 from pubsub_emulator.emulator.network.round import Round, subscriptions
 from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
+from pubsub_emulator.emulator.network.step import Snapshot, Step, unknown_parachain
 from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.endowed import ALICE
 from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo
-from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.origin import Origin, Root, Signed
 from pubsub_emulator.runtime.pallet_pubsub.config import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.config import TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
-from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
@@ -63,83 +61,6 @@ from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 
 class UnknownCall(PubsubError):
     """The relay chain has no such call, or it takes other arguments."""
-
-
-class UnknownParachain(PubsubError):
-    """The network has no parachain with this id."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParachainConfig:
-    """One parachain: its runtime, its collators as (strategies, rate in millionths), and when it builds blocks."""
-
-    spec: RuntimeSpec
-    collators: tuple[tuple[tuple[str, ...], int], ...] = (((), 0), ((), 0))
-    pace: Pace = field(default_factory=Pace)
-    fork: Fork | None = None
-    """What the chain's first state is written over."""
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkConfig:
-    """A whole network at genesis. `publishers` are registered, `channels` open from the start (sender, recipient).
-
-    With a `fork` the relay chain goes on from there: its first block is the next one, and its state is the fork's with
-    the network's own written over.
-    """
-
-    parachains: tuple[ParachainConfig, ...]
-    relay: RelayConfig = field(default_factory=RelayConfig)
-    publishers: tuple[ParaId, ...] = ()
-    channels: tuple[tuple[ParaId, ParaId], ...] = ()
-    seed: bytes = b"network"
-    segment_length: int = 100
-    """Relay blocks between two checkpoints of all chains."""
-    fork: Fork | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """The result of one step: the relay block, and every candidate judged for it, in order."""
-
-    number: RelayBlockNumber
-    block: Block
-    records: tuple[BlockRecord, ...]
-    parachains: tuple[ParaId, ...]
-    """All parachains of the network."""
-    idle: Mapping[ParaId, str] = field(default_factory=dict)
-    """Parachains that could not build in their turn, each with the reason."""
-
-    def __repr__(self) -> str:
-        refused = f", {len(self.refused)} refused" if self.refused else ""
-        return f"<Step: relay block {self.number}, {len(self.records)} candidates{refused}>"
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """The relay block's events."""
-        return tuple(record.event for record in self.block.events)
-
-    def deliveries(self, para: int) -> tuple[Delivery, ...]:
-        """The deliveries to a parachain in this step. Raises `UnknownParachain`."""
-        if para not in self.parachains:
-            raise UnknownParachain(_no_parachain(para, self.parachains))
-        outcomes = (record.outcome for record in self.records if record.chain == para)
-        return tuple(delivery for outcome in outcomes if outcome is not None for delivery in outcome.deliveries)
-
-    @property
-    def refused(self) -> tuple[BlockRecord, ...]:
-        """The invalid candidates."""
-        return tuple(record for record in self.records if record.refusal is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A network at one moment. It shares its data with the network, so it is cheap."""
-
-    relay: RelaySnapshot
-    parachains: tuple[Parachain, ...]
-    extrinsics: tuple[Extrinsic, ...]
-    offered: tuple[bytes, ...] = ()
 
 
 class Network:
@@ -241,7 +162,7 @@ class Network:
         """A parachain by id. Raises `UnknownParachain`."""
         found = self.parachains.get(ParaId(para))
         if found is None:
-            raise UnknownParachain(_no_parachain(para, self.parachains))
+            raise unknown_parachain(para, self.parachains)
         return found
 
     def publish(self, para: int, key: PubsubKey, value: bytes, ttl: int = 0) -> None:
@@ -480,18 +401,6 @@ class Network:
                 observer.subscriptions(change)
 
 
-def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:
-    """The same network on forked states. Raises `BadRequest` for a parachain that it does not have."""
-    for para in forks.parachains.keys() - {each.spec.para_id for each in config.parachains}:
-        refuse(f"a fork of parachain {para}, which is not of this network")
-    chains = tuple(replace(each, fork=forks.parachains.get(each.spec.para_id)) for each in config.parachains)
-    return replace(config, parachains=chains, fork=forks.relay)
-
-
 def _refused(block: Block) -> list[ParaId]:
     """Parachains whose valid blocks the relay chain did not include."""
     return [record.event.para for record in block.events if isinstance(record.event, CandidateRefused)]
-
-
-def _no_parachain(para: int, known: Iterable[ParaId]) -> str:
-    return f"there is no parachain {para}; there are {', '.join(map(str, known)) or 'none'}"

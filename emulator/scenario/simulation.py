@@ -5,8 +5,8 @@ from copy import copy
 from dataclasses import replace
 
 from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.emulator.network.config import with_forks
 from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
-from pubsub_emulator.emulator.network.network import with_forks
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.network.relay_runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check

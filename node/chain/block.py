@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pubsub_emulator.emulator.network import Snapshot
 from pubsub_emulator.emulator.network.message_outcomes import MessageExecution
-from pubsub_emulator.emulator.network.network import Snapshot
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber

@@ -9,9 +9,9 @@ from copy import copy
 from dataclasses import replace
 from typing import Final
 
+from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.arguments import BadRequest, ensure_key, ensure_message
 from pubsub_emulator.emulator.network.cheating import make_cheat, make_honest
-from pubsub_emulator.emulator.network.network import Network, Step
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain import actions

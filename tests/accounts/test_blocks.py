@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer, storage_of
 
+from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.arguments import BadRequest
-from pubsub_emulator.emulator.network.network import Network, Step
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.storage_keys import CODE

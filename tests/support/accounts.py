@@ -6,7 +6,7 @@ from functools import lru_cache
 import coincurve
 import sr25519
 
-from pubsub_emulator.emulator.network.network import Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
 from pubsub_emulator.primitives import ed25519

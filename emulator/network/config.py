@@ -1,0 +1,47 @@
+"""What a network is at genesis."""
+
+from dataclasses import dataclass, field, replace
+
+from pubsub_emulator.emulator.network.arguments import refuse
+from pubsub_emulator.emulator.network.fork import Fork, Forks
+from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ParachainConfig:
+    """One parachain: its runtime, its collators as (strategies, rate in millionths), and when it builds blocks."""
+
+    spec: RuntimeSpec
+    collators: tuple[tuple[tuple[str, ...], int], ...] = (((), 0), ((), 0))
+    pace: Pace = field(default_factory=Pace)
+    fork: Fork | None = None
+    """What the chain's first state is written over."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """A whole network at genesis. `publishers` are registered, `channels` open from the start (sender, recipient).
+
+    With a `fork` the relay chain goes on from there: its first block is the next one, and its state is the fork's with
+    the network's own written over.
+    """
+
+    parachains: tuple[ParachainConfig, ...]
+    relay: RelayConfig = field(default_factory=RelayConfig)
+    publishers: tuple[ParaId, ...] = ()
+    channels: tuple[tuple[ParaId, ParaId], ...] = ()
+    seed: bytes = b"network"
+    segment_length: int = 100
+    """Relay blocks between two checkpoints of all chains."""
+    fork: Fork | None = None
+
+
+def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:
+    """The same network on forked states. Raises `BadRequest` for a parachain that it does not have."""
+    for para in forks.parachains.keys() - {each.spec.para_id for each in config.parachains}:
+        refuse(f"a fork of parachain {para}, which is not of this network")
+    chains = tuple(replace(each, fork=forks.parachains.get(each.spec.para_id)) for each in config.parachains)
+    return replace(config, parachains=chains, fork=forks.relay)
