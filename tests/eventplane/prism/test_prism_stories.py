@@ -2,7 +2,8 @@
 
 Node, client and PostgreSQL are killed. SQLite has no process of its own: it is killed with the node, in mid-commit too.
 At the end the client has exactly the rows, and the rows are those of a fresh run over the log. `PRISM_STORIES=25` is
-the campaign: so many longer stories on each database.
+the campaign: so many longer stories on each database. A story that fails shows the end of what its processes wrote; all
+of it is in the test's folder.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ from support.prism_story_client import seen
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.eventplane.log.open_database import open_database
-from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
 from pubsub_emulator.eventplane.prism.client import NodeError, PrismClient, Subscription
 from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType
 from pubsub_emulator.eventplane.prism.core.messages import AddService, Service
@@ -39,14 +40,17 @@ STORIES: Final = int(os.environ.get("PRISM_STORIES", "1"))
 TESTS: Final = Path(__file__).resolve().parents[2]
 ROUNDS: Final = 5 if STORIES == 1 else 14
 PATIENCE: Final = 90.0
+TOLD: Final = 3_000
+"""Bytes of each process's output that a failure shows."""
 ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}", "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.fixture(scope="module")
-def chain_url() -> Iterator[str]:
+def chain_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A chain that builds and takes back when it is told to."""
+    written = (tmp_path_factory.mktemp("chain") / "chain.log").open("wb")
     command = [sys.executable, "-m", "pubsub_emulator", "serve", "--prism", "--dev", "--port", "0", "--build", "manual"]
-    made = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=written, text=True, env=ENVIRONMENT)
     assert made.stdout is not None
     line = made.stdout.readline()
     assert "ws://" in line
@@ -54,6 +58,7 @@ def chain_url() -> Iterator[str]:
     made.kill()
     made.wait()
     made.stdout.close()
+    written.close()
 
 
 class Cast:
@@ -64,6 +69,7 @@ class Cast:
             found.bind(("127.0.0.1", 0))
             self.port = found.getsockname()[1]
         self.address = f"127.0.0.1:{self.port}"
+        self.folder = folder
         self.kept = folder / "client"
         self.at = Subscription("", "")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
@@ -73,9 +79,11 @@ class Cast:
     def start(self, who: str) -> None:
         client = ["support.prism_story_client", self.address, self.at.token, self.at.cursor, str(self.kept)]
         arguments = self._serve if who == "node" else client
-        self.running[who] = subprocess.Popen(
-            [sys.executable, "-m", *arguments], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        with self._log(who).open("ab") as written:
+            written.write(f"--- {who} starts\n".encode())
+            self.running[who] = subprocess.Popen(
+                [sys.executable, "-m", *arguments], env=ENVIRONMENT, stdout=written, stderr=written
+            )
 
     def tend(self) -> None:
         """Start a node that has ended by itself, as a supervisor does: it may begin while its database is away."""
@@ -85,6 +93,17 @@ class Cast:
     def kill(self, who: str) -> None:
         self.running[who].send_signal(signal.SIGKILL)
         self.running[who].wait()
+
+    def _log(self, who: str) -> Path:
+        return self.folder / f"{who}.log"
+
+    def told(self) -> str:
+        """The end of what each process wrote, and how it ended if it did."""
+        return "\n".join(
+            f"{who} (exit status {process.poll()}) wrote:\n"
+            + self._log(who).read_bytes()[-TOLD:].decode("utf-8", "replace")
+            for who, process in self.running.items()
+        )
 
     def end(self) -> None:
         for process in self.running.values():
@@ -99,7 +118,8 @@ class Cast:
                     everything = [Filter(FilterType.ANONYMOUS_ANY_FILTER)]
                     self.at = await client.subscribe(everything, batches=True, everything=True)
             except NodeError:
-                assert time.monotonic() < deadline
+                if time.monotonic() > deadline:
+                    raise
                 self.tend()
                 await asyncio.sleep(0.2)
 
@@ -145,6 +165,9 @@ async def story(seed: int, url: str, place: str, folder: Path, kill_database: Ca
             await rpc.call("dev_newBlock", {"count": 3})
             best = (await chain.best()).number
         await asyncio.to_thread(_compare, cast, place, folder, best)
+    except Exception as error:
+        error.add_note(cast.told())
+        raise
     finally:
         cast.end()
 
@@ -153,16 +176,30 @@ def _compare(cast: Cast, place: str, folder: Path, best: int) -> None:
     deadline = time.monotonic() + PATIENCE
     log = open_store(place, "prism")
     while True:
-        assert time.monotonic() < deadline, "the client has not what the tables have"
         cast.tend()
         database = open_database(str(folder / f"fresh-{time.monotonic_ns()}.db"))
         fresh = _rows(database, log)
         database.close()
-        if log.head().anchor == best and _in(log.database) == fresh and seen(cast.kept) == fresh:
+        late = _late(cast, log, best, fresh)
+        if not late:
             break
+        assert time.monotonic() < deadline, late
         time.sleep(0.3)
     assert fresh
     log.close()
+
+
+def _late(cast: Cast, log: SqlStore, best: int, fresh: list[list[Any]]) -> str:
+    """What is not yet as it must be in the end; nothing when all is."""
+    assert cast.running["client"].poll() is None, "the client ended by itself"
+    if log.head().anchor != best:
+        return f"the log ends at {log.head().anchor}, the chain at {best}"
+    tables, client = _in(log.database), seen(cast.kept)
+    for who, rows in (("the tables", tables), ("the client", client)):
+        if rows != fresh:
+            place = next((at for at, pair in enumerate(zip(rows, fresh, strict=False)) if pair[0] != pair[1]), None)
+            return f"{who}: {len(rows)} rows for {len(fresh)} of a fresh run; the first other one is {place}"
+    return ""
 
 
 def _rows(database: Any, log: Any) -> list[list[Any]]:
