@@ -36,6 +36,7 @@ MAX_INTEGER_BITS: Final = 512
 MAX_FILTERS: Final = 100
 """Filters of one subscription."""
 
+_SHOWN: Final = 80
 _NAME: Final = re.compile(r"[A-Za-z0-9_]{1,128}")
 _KIND: Final = re.compile(r"[A-Za-z0-9_]{1,128}\.(\*|[A-Za-z0-9_]{1,128})")
 
@@ -81,7 +82,7 @@ class Chain:
     def __post_init__(self) -> None:
         chain: object = self.chain
         if chain is not None and (isinstance(chain, bool) or not isinstance(chain, int) or not 0 <= chain < 2**32):
-            raise BadFilter(f"a chain is a para id or None, not {chain!r}")
+            raise BadFilter(f"a chain is a para id or None, not {_shown(chain)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Kind:
 
     def __post_init__(self) -> None:
         if not _KIND.fullmatch(str(self.kind)):
-            raise BadFilter(f"a kind is written Pallet.Event or Pallet.*, not {self.kind!r}")
+            raise BadFilter(f"a kind is written Pallet.Event or Pallet.*, not {_shown(self.kind)}")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -107,7 +108,7 @@ class Field:
         steps = parse_path(path) if isinstance(path, str) else tuple(path)
         _check_path(steps)
         if op not in OPS:
-            raise BadFilter(f"an operator is one of {' '.join(OPS)}, not {op!r}")
+            raise BadFilter(f"an operator is one of {' '.join(OPS)}, not {_shown(op)}")
         object.__setattr__(self, "path", steps)
         object.__setattr__(self, "op", op)
         object.__setattr__(self, "value", _checked(op, value))
@@ -176,24 +177,24 @@ def _check_path(steps: tuple[object, ...]) -> None:
     for step in steps:
         if isinstance(step, str):
             if not _NAME.fullmatch(step):
-                raise BadFilter(f"a path's name is made of letters, digits and _, not {step[:64]!r}")
+                raise BadFilter(f"a path's name is made of letters, digits and _, not {_shown(step)}")
         elif isinstance(step, bool) or not isinstance(step, int) or not 0 <= step <= MAX_INDEX:
-            raise BadFilter(f"a path's index is 0 to MAX_INDEX, {MAX_INDEX}, not {step!r}")
+            raise BadFilter(f"a path's index is 0 to MAX_INDEX, {MAX_INDEX}, not {_shown(step)}")
 
 
 def _checked(op: str, value: Scalar | Iterable[Scalar]) -> Scalar | tuple[Scalar, ...]:
     if op == "in":
         if isinstance(value, (str, int)) or value is None:
-            raise BadFilter(f"`in` takes a list, not {value!r}")
+            raise BadFilter(f"`in` takes a list, not {_shown(value)}")
         listed = tuple(_scalar(each) for each in value)
         if len(listed) > MAX_LIST:
             raise BadFilter(f"a list of {len(listed)} exceeds MAX_LIST, {MAX_LIST}")
         return listed
     one = _scalar(value)
     if op == "prefix" and not isinstance(one, str):
-        raise BadFilter(f"`prefix` takes a text, not {one!r}")
+        raise BadFilter(f"`prefix` takes a text, not {_shown(one)}")
     if op in _ORDERED and (one is None or isinstance(one, bool)):
-        raise BadFilter(f"`{op}` orders integers and texts, not {one!r}")
+        raise BadFilter(f"`{op}` orders integers and texts, not {_shown(one)}")
     return one
 
 
@@ -213,3 +214,8 @@ def _scalar(value: object) -> Scalar:
             return value
         case _:
             raise BadFilter(f"a value is a text, an integer, true, false or null, not {type(value).__name__}")
+
+
+def _shown(value: object) -> str:
+    """The beginning of a value, for an error: a stranger's text may be a megabyte."""
+    return repr(value)[:_SHOWN]

@@ -228,6 +228,8 @@ def test_ev_25_limits_are_refused_with_their_names(sqlite_log: SqlStore) -> None
         (b"{", "not JSON"),
         (b"[]", "JSON object with filters"),
         (b'{"filters": [{"kind": 1}]}', "filters[0]"),
+        (b'{"filters": [{"kind": "' + b"x" * 100_000 + b'"}]}', "filters[0]: a kind is written"),
+        (b'{"filters": [{"field": "a", "op": "' + b"x" * 100_000 + b'", "value": 1}]}', "filters[0]"),
         (b'{"filters": [], "after": 5}', "after is a cursor"),
         (b'{"filters": [], "after": "xx"}', "damaged"),
         (b'{"filters": [], "more": 5}', "JSON object with filters"),
@@ -239,7 +241,9 @@ def test_bad_requests_get_a_problem_that_names_the_place(sqlite_log: SqlStore, b
         async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body)) as answer:
             assert answer.status in {400, 413}
             assert answer.content_type == "application/problem+json"
-            assert words in (await answer.json())["detail"]
+            detail = (await answer.json())["detail"]
+            assert words in detail
+            assert len(detail) < 300
 
     run(sqlite_log, story)
 
