@@ -22,7 +22,7 @@ from pubsub_emulator.spark_audit.deliveries.tables import (
     STATUS_TRUTHS,
 )
 from pubsub_emulator.spark_audit.spark.context import start_context
-from pubsub_emulator.spark_audit.spark.deliveries import Audited, audit_deliveries
+from pubsub_emulator.spark_audit.spark.deliveries import Audited, DeliveriesError, audit_deliveries
 from pubsub_emulator.spark_audit.spark.statuses import StatusesAudited, audit_statuses
 
 _TOKEN = 16
@@ -55,6 +55,8 @@ def _audited(
 ) -> Result:
     statuses: StatusesAudited | None = None
     has_streams = (deliveries / EVENT_STREAMS.name).is_dir()
+    if not has_streams and not (with_statuses and _has_statuses(deliveries)):
+        raise DeliveriesError(f"{deliveries}: there is no table {EVENT_STREAMS.name}")
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
         folder = Path(name)
         for wanted in (EVENT_STREAMS.name, EVENT_DELIVERIES.name):
@@ -65,7 +67,7 @@ def _audited(
         context = start_context(master)
         try:
             audited = Audited([], 0, 0, 0)
-            if has_streams or not with_statuses or not _has_statuses(deliveries):
+            if has_streams:
                 audited = audit_deliveries(context, folder)
             if with_statuses:
                 statuses = audit_statuses(context, deliveries)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.events import CHAINS, FIELDS, FILTERS, KINDS
 
 from pubsub_emulator.eventplane.filters.algebra import (
+    OPS,
     All,
     Field,
     Filter,
@@ -59,6 +60,24 @@ def test_ev_11_sql_selects_exactly_what_the_predicate_matches(
             clause = where(part, database.dialect)
             found = session.run(f"SELECT seq FROM filtered WHERE {clause.sql} ORDER BY seq", clause.params)  # noqa: S608
             assert [seq for (seq,) in found] == [row.seq for row in made if matches(part, row)], part
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_ev_10_a_path_that_is_missing_matches_under_no_operator_and_not_turns_that_round(
+    database: Database, op: str
+) -> None:
+    value = [1] if op == "in" else "1" if op == "prefix" else 1
+    part = Field("a.0.b", op, value)
+    bodies: list[dict] = [{}, {"a": 1}, {"a": []}, {"a": [{}]}, {"a": {"0": {"b": 1}}}]
+    made = [Row(seq, 1, None, 1, 0, "A.B", b"", 0, encode_fields(each)) for seq, each in enumerate(bodies, 1)]
+    with database.transaction(write=True) as session:
+        session.run("DELETE FROM filtered")
+        session.run_many("INSERT INTO filtered VALUES (?, NULL, 'A.B', ?)", [(row.seq, row.body) for row in made])
+        for each, is_match in ((part, False), (Not(part), True)):
+            clause = where(each, database.dialect)
+            found = session.run(f"SELECT count(*) FROM filtered WHERE {clause.sql}", clause.params)  # noqa: S608
+            assert found == [(len(made) if is_match else 0,)]
+            assert [matches(each, row) for row in made] == [is_match] * len(made)
 
 
 def test_ev_14_a_filter_at_the_limits_runs_on_both(database: Database) -> None:

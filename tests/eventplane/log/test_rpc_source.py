@@ -12,6 +12,8 @@ from pubsub_emulator.eventplane.log.memory import MemoryStore
 from pubsub_emulator.eventplane.log.sources.network import NetworkLog
 from pubsub_emulator.eventplane.log.sources.rpc import RpcSource
 from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.eventplane.prism.service.chain import NodeChain
+from pubsub_emulator.eventplane.prism.tables.processor import Source
 
 
 def source(node: Running, *, http: bool = False) -> RpcSource:
@@ -113,6 +115,10 @@ async def test_a_chain_that_is_not_the_logs_is_refused() -> None:
     async with serving() as node, source(node) as rpc:
         with pytest.raises(AnotherChain, match="genesis"):
             await rpc.follow(fetched)
+        async with NodeChain(node.urls[None], Source(), bytes(32)) as chain:
+            with pytest.raises(AnotherChain, match="genesis"):
+                await chain.reach(fetched)
+    assert fetched.head().anchor is None
 
 
 @story

@@ -100,6 +100,18 @@ def test_ev_5_a_waiting_reader_is_woken_by_another_writer(opened: Callable[[], S
     assert reader.head().seq == 1
 
 
+def test_ev_5_a_wake_up_that_is_lost_costs_time_only(database_place: str) -> None:
+    reader, writer = open_store(database_place, "net"), open_store(database_place, "net")
+    writer.database.notify = lambda _session, _channel: None  # type: ignore[method-assign]
+    known = reader.head()
+    thread = threading.Thread(target=lambda: (time.sleep(0.2), writer.append([counted(1, 1)])))
+    thread.start()
+    assert reader.wait(known, 90)
+    thread.join()
+    reader.close()
+    writer.close()
+
+
 def test_ev_2_writers_at_once_append_each_block_once(opened: Callable[[], Store]) -> None:
     blocks = [counted(number, 3) for number in range(1, 30)]
     stores = [opened() for _ in range(3)]

@@ -288,6 +288,36 @@ def test_pr_32_a_hash_that_is_listed_twice_or_is_short_is_held_once(database: Da
     assert rows(database)[2][3] == "MALFORMED_OPERATION"
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("atala_operations", "signed_atala_operation_id", b"x" * 31),
+        ("atala_operations", "atala_object_id", b"x" * 33),
+        ("atala_operations", "operation_hash", b"x"),
+        ("atala_operations", "atala_operation_status", "DONE"),
+        ("atala_operations", "atala_operation_type", "PROTOCOL_VERSION_UPDATE"),
+        ("atala_operations", "atala_operation_seq_no", None),
+        ("atala_operations", "status_details", "WRONG_KEY_USAGE"),
+        ("atala_operations", "atala_operation_seq_no", 2),
+        ("atala_operations", "operation_hash", sha256(Wallet("b").created.operation)),
+        ("atala_objects", "atala_object_id", b""),
+        ("atala_objects", "atala_object_status", "DONE"),
+    ],
+)
+def test_pr_32_and_pr_33_the_tables_refuse_what_no_row_may_be(
+    table: str, column: str, value: object, database: Database, chain: Chain
+) -> None:
+    chain.anchor(Wallet("a").created)
+    chain.anchor(Wallet("b").created)
+    Processor(database, chain.log, depth=0).run()
+    assert [row[0] for row in rows(database)] == [1, 2]
+    first = {"atala_operations": "atala_operation_seq_no = 1", "atala_objects": "block_number = 1"}[table]
+    before = dump(database)
+    with pytest.raises(StoreError), database.transaction(write=True) as session:
+        session.run(f"UPDATE {table} SET {column} = ? WHERE {first}", (value,))  # noqa: S608
+    assert dump(database) == before
+
+
 def test_pr_1_any_event_may_carry_the_bytes(database: Database) -> None:
     source = Source("Some.Event", ("data", 1, "raw"))
     body = '{"data":[0,{"raw":"0x0102"}]}'

@@ -1,5 +1,7 @@
-"""EV-24: a cancelled token is as unknown as any other, in what is asked of the database too."""
+"""Tokens are kept hashed (EV-20); a cancelled one is as unknown as any other, to the database too (EV-24)."""
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,6 +46,18 @@ class _Heard:
 
     def run_many(self, sql: str, rows: Any) -> None:
         self._real.run_many(sql, rows)
+
+
+def test_ev_20_a_token_is_long_and_random_and_kept_only_as_its_hash(database_place: str) -> None:
+    database = open_database(database_place)
+    registry = SqlRegistry(database)
+    tokens = [registry.add([ANY], Cursor(0, 0), "me") for _ in range(3)]
+    assert len({*tokens}) == 3
+    assert all(len(base64.urlsafe_b64decode(each)) * 8 >= 128 for each in tokens)
+    kept = database.select("SELECT * FROM subscriptions")
+    assert {row[0] for row in kept} == {hashlib.sha256(token.encode()).hexdigest() for token in tokens}
+    assert not [token for token in tokens if token in str(kept)]
+    database.close()
 
 
 @pytest.mark.parametrize("act", ["get", "cancel"])
