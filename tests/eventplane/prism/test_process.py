@@ -89,6 +89,7 @@ def new_key(name: str, usage: Usage = Usage.AUTHENTICATION_KEY) -> AddKey:
     ],
 )
 def test_pr_21_checks_1_to_4_and_nobody_is_accused(raw: bytes, wanted: Reason) -> None:
+    """Members 5 and 7 are not processed, either (PR-10)."""
     found = judge(MemoryLedger(), raw)
     assert found is not None
     assert (found.reason, found.did_suffix, found.created_did_suffix) == (wanted, None, None)
