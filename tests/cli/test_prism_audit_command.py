@@ -59,7 +59,7 @@ def audit(spark: SparkContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def told(folder: Path, name: str, *updates: Update) -> str:
-    """Write down the life of an operation, and a stream that told an update for each change; returns the operation's id in hex."""
+    """Write down the life of an operation, and a stream that told these; returns the operation's id in hex."""
     operation = sha256(name.encode())
     with StatusDeliveries(folder, lambda: 1_700_000_000_000) as recorder:
         recorder.began(name, operation)
