@@ -44,7 +44,7 @@ def follow_source(  # noqa: PLR0917  # the options of the command
         finally:
             head = store.head()
             said = "empty" if head.anchor is None else f"block {head.anchor}, seq {head.seq}, epoch {head.epoch}"
-            say(f"{place}: {said}; {head.seq - before:+,} events")
+            say(f"{store.database.place}: {said}; {head.seq - before:+,} events")
 
 
 def _follow_node(url: str, paras: dict[int, str], store: SqlStore, first: int | None, until: int | None) -> None:
@@ -115,7 +115,7 @@ def rewind_log(place: str, block: int) -> None:
     """The command. Raises `PubsubError`."""
     with closing(existing_store(place)) as store:
         head = store.rewind(block)
-        say(f"{place}: block {head.anchor}, seq {head.seq}, epoch {head.epoch}")
+        say(f"{store.database.place}: block {head.anchor}, seq {head.seq}, epoch {head.epoch}")
 
 
 def _where(kinds: Sequence[str], chain: str | None, text: str | None) -> Filter:

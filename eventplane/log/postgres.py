@@ -1,5 +1,6 @@
 """The PostgreSQL database: a pool of connections that are checked before use, and one that listens."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,9 @@ _POLL_SECONDS: Final = 1.0
 """How long a wake-up that was lost costs."""
 _PAUSE_SECONDS: Final = 0.2
 _IDLE_SECONDS: Final = 0.5
+
+# Each attempt of the pool would be two lines; the program that uses the database says once that it is away.
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 class PostgresDatabase:

@@ -1,5 +1,7 @@
 """The contract of every store: memory, SQLite and PostgreSQL (EV-2, EV-3, EV-5, EV-6)."""
 
+import importlib
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -110,6 +112,11 @@ def test_ev_5_a_wake_up_that_is_lost_costs_time_only(database_place: str) -> Non
     thread.join()
     reader.close()
     writer.close()
+
+
+def test_attempts_to_reach_a_database_that_is_away_are_no_lines_of_their_own() -> None:
+    importlib.import_module("pubsub_emulator.eventplane.log.postgres")
+    assert not logging.getLogger("psycopg.pool").isEnabledFor(logging.WARNING)
 
 
 def test_ev_2_writers_at_once_append_each_block_once(opened: Callable[[], Store]) -> None:
