@@ -151,6 +151,8 @@ def test_help_completion_and_what_only_a_node_has() -> None:
             assert each.summary in say(remote, f"help {each.name}")
         with pytest.raises(CommandError, match="a network of its own; `pubsub serve --journal FILE`"):
             say(remote, "write x.json")
+        with pytest.raises(CommandError, match="to change a runtime is for a session over a network of its own"):
+            say(remote, "runtime 2000 cache none")
 
 
 def test_what_a_node_does_not_do_is_one_line() -> None:

@@ -88,9 +88,10 @@ SECTIONS: Final = {
         _alike("honest", changing.honest),
         _alike("order", changing.order),
         replace(
-            _alike("runtime", telling.runtime, ""),
+            _alike(
+                "runtime", telling.runtime, "FIELD and VALUE are refused: a session over a node does not change them."
+            ),
             summary="Show a subscriber's budget and policies.",
-            parameters=(Parameter("SUBSCRIBER", Kind.SUBSCRIBER),),
             examples=("runtime 3000",),
         ),
         _alike("set", changing.set_item),

@@ -197,7 +197,11 @@ def collators(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def runtime(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`runtime`: it is read only."""
+    """`runtime`: it is read only. Raises `CommandError` for a FIELD."""
+    if given.maybe("FIELD") is not None:
+        raise CommandError(
+            "to change a runtime is for a session over a network of its own; `pubsub step SCENARIO` begins one"
+        )
     spec = remote.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")).spec()
     yield from runtime_fields(spec)
 
