@@ -163,6 +163,7 @@ async def story(seed: int, url: str, place: str, folder: Path, kill_database: Ca
                         cast.kill(who)
                         cast.start(who)
                 await asyncio.sleep(draw.uniform(0, 0.6))
+            await chain.anchor(atala_object(pool[:1]))  # whatever was anchored before may have been taken back
             await rpc.call("dev_newBlock", {"count": 3})
             best = (await chain.best()).number
         await asyncio.to_thread(_compare, cast, place, folder, best)
