@@ -33,8 +33,8 @@ def follow(  # noqa: PLR0917  # click passes each option by name
     """Append the events of SOURCE to the log, starting where the log ends.
 
     SOURCE is a node's ws:// or http:// URL, the folder of a history, or a scenario to run. Only finalised blocks of a
-    node are read. If a node reverted blocks, the log reverts them too. A node
-    that is only behind the log is waited for.
+    node are read. If a node reverted blocks, the log reverts them too. A node whose final block is below the log's end
+    is waited for; one with methods dev_* has reverted blocks.
     """
     from pubsub_emulator.cli.event_log import follow_source
 
