@@ -180,10 +180,7 @@ def _compare(cast: Cast, place: str, folder: Path, best: int) -> None:
     before = ""
     while True:
         cast.tend()
-        database = open_database(str(folder / f"fresh-{time.monotonic_ns()}.db"))
-        fresh = _rows(database, log)
-        database.close()
-        late = _late(cast, log, best, fresh)
+        late, fresh = _late(cast, log, best, folder)
         if not late:
             break
         if late != before:
@@ -194,17 +191,20 @@ def _compare(cast: Cast, place: str, folder: Path, best: int) -> None:
     log.close()
 
 
-def _late(cast: Cast, log: SqlStore, best: int, fresh: list[list[Any]]) -> str:
-    """What is not yet as it must be in the end; nothing when all is."""
+def _late(cast: Cast, log: SqlStore, best: int, folder: Path) -> tuple[str, list[list[Any]]]:
+    """What is not yet as it must be in the end, nothing when all is; and the rows of a fresh run over the whole log."""
     assert cast.running["client"].poll() is None, "the client ended by itself"
     if log.head().anchor != best:
-        return f"the log ends at {log.head().anchor}, the chain at {best}"
+        return f"the log ends at {log.head().anchor}, the chain at {best}", []
+    database = open_database(str(folder / f"fresh-{time.monotonic_ns()}.db"))
+    fresh = _rows(database, log)
+    database.close()
     tables, client = _in(log.database), seen(cast.kept)
     for who, rows in (("the tables", tables), ("the client", client)):
         if rows != fresh:
             place = next((at for at, pair in enumerate(zip(rows, fresh, strict=False)) if pair[0] != pair[1]), None)
-            return f"{who}: {len(rows)} rows for {len(fresh)} of a fresh run; the first other one is {place}"
-    return ""
+            return f"{who}: {len(rows)} rows for {len(fresh)} of a fresh run; the first other one is {place}", fresh
+    return "", fresh
 
 
 def _rows(database: Any, log: Any) -> list[list[Any]]:
