@@ -165,8 +165,8 @@ async def story(seed: int, url: str, place: str, folder: Path, kill_database: Ca
                 await asyncio.sleep(draw.uniform(0, 0.6))
             await chain.anchor(atala_object(pool[:1]))  # whatever was anchored before may have been taken back
             await rpc.call("dev_newBlock", {"count": 3})
-            best = (await chain.best()).number
-        await asyncio.to_thread(_compare, cast, place, folder, best)
+            best = await chain.best()
+        await asyncio.to_thread(_compare, cast, place, folder, best.hash)
     except Exception as error:
         error.add_note(cast.told())
         raise
@@ -174,7 +174,7 @@ async def story(seed: int, url: str, place: str, folder: Path, kill_database: Ca
         cast.end()
 
 
-def _compare(cast: Cast, place: str, folder: Path, best: int) -> None:
+def _compare(cast: Cast, place: str, folder: Path, best: bytes) -> None:
     deadline = time.monotonic() + PATIENCE
     log = open_store(place, "prism")
     before = ""
@@ -191,11 +191,11 @@ def _compare(cast: Cast, place: str, folder: Path, best: int) -> None:
     log.close()
 
 
-def _late(cast: Cast, log: SqlStore, best: int, folder: Path) -> tuple[str, list[list[Any]]]:
+def _late(cast: Cast, log: SqlStore, best: bytes, folder: Path) -> tuple[str, list[list[Any]]]:
     """What is not yet as it must be in the end, nothing when all is; and the rows of a fresh run over the whole log."""
     assert cast.running["client"].poll() is None, "the client ended by itself"
-    if log.head().anchor != best:
-        return f"the log ends at {log.head().anchor}, the chain at {best}", []
+    if log.head().hash != best:
+        return f"the log ends at {log.head()}, the chain at {best.hex()}", []
     database = open_database(str(folder / f"fresh-{time.monotonic_ns()}.db"))
     fresh = _rows(database, log)
     database.close()
