@@ -41,7 +41,7 @@ class Rules:
 
     @property
     def lease(self) -> int:
-        """Milliseconds of a lease for calls: two timeouts, of which calls begin only in the first."""
+        """Milliseconds of a lease for calls: two timeouts. Calls begin only in the first of them."""
         return 2 * self.call_timeout
 
     @property
