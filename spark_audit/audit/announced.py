@@ -19,9 +19,7 @@ class Announced:
     segment cannot be checked here.
     """
 
-    def __init__(self, rows: Sequence[Row] | None, start: Header, state: State, *, first: bool) -> None:
-        self._silent = rows is None
-        rows = rows or ()
+    def __init__(self, rows: Sequence[Row], start: Header, state: State, *, first: bool) -> None:
         self._keys = {row["from_block"]: row for row in rows if "keys" in row}
         self._items = {row["from_block"]: row for row in rows if "items" in row}
         self._errors = [f"authorities or subscriptions have two rows for one block, of {len(rows)} rows"] * (
@@ -45,8 +43,6 @@ class Announced:
 
     def errors(self) -> Iterator[str]:
         """The contradictions found, once the segment is at its end."""
-        if self._silent:  # not all rows could be read, which is told elsewhere
-            return
         yield from self._errors
         for number in sorted({*self._keys, *self._items}):
             if not self._start < number:

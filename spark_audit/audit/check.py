@@ -197,7 +197,8 @@ class _Check:
         """Judge the candidates in order and return the header reached. Raises `Undecided`."""
         parent, state = self.start_from(start)
         recorded = self.reader.recorded_deliveries()
-        announced = Announced(self.shared.changes(self.files.chain), parent, state, first=self.reader.first)
+        changes = self.shared.changes(self.files.chain)
+        announced = Announced(changes or (), parent, state, first=self.reader.first)
         position = start["position"]
         judged_at = 0
         for row in rows:
@@ -215,7 +216,8 @@ class _Check:
             self.judged += 1
             self.shared.count()
             position += 1
-        if self.reader.unread:  # what is not there is told once, and not again as what it would have shown
+        # What is not there is told once, and not again as what it would have shown.
+        if self.reader.unread or changes is None:
             raise Undecided
         for error in announced.errors():
             self.notes.fault(self.notes.changes_path(), error)

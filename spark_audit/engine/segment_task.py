@@ -26,7 +26,7 @@ from pubsub_emulator.spark_audit.history.manifest import (
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 
-CHECK_VERSION: Final = 7
+CHECK_VERSION: Final = 8
 """Raised when the same rows would be judged or measured otherwise: results of an older version are made again."""
 
 LARGE: Final = 4 * 1_048_576

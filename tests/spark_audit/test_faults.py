@@ -103,7 +103,8 @@ def test_a_damaged_file_of_any_table_is_named_and_no_audit_of_it_is_clean(
         ("checkpoints/network=dev/chain=2000", {2000}),
         ("nodes/network=dev/segment=1", {1000, 2000, 2100}),
         ("relay_headers/network=dev", {1000, 2000, 2100}),
-        ("authorities/network=dev", set()),
+        ("authorities/network=dev", {1000, 2000, 2100}),
+        ("subscriptions/network=dev", {1000, 2000, 2100}),
     ],
 )
 def test_a_missing_partition_costs_the_chains_that_need_it(history: Path, partition: str, unverified: set[int]) -> None:
