@@ -62,6 +62,10 @@ class ChunkSource:
         """The last block of the last chunk."""
         return self._chunks[-1].last
 
+    async def name(self) -> str | None:
+        """The name of the runtime that was read last, the only one that chunks have."""
+        return self._before[1].partition("/")[0] or None
+
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
         """The inherents of a range of blocks. Raises `FetchError`."""
         if self._held is None or self._held[0] > first:

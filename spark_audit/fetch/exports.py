@@ -80,6 +80,10 @@ class ExportSource:
         """The highest block of the export."""
         return max((self._span(file)[1] for file in self._files if file.table == "blocks"), default=0)
 
+    async def name(self) -> str | None:
+        """An export has numbers of chains only."""
+        return None
+
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
         """The inherents of a range of blocks. Raises `FetchError`."""
         heads = {number: (place, row) for number, place, row in self._rows("blocks", first, last)}

@@ -13,6 +13,7 @@ from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import check_name
+from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.imported import UNIT_BLOCKS, Present, RelayProof, write_segment
 
@@ -31,6 +32,9 @@ class Source(Protocol):
 
     async def newest(self) -> int:
         """The height of the last block that it has for good. Raises `FetchError`."""
+
+    async def name(self) -> str | None:
+        """What it calls the chain, once it has told blocks; `None` where it does not say."""
 
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
         """The inherents of a range of blocks, ascending, all of them. Raises `FetchError`."""
@@ -84,6 +88,8 @@ async def fetch(source: Source, wanted: Range, address: Address | Store, advance
         proofs = await source.blocks(begin, end, _after(done, total, advance))
         _check_joins(source, proofs, known)
         nodes += write_segment(out, present, proofs)
+        if not done and (name := await source.name()) is not None:
+            write_names(out, source.network, {int(source.chain): name})
         known.update({proof.number: (proof.block, proof.parent) for proof in proofs})
         proof_bytes += sum(len(node) for proof in proofs for node in proof.proof)
         differing += sum(

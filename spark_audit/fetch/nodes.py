@@ -14,7 +14,7 @@ from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.spark_audit.fetch.block import RawBlock, read_block, read_hex
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
-from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
+from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
 from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
 from pubsub_emulator.spark_audit.fetch.relay import RelayHeaders, ask_header, each, read_hash
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
@@ -41,6 +41,19 @@ class NodeSource:
             lambda url, found: read_hash(url, "the final head", found), "chain_getFinalizedHead"
         )
         return (await ask_header(self.nodes, head, "the final head")).number
+
+    async def name(self) -> str | None:
+        """What the nodes call the chain. A name is not worth a failure: `None` where none tells it."""
+
+        def check(url: str, answer: Any) -> str:
+            if not isinstance(answer, str):
+                raise WrongBlock(f"{url}: the chain's name is no text")
+            return answer
+
+        try:
+            return await self.nodes.ask(check, "system_chain")
+        except FetchError:
+            return None
 
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
         """The inherents of blocks `first` to `last`. Raises `SourceLost`, `WrongBlock`."""

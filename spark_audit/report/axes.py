@@ -19,6 +19,8 @@ LETTER: Final = 6.4
 _LEGEND: Final = 13
 """Pixels between a legend's entries, symbol included, beside their letters."""
 MARGIN: Final = 8
+_LEAST_NAME: Final = 4
+"""Letters below which a name that is cut tells nothing."""
 SIZE_LABEL: Final = (
     "abs(datum.value) >= 1073741824 ? format(datum.value / 1073741824, '.3~g') + ' GiB'"
     " : abs(datum.value) >= 1048576 ? format(datum.value / 1048576, '.3~g') + ' MiB'"
@@ -101,6 +103,14 @@ def row_name(network: str, rest: str, most: int) -> str:
     """A name of about `most` letters; the network's part is cut if it is too long."""
     room = max(most - len(rest) - 1, 1)
     return f"{network if len(network) <= room else network[: room - 1] + '…'} {rest}"
+
+
+def with_name(text: str, name: str | None, most: int) -> str:
+    """A row's text and the name behind it, cut where that makes more than `most` letters."""
+    room = most - len(text) - 1
+    if name is None or room < min(len(name), _LEAST_NAME):
+        return text
+    return f"{text} {name if len(name) <= room else name[: room - 1] + '…'}"
 
 
 def distinct(names: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.report.columns import Chain, columns, grouped, valid
+from pubsub_emulator.spark_audit.report.columns import Chain, Names, called, columns, grouped, valid
 
 MOST_PARTS: Final = 40
 """Publishers or keys by name; the smaller ones are added up under one name."""
@@ -38,39 +38,35 @@ class Part:
     facts: tuple[tuple[str, int], ...] = ()
 
 
-def where_bytes_go(results: Results, chain: Chain) -> Part:
+def where_bytes_go(results: Results, chain: Chain, names: Names) -> Part:
     """The tree of a chain's valid blocks, largest parts first; its root weighs what their proofs weigh.
 
     Raises `ResultError`.
     """
-    names = ("status", "verdict", "proof_bytes", "static_bytes")
-    blocks = columns(results, schema.BLOCK_MEASURES, chain, names)
+    wanted = ("status", "verdict", "proof_bytes", "static_bytes")
+    blocks = columns(results, schema.BLOCK_MEASURES, chain, wanted)
     sums = [("proof_bytes", "sum"), ("static_bytes", "sum")]
     by_status = grouped(map(valid, blocks()), ["status"], sums)
     total = sum(row["proof_bytes_sum"] or 0 for row in by_status)
     static = sum(row["static_bytes_sum"] or 0 for row in by_status)
-    parts = [*_publishers(results, chain), *_imported(results, chain)]
+    parts = [*_publishers(results, chain, names), *_imported(results, chain)]
     if static:
         parts.append(Part("static keys", static))
     rest = total - sum(part.bytes for part in parts)
     if rest:
         parts.append(Part("not told apart", rest))
-    return Part(_name(chain), total, _largest(parts, "others"))
+    return Part(called(chain, names), total, _largest(parts, "others"))
 
 
-def _name(chain: Chain) -> str:
-    return f"{chain[0]} {chain[1]}"
-
-
-def _publishers(results: Results, chain: Chain) -> list[Part]:
-    names = ("publisher", "unchanged", "complete", *_FIGURES)
-    rows = columns(results, schema.PUBLISHER_MEASURES, chain, names)
+def _publishers(results: Results, chain: Chain, names: Names) -> list[Part]:
+    wanted = ("publisher", "unchanged", "complete", *_FIGURES)
+    rows = columns(results, schema.PUBLISHER_MEASURES, chain, wanted)
     counts = [("unchanged", "sum"), ("complete", "sum"), ("publisher", "count")]
     by_publisher = grouped(rows(), ["publisher"], [*((name, "sum") for name in _FIGURES), *counts])
-    return [_publisher(row) for row in by_publisher]
+    return [_publisher(row, names.get((chain[0], row["publisher"]))) for row in by_publisher]
 
 
-def _publisher(row: dict[str, Any]) -> Part:
+def _publisher(row: dict[str, Any], name: str | None) -> Part:
     sizes = {kind: row[f"{column}_sum"] for column, kind in KINDS.items()}
     facts = (
         ("blocks that met it", row["publisher_count"]),
@@ -83,7 +79,7 @@ def _publisher(row: dict[str, Any]) -> Part:
         ("bytes charged for rows of what was delivered", row["row_charges_sum"]),
     )
     return Part(
-        f"publisher {row['publisher']}",
+        f"publisher {row['publisher']}" + (f" {name}" if name else ""),
         sum(sizes.values()),
         tuple(Part(kind, weight) for kind, weight in sizes.items()),
         tuple((name, figure) for name, figure in facts if figure is not None),

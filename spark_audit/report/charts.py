@@ -22,8 +22,10 @@ from pubsub_emulator.spark_audit.report.axes import (
     scale,
     steps,
     tight,
+    with_name,
 )
 from pubsub_emulator.spark_audit.report.breakdown import KINDS, Part
+from pubsub_emulator.spark_audit.report.columns import Chain, Names, called
 from pubsub_emulator.spark_audit.report.culprits import Collator
 from pubsub_emulator.spark_audit.report.delays import Delays
 from pubsub_emulator.spark_audit.report.savings import Savings
@@ -113,14 +115,14 @@ def where_bytes_go(tree: Part, width: int) -> Spec:
     return finished(alt.layer(*layers).resolve_scale(color="independent"), width, 120, rows=rows)
 
 
-def savings(rows: Sequence[Savings], width: int) -> Spec:
+def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> Spec:
     """Full proofs of chains by what became of their bytes."""
     causes = ("in the proof", "unchanged root", "cache", "pruned")
     values: list[dict[str, Any]] = []
     most = 44 if width > NARROW else 18
-    names = distinct([row_name(row.chain[0], str(row.chain[1]), most) for row in rows[:_AT_ONCE]])
+    names = distinct([_chain_name(row.chain, chain_names, most) for row in rows[:_AT_ONCE]])
     for short, row in zip(names, rows, strict=False):
-        name = f"{row.chain[0]} {row.chain[1]}"
+        name = called(row.chain, chain_names)
         figures = (row.proven, row.unchanged, row.cached, row.pruned)
         values += [
             {
@@ -228,7 +230,7 @@ def delays(found: Delays, width: int) -> Spec:
     return finished(chart, width, 160, rows=rows)
 
 
-def collators(found: Sequence[Collator], width: int) -> Spec:
+def collators(found: Sequence[Collator], width: int, chain_names: Names) -> Spec:
     """Findings by collator and code; codes beyond those with a colour of their own are added up."""
     shown = found[:_AT_ONCE]
     counts: Counter[str] = Counter()
@@ -240,12 +242,13 @@ def collators(found: Sequence[Collator], width: int) -> Spec:
     codes = [*named, "others"] if len(ranked) > own else named
     rows: list[dict[str, Any]] = []
     one_network = len({each.chain[0] for each in shown}) == 1
-    names = distinct([_collator_name(each, 44 if width > NARROW else 20, one_network=one_network) for each in shown])
+    most = 44 if width > NARROW else 20
+    names = distinct([_collator_name(each, chain_names, most, one_network=one_network) for each in shown])
     for name, each in zip(names, shown, strict=True):
         for at, code in enumerate(codes):
             count = each.findings[code] if code in counts else sum(each.findings[other] for other in ranked[own:])
             if count:
-                told = f"{each.chain[0]} {each.chain[1]}, {each.key.hex()}, {code}: {count:,}"
+                told = f"{called(each.chain, chain_names)}, {each.key.hex()}, {code}: {count:,}"
                 rows.append({"collator": name, "code": code, "order": at, "findings": count, "told": told})
     colors = [
         *SERIES[: len(named)],
@@ -302,7 +305,8 @@ def _slab(part: Part, tree: Part, *, level: int, at: int, pixels: int, color: st
     room = int(part.bytes / max(tree.bytes, 1) * pixels / LETTER)
     name = part.name
     short = name.removeprefix("publisher ")
-    label = next((each for each in (f"{name} · {size(part.bytes)}", name, short) if len(each) + 1 <= room), "")
+    texts = (f"{name} · {size(part.bytes)}", name, short, *(short.split(" ")[:1] if short != name else ()))
+    label = next((each for each in texts if len(each) + 1 <= room), "")
     return {
         "from": at,
         "to": at + part.bytes,
@@ -318,7 +322,13 @@ def _slab(part: Part, tree: Part, *, level: int, at: int, pixels: int, color: st
     }
 
 
-def _collator_name(each: Collator, most: int, *, one_network: bool) -> str:
+def _chain_name(chain: Chain, names: Names, most: int, *, one_network: bool = False) -> str:
+    """Network, unless there is only one, number and name, in about `most` letters."""
+    number = str(chain[1])
+    return with_name(number if one_network else row_name(chain[0], number, most), names.get(chain), most)
+
+
+def _collator_name(each: Collator, names: Names, most: int, *, one_network: bool) -> str:
     """The chain, and the start of the key."""
-    chain = f"{each.chain[1]} · {each.key.hex()[:8]}"
-    return chain if one_network else row_name(each.chain[0], chain, most)
+    key = f" · {each.key.hex()[:8]}"
+    return _chain_name(each.chain, names, most - len(key), one_network=one_network) + key

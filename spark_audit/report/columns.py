@@ -1,7 +1,7 @@
 """The audit's tables by chain and by column: a long history is added up in Arrow, not row by row."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,14 +12,25 @@ from pubsub_emulator.spark_audit.history.schema import Table
 Chain = tuple[str, int]
 """Network and ParaId."""
 
+PLACE: Final = ("network", "chain")
+"""The columns that tell a chain."""
+
+Names = Mapping[Chain, str]
+"""What histories call chains, of those that have a name."""
+
 Columns = Callable[[], Iterator[pa.Table]]
 """Goes once more through some columns of a chain's rows, a part at a time."""
+
+
+def called(chain: Chain, names: Names) -> str:
+    """Network, ParaId, and the name if there is one."""
+    return " ".join((chain[0], str(chain[1]), names.get(chain, ""))).rstrip()
 
 
 def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) -> Columns:
     """Some columns of a chain's rows in a table. Going through them raises `ResultError`."""
     network, para = chain
-    wanted = list(dict.fromkeys(("network", "chain", *names)))
+    wanted = list(dict.fromkeys((*PLACE, *names)))
 
     def parts() -> Iterator[pa.Table]:
         for path in results.files(table):

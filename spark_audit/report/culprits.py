@@ -1,7 +1,6 @@
 """Findings by collator and code, the worst ones in words, and the quarantined units."""
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any, Final
@@ -10,7 +9,7 @@ from pubsub_emulator.spark_audit.audit.findings import Severity
 from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.rows import Row
-from pubsub_emulator.spark_audit.report.columns import Chain, columns, grouped
+from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, grouped
 
 MOST_COLLATORS: Final = 200
 MOST_FINDINGS: Final = 200
@@ -51,7 +50,7 @@ class Unread:
     left_out: int
 
 
-def culprits(results: Results, chains: Iterable[Chain]) -> Culprits:
+def culprits(results: Results) -> Culprits:
     """Raises `ResultError`."""
     parts = results.groups(schema.FINDINGS, _SHOWN)
     worst: list[Row] = []
@@ -67,8 +66,7 @@ def culprits(results: Results, chains: Iterable[Chain]) -> Culprits:
             if row["collator"] is not None:
                 place = ((row["network"], row["chain"]), row["collator"])
                 blamed.setdefault(place, Collator(*place)).findings[row["code"]] += 1
-    for chain in chains:
-        _count_candidates(results, chain, blamed)
+    _count_candidates(results, blamed)
     ranked = sorted(blamed.values(), key=lambda each: (-each.findings.total(), each.chain, each.key))
     return Culprits(
         tuple(ranked[:MOST_COLLATORS]),
@@ -93,10 +91,10 @@ def unread(results: Results) -> Unread:
     return Unread(tuple(units[:MOST_UNREAD]), max(len(units) - MOST_UNREAD, 0))
 
 
-def _count_candidates(results: Results, chain: Chain, blamed: dict[tuple[Chain, bytes], Collator]) -> None:
-    parts = columns(results, schema.BLOCK_MEASURES, chain, ("collator", "position", "verdict"))
-    for row in grouped(parts(), ["collator"], [("position", "count"), ("verdict", "count")]):
-        known = blamed.get((chain, row["collator"]))
+def _count_candidates(results: Results, blamed: dict[tuple[Chain, bytes], Collator]) -> None:
+    parts = results.groups(schema.BLOCK_MEASURES, [*PLACE, "collator", "position", "verdict"])
+    for row in grouped(parts, (*PLACE, "collator"), [("position", "count"), ("verdict", "count")]):
+        known = blamed.get(((row["network"], row["chain"]), row["collator"]))
         if known is not None:
             known.candidates, known.faulty = row["position_count"], row["verdict_count"]
 

@@ -8,6 +8,7 @@ import base64
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from pubsub_emulator.spark_audit.history.rows import Row
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE, charts
 from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE
 from pubsub_emulator.spark_audit.report.breakdown import Part, where_bytes_go
-from pubsub_emulator.spark_audit.report.columns import Chain
+from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, Names, called
 from pubsub_emulator.spark_audit.report.culprits import Culprits, culprits, unread
 from pubsub_emulator.spark_audit.report.delays import Delays, delays
 from pubsub_emulator.spark_audit.report.drawing import Picture, draw
@@ -43,7 +44,6 @@ _HERE: Final = Path(__file__).parent
 EVIDENCE: Final = "evidence"
 _MOST_EVIDENCE: Final = 1_048_576
 """Bytes of evidence that a report carries along; more is for `pubsub evidence`, a stuffed block weighs megabytes."""
-_PLACE: Final = ["network", "chain"]
 _DRAWN_FIRST: Final = (schema.PUBLISHER_MEASURES, schema.PROOF_PARTS)
 
 
@@ -76,18 +76,14 @@ class ChainPart:
     """One chain as the page shows it; missing parts are `None`."""
 
     row: Row
+    name: str
+    """Network and ParaId, and what its history calls it."""
     id: str
     series: Series
     tree: Part
     savings: Savings | None
     delays: Delays | None
     charts: dict[str, Chart]
-
-    @property
-    def name(self) -> str:
-        """Network and ParaId, and what its history calls it."""
-        name = self.row.get("name")
-        return f"{self.row['network']} {self.row['chain']}{f' {name}' if name else ''}"
 
 
 def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _done, _total: None) -> list[Path]:
@@ -100,25 +96,26 @@ def write_report(audit: Address, folder: Path, progress: OnProgress = lambda _do
     results = Results.open(audit)
     chains = _ranked(results)
     shown = chains[:MOST_DRAWN]
+    saved = savings(results)
     drawn: list[ChainPart] = []
+    names = {_place(row): row["name"] for row in chains if row.get("name")}
     for row in shown:
         progress(len(drawn), 2 * len(shown))
-        drawn.append(_chain_part(results, row, f"chain-{len(drawn) + 1}"))
-    places = [_place(row) for row in chains]
-    caught = culprits(results, places)
-    left_out = [each for each in (savings(results, place) for place in places) if each is not None]
-    left_out.sort(key=lambda each: (-each.full, each.chain))
+        drawn.append(_chain_part(results, row, f"chain-{len(drawn) + 1}", names, saved.get(_place(row))))
+    caught = culprits(results)
+    left_out = sorted(saved.values(), key=lambda each: (-each.full, each.chain))
     overall: dict[str, Chart] = {}
     if left_out:
-        overall["savings"] = _chart("savings", "Savings by cause", charts.savings, left_out)
+        overall["savings"] = _chart("savings", "Savings by cause", partial(charts.savings, chain_names=names), left_out)
     if caught.collators:
-        overall["collators"] = _chart("collators", "Findings by collator", charts.collators, caught.collators)
+        specify = partial(charts.collators, chain_names=names)
+        overall["collators"] = _chart("collators", "Findings by collator", specify, caught.collators)
     context = {
         "evidence": _write_evidence(results, caught, folder / EVIDENCE),
         "report": results.report,
         "chains": chains,
         "drawn": drawn,
-        "names": {_place(row): row["name"] for row in chains if row.get("name")},
+        "names": names,
         "ids": {_place(part.row): part.id for part in drawn},
         "savings": left_out,
         "culprits": caught,
@@ -161,8 +158,8 @@ def _ranked(results: Results) -> list[Row]:
     told = {
         _place(row)
         for table in _DRAWN_FIRST
-        for part in results.groups(table, _PLACE)
-        for row in part.group_by(_PLACE).aggregate([]).to_pylist()
+        for part in results.groups(table, PLACE)
+        for row in part.group_by(list(PLACE)).aggregate([]).to_pylist()
     }
 
     def rank(row: Row) -> tuple[bool, bool, int, Chain]:
@@ -171,11 +168,11 @@ def _ranked(results: Results) -> list[Row]:
     return sorted(results.rows(schema.CHAINS), key=rank)
 
 
-def _chain_part(results: Results, row: Row, name: str) -> ChainPart:
+def _chain_part(results: Results, row: Row, name: str, names: Names, saved: Savings | None) -> ChainPart:
     chain = _place(row)
-    series, tree = bytes_over_time(results, chain), where_bytes_go(results, chain)
+    series, tree = bytes_over_time(results, chain), where_bytes_go(results, chain, names)
     found = delays(results, chain)
-    title = f"{chain[0]} {chain[1]}"
+    title = called(chain, names)
     drawn: dict[str, Chart] = {}
     if any(each.mean or each.largest or each.budget for each in series.bins):  # a logarithmic axis has no nought
         drawn["time"] = _chart(f"{name}-time", f"Proof bytes over time, {title}", charts.bytes_over_time, series)
@@ -185,7 +182,7 @@ def _chain_part(results: Results, row: Row, name: str) -> ChainPart:
         drawn["cache"] = _chart(f"{name}-cache", f"Effect of the cache, {title}", charts.cache_over_time, series)
     if found is not None:
         drawn["delays"] = _chart(f"{name}-delays", f"Delivery delay, {title}", charts.delays, found)
-    return ChainPart(row, name, series, tree, savings(results, chain), found, drawn)
+    return ChainPart(row, title, name, series, tree, saved, found, drawn)
 
 
 def _chart(name: str, label: str, specify: Any, figures: Any) -> Chart:

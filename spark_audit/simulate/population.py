@@ -45,6 +45,13 @@ _FAVOURITES: Final = {
 """Cheats that only these chains give an opportunity to, or the best one: tried more often there."""
 
 _FAVOURED: Final = 6
+_NAMES: Final = {
+    _NODES: "caches nodes",
+    _NONE: "caches nothing",
+    _TIGHT: "tight budget",
+    _ORDERED: "downward messages",
+    _CALLED: "horizontal messages",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,10 @@ class Population:
     def name(self) -> str:
         """The network's name in a history."""
         return f"n{self.number:05d}"
+
+    def names(self) -> dict[ParaId, str]:
+        """What tells a chain from the others, for those that have something of their own."""
+        return {ParaId(_FIRST + at): name for at, name in _NAMES.items()}
 
     def stream(self, purpose: str) -> Stream:
         """Draws of this network for one purpose."""

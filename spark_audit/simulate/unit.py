@@ -103,7 +103,7 @@ def simulate_network(task: NetworkTask, history: Address | Store, on_blocks: OnB
     store = open_store(history)
     tally, digest = Tally(), RunDigest()
     network = population.network()
-    with _rare_collection(), HistoryWriter(store, population.name, resume=True) as writer:
+    with _rare_collection(), HistoryWriter(store, population.name, resume=True, names=population.names()) as writer:
         for observer in (tally, digest, writer):
             network.observe(observer)
         while tally.candidates < task.blocks:

@@ -27,7 +27,7 @@ def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
     keys = [bytes(4) + bytes([at]) * 28 for at in range(3)]
     places = [(network, 2000) for network in ("a" * 40 + "1", "a" * 40 + "2")]
     found = [Collator(place, key, findings=Counter({"BadSeal": 2})) for place in places for key in keys]
-    spec = charts.collators(found, width)
+    spec = charts.collators(found, width, {})
     assert len(set(_ordered(spec))) == 6
     assert {row["collator"] for row in spec["datasets"]["rows"]} == set(_ordered(spec))
     assert all(row["findings"] == 2 for row in spec["datasets"]["rows"])
@@ -36,7 +36,7 @@ def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
 @WIDTHS
 def test_chains_of_networks_with_long_names_stay_apart_and_keep_their_number(width: int) -> None:
     rows = [Savings(("network-" * 9 + str(at), 2000 + at % 2), 1, 10, 4, 3, 2, 1, 5, -3) for at in range(6)]
-    spec = charts.savings(rows, width)
+    spec = charts.savings(rows, width, {})
     assert len(set(_ordered(spec))) == 6
     assert all(("2000", "2001")[at % 2] in name for at, name in enumerate(_ordered(spec)))
     shown = spec["datasets"]["rows"]

@@ -67,7 +67,7 @@ def test_a_long_history_is_drawn_in_few_bins_and_loses_nothing(tmp_path: Path) -
 
 @pytest.mark.parametrize("place", CHAINS)
 def test_the_parts_weigh_what_the_whole_weighs(reported: Reported, place: tuple[str, int]) -> None:
-    tree = where_bytes_go(reported.results, place)
+    tree = where_bytes_go(reported.results, place, {})
     total = [
         row["total"]
         for row in reported.results.rows(schema.SUMMARIES)
@@ -81,7 +81,7 @@ def test_the_parts_weigh_what_the_whole_weighs(reported: Reported, place: tuple[
 
 def test_a_publishers_parts_are_its_columns(reported: Reported) -> None:
     rows = [row for row in reported.results.rows(schema.PUBLISHER_MEASURES) if row["chain"] == 2000]
-    found = {part.name: part for part in where_bytes_go(reported.results, ("dev", 2000)).parts}
+    found = {part.name: part for part in where_bytes_go(reported.results, ("dev", 2000), {}).parts}
     for publisher in (1000, 2100):
         mine = [row for row in rows if row["publisher"] == publisher]
         part = found[f"publisher {publisher}"]
@@ -104,7 +104,7 @@ def test_small_publishers_are_added_up_and_not_left_out(tmp_path: Path) -> None:
     ]
     blocks = [block(1, proof_bytes=5050 + 9)]
     tables = {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: blocks, schema.PUBLISHER_MEASURES: publishers}
-    tree = where_bytes_go(Results.open(forge(tmp_path, tables)), ("dev", 1))
+    tree = where_bytes_go(Results.open(forge(tmp_path, tables)), ("dev", 1), {})
     assert len(tree.parts) == MOST_PARTS
     assert sum(part.bytes for part in tree.parts) == tree.bytes == 5059
     assert tree.parts[-1].name == f"{101 - MOST_PARTS + 1} others"
@@ -114,7 +114,7 @@ def test_small_publishers_are_added_up_and_not_left_out(tmp_path: Path) -> None:
 def test_causes_and_proof_are_the_full_proof(reported: Reported) -> None:
     for place in CHAINS:
         good = [row for row in _valid(_blocks(reported.results, place[1])) if row["saved_pruned"] is not None]
-        found = savings(reported.results, place)
+        found = savings(reported.results).get(place)
         if not sum(row["unpruned_bytes"] or 0 for row in good):
             assert found is None
             continue
@@ -142,7 +142,7 @@ def test_delays_are_exact_whatever_the_bars(tmp_path: Path) -> None:
 def test_collators_answer_for_what_the_tables_say(reported: Reported) -> None:
     rows = list(reported.results.rows(schema.FINDINGS))
     blocks = list(reported.results.rows(schema.BLOCK_MEASURES))
-    found = culprits(reported.results, CHAINS)
+    found = culprits(reported.results)
     assert {(severity, code): count for severity, code, count in found.codes} == Counter(
         (row["severity"], row["code"]) for row in rows
     )

@@ -4,8 +4,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
+import pyarrow.parquet as pq
 import pytest
 from audit_support import drop_a_node, write_history
 from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
@@ -154,6 +156,27 @@ def test_many_chains_are_all_counted_and_few_are_drawn(tmp_path: Path) -> None:
     assert page.index('href="#chain-1">dev 7</a>') < page.index('href="#chain-2">dev 299</a>')
     assert "100 more chains in the audit's table." in page
     assert len(page) < LARGEST
+
+
+def test_tables_are_read_as_often_for_many_chains_as_for_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[object] = []
+    inner = pq.ParquetFile
+
+    def opening(*arguments: Any) -> pq.ParquetFile:
+        opened.append(arguments)
+        return inner(*arguments)
+
+    monkeypatch.setattr(pq, "ParquetFile", opening)
+    often = []
+    for count in (MOST_DRAWN, 3 * MOST_DRAWN):
+        rows = [chain(chain=at, proof_bytes=100) for at in range(count)]
+        blocks = [block(1, chain=at, unpruned_bytes=300, saved_pruned=200) for at in range(count)]
+        opened.clear()
+        audit = forge(tmp_path / f"audit{count}", {schema.CHAINS: rows, schema.BLOCK_MEASURES: blocks})
+        page = _page(audit, tmp_path / f"out{count}")
+        assert page.count('<th class="text" scope="row">dev') == count  # the table of savings
+        often.append(len(opened))
+    assert often[0] == often[1]
 
 
 def test_there_is_no_report_without_an_audit(tmp_path: Path) -> None:

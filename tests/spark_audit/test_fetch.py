@@ -18,6 +18,7 @@ from node_support import serving, story
 from support.real_chain import (
     CHAIN,
     FIRST_TIME,
+    NAME,
     PEER,
     UPGRADE,
     Busy,
@@ -41,7 +42,9 @@ from pubsub_emulator.spark_audit.fetch.exports import ExportSource
 from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetch
 from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.names import read_names
 from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.real_proofs.imported import Present
 
 QUICK = Limits(connections=4, timeout=60, rest=0.001)
@@ -94,6 +97,7 @@ async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_
             source = NodeSource("dev", ParaId(2000), nodes, relay)
             newest = await source.newest()
             assert newest > 4
+            called = await nodes.ask(lambda _url, name: name, "system_chain")
             first = await fetch(source, Range(1, None, 4), tmp_path / "history", _ignore)
             asked = nodes.requests
             again = await fetch(source, Range(1, newest, 4), tmp_path / "history", _ignore)
@@ -106,6 +110,7 @@ async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_
     assert (result.exit_code, result.judged) == (0, newest)
     assert [row["segments"] for row in result.chains] == [len(History.open(tmp_path / "history").commits)]
     assert all(row["vouched"] for row in result.results.rows(schema.BLOCK_MEASURES))
+    assert [row["name"] for row in result.chains] == [called]
 
 
 @story
@@ -124,6 +129,15 @@ async def test_au18_a_publish_that_nobody_reads_accuses_nobody(tmp_path: Path) -
     assert sum(part["bytes"] for part in parts) == result.proof_bytes
     assert [part["nodes"] > 0 for part in parts if part["kind"] == "absence"] == [True]
     assert not [part for part in parts if part["kind"] in {"unread", "unplaced"}]
+
+
+@story
+async def test_au18_a_node_that_does_not_tell_its_name_is_fetched_from_all_the_same(tmp_path: Path) -> None:
+    async def nameless(method: str, _params: list[Any], _before: int) -> dict[str, Any] | None:
+        return {"error": {"code": -32601, "message": "Method not found"}} if method == "system_chain" else None
+
+    assert (await _from_nodes(tmp_path / "out", [(real_chain(), nameless)])).fetched == 11
+    assert read_names(open_store(tmp_path / "out"), "polkadot") == ({}, None)
 
 
 LAGGING = """
@@ -387,6 +401,8 @@ def test_au18_chunks_give_the_rows_that_nodes_give(tmp_path: Path, whole: Path) 
     done = _fetched(ChunkSource("polkadot", ParaId(CHAIN), tmp_path / "chunks"), tmp_path / "out")
     assert done.fetched == 11
     assert [_told(row) for row in _rows(tmp_path / "out")] == [_told(row) for row in _rows(whole)]
+    names = [read_names(open_store(place), "polkadot") for place in (whole, tmp_path / "out")]
+    assert names == [({CHAIN: NAME}, None), ({CHAIN: "recorded"}, None)]
 
 
 def _cut_off(base: Path) -> None:

@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pyarrow.parquet as pq
 import pytest
-from audit_support import SUBSCRIBER, write_history
+from audit_support import SUBSCRIBER, drop_a_node, write_history
 from click.testing import CliRunner
 
 from pubsub_emulator.cli.main import pubsub
@@ -15,8 +16,10 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.names import MOST_LETTERS, names_path, read_names, showable, write_names
 from pubsub_emulator.spark_audit.history.storage import open_store
+from pubsub_emulator.spark_audit.report.page import write_report
 from pubsub_emulator.spark_audit.tables.ask import ask
 
+PUBLISHER = 1000
 EVIL = "<script>alert(1)</script>"
 QUESTION = "SELECT chain, name FROM chains ORDER BY chain"
 SCENARIO = """
@@ -165,12 +168,31 @@ def test_a_stored_name_that_could_hide_others_is_not_believed(history: Path) -> 
 
 
 def test_a_name_is_text_in_the_report(history: Path, tmp_path: Path) -> None:
-    _name(history, {SUBSCRIBER: EVIL})
+    _name(history, {SUBSCRIBER: EVIL, PUBLISHER: EVIL})
     arguments = ["audit", str(history), "--out", str(tmp_path / "audit"), "--engine", "python", "--report"]
     assert CliRunner().invoke(pubsub, arguments).exit_code == 0
     page = (tmp_path / "audit" / "report" / "report.html").read_text(encoding="utf-8")
     assert EVIL not in page
     assert "&lt;script&gt;alert(1)" in page
+    drawn = [ET.parse(path).getroot() for path in (tmp_path / "audit" / "report" / "charts").glob("*.svg")]  # noqa: S314  # ours
+    assert drawn
+    assert not [each for root in drawn for each in root.iter() if each.tag.endswith("script")]
+
+
+def test_the_report_names_chains_and_publishers_wherever_it_shows_them(tmp_path: Path) -> None:
+    history = write_history(tmp_path / "history", 6, subscribers=2, cheats={3: drop_a_node})
+    _name(history, {SUBSCRIBER: "the reader", PUBLISHER: "the source"})
+    audit(history, tmp_path / "audit", engine="python")
+    (tmp_path / "out").mkdir()
+    write_report(tmp_path / "audit", tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"publisher {PUBLISHER} the source" in page
+    assert f">dev {PUBLISHER}, " not in page, "the list of chains"
+    charts = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out" / "charts").glob("*.svg")}
+    for name in ("savings.svg", "collators.svg"):
+        assert "the reader" in charts[name]
+    trees = [text for name, text in charts.items() if name.endswith("-bytes.svg")]
+    assert any(f"dev {SUBSCRIBER} the reader" in text and f"{PUBLISHER} the source" in text for text in trees)
 
 
 def test_names_that_are_there_stay(history: Path) -> None:

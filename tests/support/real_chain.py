@@ -36,6 +36,7 @@ from pubsub_emulator.xcm.description import type_names
 
 MAINNET = Path(__file__).resolve().parents[2] / "examples" / "mainnet"
 CHAIN = 1000
+NAME = "Recorded Hub"
 UPGRADE = 6
 """The first block of the newer runtime."""
 FIRST_TIME = 1_700_000_000_000
@@ -258,6 +259,8 @@ def answers(chain: RealChain, *, relay: bool, method: str, params: list[Any]) ->
             found = chain.relay.get(params[0])
             return {"result": None if found is None else "0x" + found.hash().hex()}
         return {"result": header_json(by_hash[params[0]])}
+    if method == "system_chain":
+        return {"result": NAME}
     if method == "chain_getFinalizedHead":
         return {"result": chain.hashes[-1]}
     if method == "chain_getBlockHash":
