@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -120,6 +123,33 @@ def test_the_constraints_name_one_version_of_each_package_that_is_asked_for(dev:
     ]
     asked = {re.sub(r"[-_.]+", "-", re.split(r"[\[<>=;! ]", each)[0]).lower() for each in wanted}
     assert asked <= {*names, "setuptools"}
+    reached, absent = _reached(wanted)
+    if asked.isdisjoint(absent):  # a set-up with all groups
+        assert set(names) <= reached
+
+
+def _reached(wanted: list[str]) -> tuple[set[str], set[str]]:
+    """The packages that `wanted` needs on any system, by the metadata of what is installed, and which are absent."""
+    queue, asked, absent = [Requirement(each) for each in wanted], set[tuple[str, frozenset[str]]](), set[str]()
+    while queue:
+        requirement = queue.pop()
+        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if (name, extras) in asked:
+            continue
+        asked.add((name, extras))
+        try:
+            further = [Requirement(each) for each in metadata.requires(name) or ()]
+        except metadata.PackageNotFoundError:
+            absent.add(name)
+            continue
+        queue += [
+            each
+            for each in further
+            if each.marker is None
+            or "extra" not in str(each.marker)
+            or any(each.marker.evaluate({"extra": extra}) for extra in extras)
+        ]
+    return {name for name, _ in asked}, absent
 
 
 def test_an_older_python_is_told_in_one_line() -> None:
