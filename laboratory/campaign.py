@@ -245,34 +245,6 @@ def try_world(seed: bytes | int | str, number: int, strategies: Sequence[str] | 
     return run.result
 
 
-def specimens(seed: bytes | int | str, worlds: int = 12, *, alone: bool = False) -> dict[str, Case]:
-    """The smallest case of every strategy used alone, from which the corpus is made.
-
-    With `alone`, of proofs judged alone, where the walk stopped.
-    """
-    best: dict[str, tuple[int, Case]] = {}
-    for number in range(worlds):
-        run = _Campaign(0, _seed(seed), None, None, None)
-        world = World(run.seed_of(f"specimens/{number}"), alone=alone)
-        for block in range(4):
-            world.advance()
-            now = world.situation()
-            judging = JudgingContext.of(now)
-            if alone and now.walked.cursor is None:
-                continue
-            for name, strategy in for_any_chain().items():
-                if alone and not strategy.on_proof:
-                    continue
-                names, steps = propose(now, (strategy,), run.seed_of(f"{number}/{block}/{name}"))
-                if steps:
-                    label = f"specimens/{number}/{block}"
-                    case = run.case(now, judging, label, names, steps, steps, run.judge(now, judging, steps))
-                    size = len(case.to_json())
-                    if name not in best or size < best[name][0]:
-                        best[name] = (size, case)
-    return {name: case for name, (_, case) in best.items()}
-
-
 def _seed(seed: bytes | int | str) -> bytes:
     if isinstance(seed, bytes):
         return seed

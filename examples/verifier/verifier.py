@@ -44,7 +44,11 @@ NODES, NONE, SLOTS = 0, 1, 2
 
 
 class Undecodable(Exception):
-    """The bytes cannot be decoded."""
+    """The bytes cannot be decoded; says what they are and at which byte."""
+
+
+class BadCase(Exception):
+    """A case or fixture that lacks a field, or has something else in it; says which."""
 
 
 def u32(value: int) -> bytes:
@@ -73,13 +77,17 @@ def cost(length: int) -> int:
 class Reader:
     """Strict decoding: raises `Undecodable` for everything that the page does not allow."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, name: str) -> None:
         self.data = data
+        self.name = name
         self.at = 0
+
+    def wrong(self, what: str, at: int | None = None) -> Undecodable:
+        return Undecodable(f"{self.name}, byte {self.at if at is None else at}: {what}")
 
     def take(self, count: int) -> bytes:
         if count > len(self.data) - self.at:
-            raise Undecodable("the data ends early")
+            raise self.wrong(f"{count} bytes are needed, {len(self.data) - self.at} are left")
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -89,7 +97,7 @@ class Reader:
     def flag(self) -> bool:
         value = self.uint(1)
         if value > 1:
-            raise Undecodable(f"a flag is {value}")
+            raise self.wrong(f"a flag is {value}", self.at - 1)
         return value == 1
 
     def compact(self) -> int:
@@ -98,13 +106,14 @@ class Reader:
         mode = first & 3
         value = self.uint((first >> 2) + 4) if mode == 3 else (self.uint((0, 1, 3)[mode]) << 8 | first) >> 2
         if compact(value) != self.data[start : self.at] or value >= 1 << 32:
-            raise Undecodable("a compact integer is not in its shortest form, or too large")
+            raise self.wrong("a compact integer is not in its shortest form, or too large", start)
         return value
 
     def count(self) -> int:
+        start = self.at
         value = self.compact()
         if value > len(self.data) - self.at:
-            raise Undecodable("more elements than bytes are left")
+            raise self.wrong(f"{value} elements, but {len(self.data) - self.at} bytes are left", start)
         return value
 
     def bytes(self) -> bytes:
@@ -112,7 +121,7 @@ class Reader:
 
     def end(self) -> None:
         if self.at != len(self.data):
-            raise Undecodable("bytes are left over")
+            raise self.wrong(f"{len(self.data) - self.at} bytes are left over")
 
     def map(self, value: Callable[[], Any]) -> dict[int, Any]:
         out: dict[int, Any] = {}
@@ -120,14 +129,14 @@ class Reader:
         for _ in range(self.count()):
             key = self.uint(4)
             if key <= last:
-                raise Undecodable("map keys do not ascend")
+                raise self.wrong("map keys do not ascend", self.at - 4)
             out[key] = value()
             last = key
         return out
 
 
-def decoded(data: bytes, read: Callable[[Reader], Any]) -> Any:
-    reader = Reader(data)
+def decoded(name: str, data: bytes, read: Callable[[Reader], Any]) -> Any:
+    reader = Reader(data, name)
     value = read(reader)
     reader.end()
     return value
@@ -229,7 +238,7 @@ class Node(NamedTuple):
 def parse(data: bytes) -> Node | None:
     """The parts of a node; `None` for the empty trie's. Raises `BadNode`."""
     try:
-        return _parse(Reader(data))
+        return _parse(Reader(data, "a node"))
     except Undecodable as why:
         raise BadNode(str(why)) from None
 
@@ -240,7 +249,7 @@ def _parse(reader: Reader) -> Node | None:
         return None
     low = next((bits for floor, bits in ((0x40, 6), (0x20, 5), (0x10, 4)) if head >= floor), 0)
     if not low:
-        raise Undecodable("a reserved header")
+        raise reader.wrong("a reserved header", 0)
     kind, count = head >> low << low, head & (1 << low) - 1
     if count == (1 << low) - 1:
         more = 255
@@ -250,13 +259,13 @@ def _parse(reader: Reader) -> Node | None:
     digits = reader.take((count + 1) // 2).hex()
     if count & 1:
         if digits[0] != "0":
-            raise Undecodable("padding is not zero")
+            raise reader.wrong("padding is not zero", reader.at - (count + 1) // 2)
         digits = digits[1:]
     if kind in (0x40, 0x20):
         return Node(digits, (VALUE, reader.bytes()) if kind == 0x40 else (DETACHED, reader.take(32)), None)
     bitmap = reader.uint(2)
     if not bitmap:
-        raise Undecodable("a branch without children")
+        raise reader.wrong("a branch without children", reader.at - 2)
     value = None
     if kind == 0xC0:
         value = VALUE, reader.bytes()
@@ -386,14 +395,15 @@ def encode_digest(digest: list[tuple[int, bytes, bytes]]) -> bytes:
 
 def read_header(reader: Reader) -> Header:
     parent, number, state, extrinsics = reader.take(32), reader.compact(), reader.take(32), reader.take(32)
+    start = reader.at
     count = reader.count()
     if count > 256:
-        raise Undecodable("too many digest items")
+        raise reader.wrong(f"{count} digest items, the most is 256", start)
     digest = []
     for _ in range(count):
         kind = reader.uint(1)
         if kind not in (0, 4, 5, 6):
-            raise Undecodable(f"digest item {kind}")
+            raise reader.wrong(f"no digest item has kind {kind}", reader.at - 1)
         digest.append((kind, reader.take(4 if kind else 0), reader.bytes()))
     return Header(parent, number, state, extrinsics, digest)
 
@@ -418,28 +428,30 @@ class Candidate(NamedTuple):
 
 def read_candidate(raw: bytes) -> Candidate:
     if len(raw) > 16_777_216:
-        raise Undecodable("too long")
-    reader = Reader(raw)
+        raise Undecodable(f"the candidate: {len(raw)} bytes, the most is 16777216")
+    reader = Reader(raw, "the candidate")
     header = read_header(reader)
     body = [vec(reader.bytes()) for _ in range(reader.count())]
     reader.end()
     if not body:
-        raise Undecodable("no inherent")
-    inherent = Reader(decoded(body[0], Reader.bytes))
+        raise Undecodable("the candidate: no inherent")
+    inherent = Reader(decoded("the first extrinsic", body[0], Reader.bytes), "the inherent")
     if inherent.data[:3] != b"\x05\x01\x00":
-        raise Undecodable("the first extrinsic is no bare set_validation_data")
+        raise inherent.wrong("no bare set_validation_data")
     inherent.at = 3
     number, root = inherent.uint(4), inherent.take(32)
+    start = inherent.at
     nodes = inherent.count()
     if nodes > 508_400:
-        raise Undecodable("too many nodes")
+        raise inherent.wrong(f"{nodes} nodes, the most is 508400", start)
     proof = [inherent.bytes() for _ in range(nodes)]
     start = inherent.at
     downward = read_messages(inherent, 262_144)
-    senders = inherent.at
-    if inherent.count() > 262_144:
-        raise Undecodable("too many senders")
-    inherent.at = senders
+    place = inherent.at
+    senders = inherent.count()
+    if senders > 262_144:
+        raise inherent.wrong(f"{senders} senders, the most is 262144", place)
+    inherent.at = place
     horizontal = inherent.map(lambda: read_messages(inherent))
     weight = inherent.at - start
     used = inherent.uint(4)
@@ -448,9 +460,10 @@ def read_candidate(raw: bytes) -> Candidate:
 
 
 def read_messages(reader: Reader, most: int = 1 << 32) -> Messages:
+    start = reader.at
     count = reader.count()
     if count > most:
-        raise Undecodable("too many messages")
+        raise reader.wrong(f"{count} messages, the most is {most}", start)
     return [(reader.uint(4), reader.bytes()) for _ in range(count)]
 
 
@@ -485,7 +498,7 @@ class Spec(NamedTuple):
 
 @lru_cache(maxsize=256)
 def read_spec(code: bytes) -> Spec:
-    return decoded(code, _read_spec)  # type: ignore[no-any-return]
+    return decoded("the runtime", code, _read_spec)  # type: ignore[no-any-return]
 
 
 def _read_spec(reader: Reader) -> Spec:
@@ -493,18 +506,18 @@ def _read_spec(reader: Reader) -> Spec:
     subscriptions = reader.map(lambda: tuple(reader.take(32) for _ in range(reader.count())))
     max_pov, reserve, cache = reader.uint(4), reader.flag(), reader.uint(1)
     if cache > 2:
-        raise Undecodable("an unknown policy")
+        raise reader.wrong(f"no cache policy has number {cache}", reader.at - 1)
     metered, max_cache = reader.flag(), reader.uint(4)
     depth = reader.uint(4) if reader.flag() else None
-    value, keys = reader.uint(4), reader.uint(4)
+    value, keys, start = reader.uint(4), reader.uint(4), reader.at
     try:
         handler = reader.bytes().decode()
     except UnicodeDecodeError:
-        raise Undecodable("a name is not UTF-8") from None
+        raise reader.wrong("a name is not UTF-8", start) from None
     ref_time, proof_size = reader.uint(8), reader.uint(8)
     accounts = reader.at < len(reader.data)
     if accounts and reader.uint(1) != 1:
-        raise Undecodable("only 01 may follow")
+        raise reader.wrong("only 01 may follow", reader.at - 1)
     return Spec(
         para, version, subscriptions, max_pov, reserve, cache, metered, max_cache, depth, value, keys, handler,
         ref_time, proof_size, accounts,
@@ -560,10 +573,8 @@ Row = tuple[bytes, int, int]
 def read_roots(data: bytes | None) -> dict[int, bytes]:
     if data is None:
         return {}
-    reader = Reader(data)
-    out = reader.map(lambda: reader.take(32))
-    reader.end()
-    return out
+    roots: dict[int, bytes] = decoded("the roots", data, lambda reader: reader.map(lambda: reader.take(32)))
+    return roots
 
 
 def encode_roots(roots: dict[int, bytes]) -> bytes:
@@ -571,7 +582,7 @@ def encode_roots(roots: dict[int, bytes]) -> bytes:
 
 
 def read_info(data: bytes | None) -> tuple[int, int, int]:
-    reader = Reader(data or bytes(12))
+    reader = Reader(data or bytes(12), "a cache's facts")
     return reader.uint(4), reader.uint(4), reader.uint(4)
 
 
@@ -585,7 +596,7 @@ def read_stale(data: bytes | None) -> list[tuple[int, int]]:
     read: Callable[[Reader], list[tuple[int, int]]] = lambda reader: [  # noqa: E731
         (reader.uint(4), reader.uint(4)) for _ in range(reader.count())
     ]
-    return decoded(data, read)  # type: ignore[no-any-return]
+    return decoded("the stale generations", data, read)  # type: ignore[no-any-return]
 
 
 def encode_stale(waiting: list[tuple[int, int]]) -> bytes | None:
@@ -597,7 +608,7 @@ def encode_stale(waiting: list[tuple[int, int]]) -> bytes | None:
 def read_row(data: bytes | None) -> Row | None:
     if not data:
         return None
-    reader = Reader(data)
+    reader = Reader(data, "a last delivery")
     return reader.take(32), reader.uint(4), reader.uint(4)
 
 
@@ -654,7 +665,8 @@ class Statics:
 
 def paras(data: bytes | None) -> list[int]:
     try:
-        return [] if data is None else decoded(data, lambda reader: [reader.uint(4) for _ in range(reader.count())])
+        read: Callable[[Reader], list[int]] = lambda reader: [reader.uint(4) for _ in range(reader.count())]  # noqa: E731
+        return [] if data is None else decoded("senders", data, read)
     except Undecodable:
         return []
 
@@ -663,9 +675,10 @@ def channel_head(data: bytes | None) -> bytes:
     if data is None or len(data) <= 52:
         return Z
     try:
-        return decoded(data[20:-32], lambda reader: reader.take(32) if reader.flag() else Z)  # type: ignore[no-any-return]
+        head: bytes = decoded("a channel", data[20:-32], lambda reader: reader.take(32) if reader.flag() else Z)
     except Undecodable:
         return Z
+    return head
 
 
 def read_statics(para: int, read: Callable[[bytes], bytes | None]) -> Statics:
@@ -1058,7 +1071,7 @@ class Walk:
             return
         data = payload if kind == VALUE else self.read(entry_hash, key, "value")
         try:
-            entry = decoded(data, lambda reader: (reader.bytes(), reader.uint(4), reader.uint(4)))
+            entry = decoded("an entry", data, lambda reader: (reader.bytes(), reader.uint(4), reader.uint(4)))
         except Undecodable:
             raise Disabled(1) from None
         self.changes.append(Change(publisher.para, key, entry_hash, entry))
@@ -1228,9 +1241,9 @@ def root_call(message: bytes) -> Spec | tuple[int, int] | None:
     if not message.startswith(_TRANSACT):
         return None
     try:
-        call: bytes = decoded(message[len(_TRANSACT) :], Reader.bytes)
+        call: bytes = decoded("a message", message[len(_TRANSACT) :], Reader.bytes)
         if call[:2] == b"\x00\x02":
-            return read_spec(decoded(call[2:], Reader.bytes))
+            return read_spec(decoded("a call", call[2:], Reader.bytes))
     except Undecodable:
         return None
     if len(call) == 6 and call[0] == 0x66 and call[1] < 3:
@@ -1682,9 +1695,13 @@ def judge(
 ) -> Outcome:
     """All offences of a candidate, in order, and what executing it gives."""
     state, before = State(entries), State(entries)
+    keys = item("Aura", "Authorities")
+    for what, key in ((":code", b":code"), ("Aura::Authorities", keys)):
+        if key not in entries:
+            raise BadCase(f"pre_state: {what} is missing")
     spec = read_spec(entries[b":code"])
     authorities = decoded(
-        entries[item("Aura", "Authorities")], lambda reader: [reader.take(32) for _ in range(reader.count())]
+        "the authorities", entries[keys], lambda reader: [reader.take(32) for _ in range(reader.count())]
     )
     offences = [*seal_offences(authorities, parent, block, slot_now), *header_offences(before, spec, parent, block)]
     walk, execution, post = None, None, None
@@ -1722,30 +1739,68 @@ def judge(
 # Cases and fixtures
 
 
-def raw(text: str) -> bytes:
-    return bytes.fromhex(text[2:])
+def raw(place: str, text: object) -> bytes:
+    """The bytes of `0x…`. Raises `BadCase`."""
+    try:
+        if isinstance(text, str) and text.startswith("0x"):
+            return bytes.fromhex(text[2:])
+    except ValueError:
+        pass
+    raise BadCase(f"{place}: not 0x and pairs of hexadecimal digits")
+
+
+NAMES = {str: "string", int: "whole number", list: "list", dict: "object"}
+
+
+def part(case: Any, place: str, kind: type) -> Any:
+    """The field `place` of a case, as `relay.slot_now`, if it is of this kind. Raises `BadCase`."""
+    for name in place.split("."):
+        if not isinstance(case, dict) or name not in case:
+            raise BadCase(f"{place}: missing")
+        case = case[name]
+    if type(case) is not kind:
+        raise BadCase(f"{place}: not a JSON {NAMES[kind]}")
+    return case
 
 
 def hexed(data: bytes) -> str:
     return "0x" + data.hex()
 
 
-def judged(case: dict[str, Any]) -> Outcome:
-    """The outcome of a case or fixture. Raises `Undecodable` for the candidate."""
-    block = read_candidate(raw(case["candidate"]))
-    parent: Header = decoded(raw(case["parent_header"]), read_header)
-    entries = {raw(key): raw(value) for key, value in case["pre_state"]}
-    root = case["relay"]["storage_root"]
-    return judge(parent, entries, block, None if root is None else raw(root), case["relay"]["slot_now"])
+def parent_header(case: Any) -> Header:
+    try:
+        header: Header = decoded("parent_header", raw("parent_header", part(case, "parent_header", str)), read_header)
+    except Undecodable as why:
+        raise BadCase(str(why)) from None
+    return header
 
 
-def answer(case: dict[str, Any]) -> dict[str, Any]:
-    """The line that `pubsub fuzz --verifier` reads."""
+def judged(case: Any) -> Outcome:
+    """The outcome of a case or fixture. Raises `Undecodable` for the candidate, `BadCase` for all else."""
+    block = read_candidate(raw("candidate", part(case, "candidate", str)))
+    parent = parent_header(case)
+    entries = {}
+    for at, pair in enumerate(part(case, "pre_state", list)):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise BadCase(f"pre_state[{at}]: not a key and a value")
+        key, value = (raw(f"pre_state[{at}]", each) for each in pair)
+        entries[key] = value
+    slot = part(case, "relay.slot_now", int)
+    root = part(case, "relay", dict).get("storage_root")
+    try:
+        return judge(parent, entries, block, None if root is None else raw("relay.storage_root", root), slot)
+    except Undecodable as why:
+        raise BadCase(f"pre_state: {why}") from None
+
+
+def answer(case: Any) -> dict[str, Any]:
+    """The line that `pubsub fuzz --verifier` reads. Raises `BadCase`."""
+    name = part(case, "id", int)
     try:
         outcome = judged(case)
     except Undecodable as why:
-        return {"id": case["id"], "undecodable": str(why)}
-    out = {"id": case["id"], "judged": VERDICTS, "offences": [offence.verdict for offence in outcome.offences]}
+        return {"id": name, "undecodable": str(why)}
+    out = {"id": name, "judged": VERDICTS, "offences": [offence.verdict for offence in outcome.offences]}
     if not outcome.offences and outcome.post_state_root is not None:
         out["post_state_root"] = hexed(outcome.post_state_root)
     return out
@@ -1783,18 +1838,19 @@ def expected(outcome: Outcome) -> dict[str, Any]:
 
 
 def check_fixture(file: Path, *, explain: bool) -> bool:
-    """Judge a fixture and print what differs."""
+    """Judge a fixture and print what differs. Raises `BadCase`, `Undecodable`, `OSError`, `ValueError` for no JSON."""
     fixture = json.loads(file.read_text(encoding="utf-8"))
     outcome = judged(fixture)
+    wanted = part(fixture, "expected", dict)
     if explain and outcome.walk is not None:
-        print(f"{fixture['name']}: budget {outcome.walk.budget}, last start {outcome.walk.last_start}")
+        print(f"{part(fixture, 'name', str)}: budget {outcome.walk.budget}, last start {outcome.walk.last_start}")
         print("\n".join(f"  {line}" for line in outcome.walk.steps))
     found = expected(outcome)
-    if outcome.pre_state_root != decoded(raw(fixture["parent_header"]), read_header).state_root:
+    if outcome.pre_state_root != parent_header(fixture).state_root:
         found["post_state_root"] = "the pre-state is not the parent's"
-    wrong = [name for name, value in fixture["expected"].items() if found[name] != value]
+    wrong = [name for name, value in wanted.items() if found.get(name) != value]
     for name in wrong:
-        print(f"{file.name}: {name}: expected {fixture['expected'][name]}, found {found[name]}")
+        print(f"{file.name}: {name}: expected {wanted[name]}, found {found.get(name, 'no such field')}")
     return not wrong
 
 
@@ -1802,11 +1858,18 @@ def main() -> int:
     words = sys.argv[1:]
     explain = words[:1] == ["--explain"]
     files = words[explain:]
-    if not files:
-        for line in sys.stdin:
-            print(json.dumps(answer(json.loads(line))), flush=True)
-        return 0
-    good = sum(check_fixture(Path(file), explain=explain) for file in files)
+    place, good = "standard input", 0
+    try:
+        if not files:
+            for number, line in enumerate(sys.stdin, 1):
+                place = f"line {number}"
+                print(json.dumps(answer(json.loads(line))), flush=True)
+            return 0
+        for place in files:
+            good += check_fixture(Path(place), explain=explain)
+    except (BadCase, Undecodable, OSError, ValueError, RecursionError) as why:
+        print(f"{place}: {why}", file=sys.stderr)
+        return 2
     print(f"{len(files)} judged, {len(files) - good} differ")
     return int(good < len(files))
 

@@ -66,6 +66,42 @@ def test_a_wrong_expectation_is_found(
     assert f"wrong.json: used: expected {case['expected']['used']}" in capsys.readouterr().out
 
 
+def test_bad_input_is_one_line_that_names_the_place(
+    verifier: ModuleType,
+    fixtures: list[Fixture],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = tmp_path / "case.json"
+    monkeypatch.setattr(sys, "argv", ["verifier.py", str(file)])
+
+    def told(text: str) -> str:
+        file.write_text(text)
+        assert verifier.main() == 2
+        return capsys.readouterr().err
+
+    def changed(**fields: object) -> str:
+        return told(json.dumps({**fixtures[0].model_dump(mode="json"), **fields}))
+
+    candidate = fixtures[0].model_dump(mode="json")["candidate"]
+    assert told("{") == f"{file}: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)\n"
+    assert told("[]") == f"{file}: candidate: missing\n"
+    assert changed(candidate=7) == f"{file}: candidate: not a JSON string\n"
+    assert changed(candidate="0x0g") == f"{file}: candidate: not 0x and pairs of hexadecimal digits\n"
+    assert changed(candidate=candidate[:-2]).startswith(f"{file}: the candidate, byte ")
+    assert changed(candidate="0x01") == f"{file}: the candidate, byte 0: 32 bytes are needed, 1 are left\n"
+    assert changed(parent_header="0x" + 32 * "00" + "01") == (
+        f"{file}: parent_header, byte 33: 1 bytes are needed, 0 are left\n"
+    )
+    assert changed(pre_state=[["0x00"]]) == f"{file}: pre_state[0]: not a key and a value\n"
+    assert changed(pre_state=[]) == f"{file}: pre_state: :code is missing\n"
+    assert changed(relay={"storage_root": None}) == f"{file}: relay.slot_now: missing\n"
+    file.unlink()
+    assert verifier.main() == 2
+    assert str(file) in capsys.readouterr().err
+
+
 def test_fuzz_cases_are_judged_alike(verifier: ModuleType) -> None:
     def judge(case: dict[str, Any]) -> Answer:
         found = json.loads(json.dumps(verifier.answer(case)))
