@@ -12,7 +12,7 @@ from pubsub_emulator.collator.cheats import propose
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
 from pubsub_emulator.emulator.network.parachain import pack
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig, RelayRuntime
+from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.ed25519 import public_key

@@ -85,7 +85,7 @@ def _read_state_answer(data: bytes) -> str:
 
 def _exported_states() -> Iterable[bytes]:
     from pubsub_emulator.client.state_file import write_state
-    from pubsub_emulator.emulator.network.fork import Fork
+    from pubsub_emulator.emulator.fork import Fork
 
     path = Path(tempfile.mkdtemp(prefix="pubsub-fuzz-")) / "state.json"
     write_state(Fork(_small_state(), 7, Hash(bytes(32)), "small"), path)
@@ -211,7 +211,7 @@ async def _answered(data: bytes) -> str:
 def _relay() -> "tuple[Network, ChainRuntime]":
     """A relay chain with the profile `accounts`, on which the key that signs owns something."""
     from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-    from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+    from pubsub_emulator.emulator.relay.runtime import RelayConfig
     from pubsub_emulator.primitives.types import AccountId, ParaId
     from pubsub_emulator.runtime.framework.origin import Root
     from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec

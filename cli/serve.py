@@ -16,7 +16,7 @@ from pubsub_emulator.cli.forks import forks_told, opened
 from pubsub_emulator.cli.run import HISTORY, find_scenario
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.network.records import Observer
-from pubsub_emulator.emulator.network.relay_runtime import GENESIS_SLOT
+from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain import journal

@@ -6,7 +6,7 @@ from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
 from pubsub_emulator.cli.program import be_small
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.spark_audit.engine.choice import choose_engine, may_be_spark, open_mapper
 from pubsub_emulator.spark_audit.report.words import size
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.rpc import Rpc, connect
-from pubsub_emulator.emulator.network.fork import Fork
+from pubsub_emulator.emulator.fork import Fork
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.scale import encode_compact

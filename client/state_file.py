@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from pubsub_emulator.emulator.files import whole_file
-from pubsub_emulator.emulator.network.fork import BadFork, Fork, state_number
+from pubsub_emulator.emulator.fork import BadFork, Fork, state_number
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key

@@ -18,7 +18,7 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.emulator.network.relay_chain import RelayChain
+from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.changes import state_changes
 from pubsub_emulator.explorer.svg import arrange, packed

@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Final
 
-from pubsub_emulator.emulator.network.message_outcomes import MessageExecution
+from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
 from pubsub_emulator.emulator.scenario import Scenario, published_key
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.primitives import storage_keys

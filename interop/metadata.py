@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.types import METADATA_VERSIONS, metadata
 from pubsub_emulator.primitives.types import ParaId

@@ -15,7 +15,7 @@ from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, for_
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import Pace
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.pubsub import key_from_data, node_cost

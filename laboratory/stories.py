@@ -16,7 +16,7 @@ from typing import Final
 
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig, Step
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey

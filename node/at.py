@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.emulator.network.relay_runtime import RelayRuntime
+from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.storage_keys import CODE

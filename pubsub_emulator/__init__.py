@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pubsub_emulator.collator.draws import Draws
     from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
     from pubsub_emulator.emulator.network.parachain import Pace
-    from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
     from pubsub_emulator.emulator.observers.metrics import Metrics
+    from pubsub_emulator.emulator.relay.runtime import RelayConfig
     from pubsub_emulator.emulator.scenario import CollatorSettings, Scenario
     from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario, parse_scenario
     from pubsub_emulator.emulator.scenario.simulation import Simulation
@@ -64,7 +64,7 @@ _HOMES = {
     "collator.draws": ("Draws",),
     "emulator.network": ("Network", "NetworkConfig", "ParachainConfig"),
     "emulator.network.parachain": ("Pace",),
-    "emulator.network.relay_runtime": ("RelayConfig",),
+    "emulator.relay.runtime": ("RelayConfig",),
     "emulator.observers.metrics": ("Metrics",),
     "emulator.scenario": ("CollatorSettings", "Scenario"),
     "emulator.scenario.file": ("load_bundled", "load_scenario", "parse_scenario"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pubsub_emulator.collator.cheats import STRATEGIES, attempt
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.parachain import Collator
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome

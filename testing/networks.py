@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 from pubsub_emulator.emulator.network import Network, NetworkConfig
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
-from pubsub_emulator.emulator.scenario.seeded import MILLION
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.testing.failure import Watch

@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from pubsub_emulator.emulator.network import Network
     from pubsub_emulator.emulator.network.parachain import Parachain
-    from pubsub_emulator.emulator.network.relay_chain import RelayChain
+    from pubsub_emulator.emulator.relay.chain import RelayChain
     from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.primitives.types import ParaId
     from pubsub_emulator.testing.actors import Cheats, Collators

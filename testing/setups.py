@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import Pace
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 

@@ -11,7 +11,7 @@ from pubsub_emulator.cli.session.session import Session, number
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.network import Step
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.events import EventRecord

@@ -11,7 +11,7 @@ from pubsub_emulator.cli.session.session import Session, number, value
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.network.cheating import make_cheat, make_honest
 from pubsub_emulator.emulator.network.parachain import Parachain
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
 from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact

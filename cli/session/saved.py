@@ -22,7 +22,7 @@ from pubsub_emulator.cli.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError, find
 from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
+from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.types import U32_MAX

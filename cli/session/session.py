@@ -16,8 +16,8 @@ from typing import Final
 from pubsub_emulator.cli.pages import Shown
 from pubsub_emulator.cli.session.command import CommandError, find, near_to
 from pubsub_emulator.cli.session.completion import complete
+from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network, Snapshot, Step
-from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.scenario import Scenario, missing_key, published_key
 from pubsub_emulator.emulator.scenario.simulation import Simulation

@@ -21,7 +21,7 @@ from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Kind
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.table import find
-from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
+from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.primitives.errors import PubsubError
 
 if TYPE_CHECKING:

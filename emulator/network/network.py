@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 
 from pubsub_emulator.collator.cheats import Situation
+from pubsub_emulator.emulator.fork import Fork, Forks
 from pubsub_emulator.emulator.network.arguments import (
     ensure_accounts,
     ensure_blocks,
@@ -30,7 +31,6 @@ from pubsub_emulator.emulator.network.arguments import (
 )
 from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
-from pubsub_emulator.emulator.network.fork import Fork, Forks
 from pubsub_emulator.emulator.network.parachain import Pace, Parachain, make_collators
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -38,12 +38,12 @@ from pubsub_emulator.emulator.network.records import (
     Observer,
     RelayRecord,
 )
-from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
 from pubsub_emulator.emulator.network.round import Round, subscriptions
 from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
 from pubsub_emulator.emulator.network.step import Snapshot, Step, unknown_parachain
-from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
+from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.emulator.seeded import MILLION, secret
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.endowed import ALICE

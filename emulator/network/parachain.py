@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pubsub_emulator.emulator.network.fork import Fork, parachain_base
-from pubsub_emulator.emulator.network.relay_runtime import PUBLISHES_PER_MESSAGE
-from pubsub_emulator.emulator.scenario.seeded import MILLION, secret
+from pubsub_emulator.emulator.fork import Fork, parachain_base
+from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
+from pubsub_emulator.emulator.seeded import MILLION, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header, turn_of

@@ -5,7 +5,7 @@ Observers only read. Histories, explorers and tests are built on these records; 
 
 from dataclasses import dataclass
 
-from pubsub_emulator.emulator.network.message_outcomes import MessageExecution
+from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.events import Event

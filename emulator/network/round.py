@@ -12,9 +12,9 @@ from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author, en
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
 from pubsub_emulator.emulator.network.parachain import Parachain, encoded
 from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
-from pubsub_emulator.emulator.network.relay_chain import RelayChain
 from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
-from pubsub_emulator.emulator.scenario.seeded import Stream, secret
+from pubsub_emulator.emulator.relay.chain import RelayChain
+from pubsub_emulator.emulator.seeded import Stream, secret
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.dispatch import DispatchError

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.network.relay_chain import RelaySnapshot
+from pubsub_emulator.emulator.relay.chain import RelaySnapshot
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.events import Event

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.emulator.network.parachain import MESSAGE_BYTES
-from pubsub_emulator.emulator.network.relay_chain import KEPT_BLOCKS
-from pubsub_emulator.emulator.network.relay_runtime import RelayRuntime
+from pubsub_emulator.emulator.relay.chain import KEPT_BLOCKS
+from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.emulator.scenario.model import PublisherGroup, RelaySettings, Scenario, Subscriber, Subscription
 from pubsub_emulator.emulator.scenario.network import HOST, pubsub_config, relay_config, runtime_spec, subscriber_spec
 from pubsub_emulator.primitives.errors import PubsubError

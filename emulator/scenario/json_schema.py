@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

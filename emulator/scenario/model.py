@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 

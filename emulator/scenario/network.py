@@ -5,7 +5,7 @@ from typing import Final
 
 from pubsub_emulator.emulator.network import NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import Pace
-from pubsub_emulator.emulator.network.relay_runtime import CHANNEL_CAPACITY, RelayConfig
+from pubsub_emulator.emulator.relay.runtime import CHANNEL_CAPACITY, RelayConfig
 from pubsub_emulator.emulator.scenario.model import RelaySettings, Scenario, Subscriber
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.message_chains import MessageBounds

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 
+from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.config import with_forks
-from pubsub_emulator.emulator.network.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network.records import Observer
-from pubsub_emulator.emulator.network.relay_runtime import GENESIS_SLOT
+from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
 from pubsub_emulator.emulator.scenario.file import Problem, ScenarioError
 from pubsub_emulator.emulator.scenario.model import Scenario

@@ -6,7 +6,7 @@ It keeps no state between blocks, so a network restored from a snapshot gets the
 from dataclasses import dataclass
 
 from pubsub_emulator.emulator.scenario.model import Load, PublisherGroup, Scenario, published_key
-from pubsub_emulator.emulator.scenario.seeded import Stream
+from pubsub_emulator.emulator.seeded import Stream
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 
 

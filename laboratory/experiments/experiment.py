@@ -18,7 +18,7 @@ from statistics import median
 from typing import Final, TypeVar
 
 from pubsub_emulator.collator.author import RelayBlock, author
-from pubsub_emulator.emulator.scenario.seeded import MILLION, Stream, secret
+from pubsub_emulator.emulator.seeded import MILLION, Stream, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.emulator.network.relay_runtime import RelayRuntime
+from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.node.at import At
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import DigestKind, Header

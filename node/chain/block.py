@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.emulator.network import Snapshot
-from pubsub_emulator.emulator.network.message_outcomes import MessageExecution
 from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import State

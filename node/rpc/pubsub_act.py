@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.rpc.call import Call

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.node.chain.block import RELAY, Block, Moment
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call

@@ -51,7 +51,7 @@ DECLARED_IN: Final[dict[str, tuple[str, ...]]] = {
     "Dmp": ("runtime.relay.dmp",),
     "Hrmp": ("runtime.relay.hrmp",),
     "Registrar": ("runtime.relay.registrar",),
-    "XcmPallet": ("emulator.network.message_outcomes", "emulator.network.xcm_pallet"),
+    "XcmPallet": ("emulator.relay.message_outcomes", "emulator.relay.xcm_pallet"),
     "MessageQueue": ("runtime.relay.message_queue.types",),
     "Broadcaster": ("runtime.pallet_pubsub.events", "runtime.pallet_pubsub.errors"),
     "Subscriber": ("runtime.pallet_subscriber.events", "runtime.pallet_subscriber.errors"),

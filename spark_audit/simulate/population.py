@@ -16,7 +16,7 @@ from typing import Final
 
 from pubsub_emulator.collator.cheats import BUILT_IN
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-from pubsub_emulator.emulator.scenario.seeded import Stream
+from pubsub_emulator.emulator.seeded import Stream
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, CachePolicy, RuntimeSpec, merge_subscriptions

@@ -15,7 +15,7 @@ from pubsub_emulator import Network, key_from_data
 from pubsub_emulator.client.fork import open_fork
 from pubsub_emulator.client.live_state import live_state
 from pubsub_emulator.client.state_file import read_state, write_state
-from pubsub_emulator.emulator.network.fork import BadFork, Fork
+from pubsub_emulator.emulator.fork import BadFork, Fork
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.primitives.errors import PubsubError

@@ -12,10 +12,11 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.emulator.network.relay_runtime import PUBLISHES_PER_MESSAGE, RelayConfig
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.pubsub import Infinite, PublishedEntry, ValidFor, derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root, Signed

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.emulator.scenario.seeded import MILLION, Stream
+from pubsub_emulator.emulator.seeded import MILLION, Stream
 from pubsub_emulator.primitives.hashing import blake2_256
 
 

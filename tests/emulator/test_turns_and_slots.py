@@ -4,8 +4,8 @@ import pytest
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, UnknownParachain
 from pubsub_emulator.emulator.network.arguments import BadRequest
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
 from pubsub_emulator.emulator.observers.summary import Summary
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.runtime.relay.babe import current_slot
 

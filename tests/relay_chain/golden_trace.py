@@ -19,7 +19,7 @@ if __name__ == "__main__":
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, BOB, BOUNDARY, PUBLIC, ROOT, SECOND, SMALL, SYSTEM, THIRD, UNIT, para_origin
 
-from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain
+from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from relay_chain.relay_world import ALICE, BOB, MANAGERS, STRANGER
 
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed
 from pubsub_emulator.runtime.pallet_pubsub import weights
 from pubsub_emulator.runtime.pallet_pubsub.registry import sovereign_account

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import U64_MAX, AccountId, ParaId, PubsubKey

@@ -12,8 +12,8 @@ from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, BOB, PUBLIC, ROOT, SECOND, STRANGER, SYSTEM, para_origin
 from relay_chain.storage_dump import differing
 
-from pubsub_emulator.emulator.network.message_outcomes import Attempted
-from pubsub_emulator.emulator.network.relay_chain import RelayChain
+from pubsub_emulator.emulator.relay.chain import RelayChain
+from pubsub_emulator.emulator.relay.message_outcomes import Attempted
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact

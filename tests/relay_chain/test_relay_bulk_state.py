@@ -6,8 +6,8 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, ROOT
 
-from pubsub_emulator.emulator.network.relay_chain import Genesis, RelayChain
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber

@@ -4,7 +4,7 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import BOUNDARY, PUBLIC, ROOT, SYSTEM
 
-from pubsub_emulator.emulator.network.relay_chain import RelayChain
+from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.executive import Block

@@ -13,7 +13,7 @@ from relay_chain.golden_trace import Trace
 from relay_chain.relay_world import ALICE, PUBLIC, SYSTEM
 from relay_chain.storage_dump import declared, rows
 
-from pubsub_emulator.emulator.network.relay_chain import RelayChain
+from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId, PubsubKey

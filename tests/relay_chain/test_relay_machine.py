@@ -13,7 +13,7 @@ from relay_chain import relay_world as world
 from relay_chain.relay_model import Message, RelayModel
 from relay_chain.relay_world import ALICE, BOB, MANAGERS, ROOT, SMALL, STRANGER, UNIT, para_origin
 
-from pubsub_emulator.emulator.network.message_outcomes import Attempted
+from pubsub_emulator.emulator.relay.message_outcomes import Attempted
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber

@@ -4,7 +4,7 @@ import pytest
 from relay_chain import relay_world as world
 from relay_chain.relay_world import ALICE, PUBLIC, SECOND, SYSTEM
 
-from pubsub_emulator.emulator.network.message_outcomes import Attempted
+from pubsub_emulator.emulator.relay.message_outcomes import Attempted
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.scale import Reader, encode_compact

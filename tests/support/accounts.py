@@ -8,7 +8,7 @@ import sr25519
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import Pace
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import key_from_data

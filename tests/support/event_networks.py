@@ -1,7 +1,7 @@
 """Small networks whose events are logged."""
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.node.at import At, metadata
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId

@@ -6,7 +6,7 @@ import pytest
 
 from pubsub_emulator.emulator.network import Network, Step, UnknownParachain
 from pubsub_emulator.emulator.network.parachain import Parachain
-from pubsub_emulator.emulator.network.relay_chain import RelayChain
+from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import ValidFor, key_from_data

@@ -9,7 +9,7 @@ from pubsub_emulator.cli.session.network_commands import PUBLISHER_ID, share_of,
 from pubsub_emulator.cli.session.remote.connection import RELAY, Remote
 from pubsub_emulator.cli.session.session import number, value
 from pubsub_emulator.cli.session.settings import storage_entry
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId

@@ -9,7 +9,7 @@ from pubsub_emulator.cli.session.session import key, number
 from pubsub_emulator.client.live_state import state_of
 from pubsub_emulator.client.node import SubstrateNode
 from pubsub_emulator.client.rpc import Rpc, connect
-from pubsub_emulator.emulator.network.fork import Fork
+from pubsub_emulator.emulator.fork import Fork
 from pubsub_emulator.emulator.scenario.model import published_key
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId, PubsubKey

@@ -22,7 +22,7 @@ from pubsub_emulator.cli.session.session import hexadecimal, number
 from pubsub_emulator.cli.session.settings import runtime_fields
 from pubsub_emulator.client.errors import NodeRefused
 from pubsub_emulator.client.node import DecodedEvent
-from pubsub_emulator.emulator.scenario.seeded import MILLION
+from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.parachain.ledger import Ledger, PublisherLedger

@@ -1,21 +1,15 @@
-"""The relay chain's runtime: its pallets in order, and the binding of message queue, XCM and publishing.
+"""The relay chain's runtime: its configuration, its pallets in order, and its genesis."""
 
-upward message ─► MessageQueue ─► XcmMessages ─► XcmProcessor: decode, barrier, executor ─► Publish ─► Broadcaster
-"""
-
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.emulator.network.fork import BadFork
-from pubsub_emulator.emulator.network.message_outcomes import note_execution
-from pubsub_emulator.emulator.network.relay_accounts import RelayAccounts, RelayConstants
+from pubsub_emulator.emulator.fork import BadFork
+from pubsub_emulator.emulator.relay.accounts import RelayAccounts, RelayConstants
+from pubsub_emulator.emulator.relay.xcm_messages import XcmMessages
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey, Slot
-from pubsub_emulator.primitives.values import value_type
-from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.primitives.types import AccountId, ParaId, Slot
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError, dispatch
+from pubsub_emulator.runtime.framework.dispatch import Call, dispatch
 from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive
 from pubsub_emulator.runtime.framework.message_chains import MessageBounds
 from pubsub_emulator.runtime.framework.origin import Signed
@@ -26,7 +20,6 @@ from pubsub_emulator.runtime.pallet_prism.pallet import DEFINITION as PRISM
 from pubsub_emulator.runtime.pallet_prism.pallet import Prism
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
-from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 from pubsub_emulator.runtime.relay.babe import Babe
 from pubsub_emulator.runtime.relay.configuration import Configuration
@@ -36,33 +29,16 @@ from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import Hrmp
 from pubsub_emulator.runtime.relay.inclusion import ParaInclusion
 from pubsub_emulator.runtime.relay.message_queue import Config as QueueConfig
-from pubsub_emulator.runtime.relay.message_queue import MessageError, MessageQueue, Processed, ProcessMessageError
+from pubsub_emulator.runtime.relay.message_queue import MessageQueue
 from pubsub_emulator.runtime.relay.paras import Paras
 from pubsub_emulator.runtime.relay.registrar import Registrar
 from pubsub_emulator.runtime.relay.session import NewSessionHook, Session
-from pubsub_emulator.xcm import (
-    AllowPublishFrom,
-    FixedWeightBounds,
-    PublishFailure,
-    XcmProcessor,
-    XcmWeights,
-    only_parachains,
-)
-from pubsub_emulator.xcm import Prepared as XcmPrepared
-from pubsub_emulator.xcm import Processed as XcmProcessed
-from pubsub_emulator.xcm.outcome import Overweight
-from pubsub_emulator.xcm.outcome import ProcessMessageError as XcmProcessMessageError
-
-PUBLISHES_PER_MESSAGE: Final = 64
-"""The most instructions of a message that the barrier admits."""
-
-_INSTRUCTION: Final = Weight(10_000_000, 0)
-_UNDECODABLE: Final = Weight(10_000_000, 0)
-"""The weight of failing to decode a message."""
-
 
 GENESIS_SLOT: Final = 1_000_000
 """The relay chain's slot at block 0, unless its configuration gives another."""
+
+CHANNEL_CAPACITY: Final = 64
+"""The capacity in messages of a channel opened at genesis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,66 +64,6 @@ class RelayConfig:
     """Whether that pallet accepts an id only once."""
     prism: bool = False
     """Whether the chain has pallet `Prism`."""
-
-
-@value_type
-class PreparedXcm:
-    """A decoded and weighed upward message, or the reason why it will never run."""
-
-    message: XcmPrepared | XcmProcessMessageError
-    weight: Weight
-
-
-class XcmMessages:
-    """The message queue's processor: executes upward messages as XCM."""
-
-    def __init__(self, pubsub: PubsubConfig, broadcaster: Broadcaster) -> None:
-        publish = pubsub_weights.publish(pubsub, 0)
-        weights = XcmWeights(_INSTRUCTION, publish, pubsub_weights.PER_VALUE_BYTE)
-        barrier = AllowPublishFrom(only_parachains, PUBLISHES_PER_MESSAGE, tolerate_set_topic=True)
-        self._processor = XcmProcessor(FixedWeightBounds(weights), barrier)
-        self._broadcaster = broadcaster
-
-    def prepare(self, message: bytes) -> PreparedXcm:
-        """Decode and weigh a message."""
-        prepared = self._processor.prepare(message)
-        return PreparedXcm(prepared, prepared.weight if isinstance(prepared, XcmPrepared) else _UNDECODABLE)
-
-    def process(self, storage: Storage, para: ParaId, prepared: PreparedXcm, message_id: Hash) -> Processed:
-        """Execute a message of `para` over `storage`. Emits `Attempted` if it does not run to its end."""
-        message = prepared.message
-        if not isinstance(message, XcmPrepared):
-            return Processed(WEIGHT_ZERO, success=False, error=_message_error(message))
-        chain = PublishingChain(storage, self._broadcaster)
-        result = self._processor.process(chain, para, message, prepared.weight, message_id)
-        if isinstance(result, XcmProcessed):
-            note_execution(storage, para, message_id, result.execution)
-            return Processed(result.used, success=result.success)
-        return Processed(result.used, success=False, error=_message_error(result.error))
-
-
-@value_type
-class PublishingChain:
-    """The executor's `Chain` for one message."""
-
-    storage: Storage
-    broadcaster: Broadcaster
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """A layer of the storage."""
-        return self.storage.transaction()
-
-    def publish(self, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
-        """Publish one key. Raises `PublishFailure` with the pallet's error."""
-        try:
-            self.broadcaster.publish(self.storage, para, key, value, ttl)
-        except DispatchError as error:
-            raise PublishFailure(error) from error
-
-
-def _message_error(error: XcmProcessMessageError) -> MessageError:
-    kind = ProcessMessageError[type(error).__name__]
-    return MessageError(kind, error.inner if isinstance(error, Overweight) else None)
 
 
 class RelayRuntime:
@@ -189,30 +105,30 @@ class RelayRuntime:
 
     def _executive(self) -> Executive:
         """The executive with all pallets in the order of their hooks; their number determines the rotation of idle."""
-        gained = self.accounts
+        accounts = self.accounts
         return Executive(
             (
-                *(() if gained is None else (gained.system,)),
+                *(() if accounts is None else (accounts.system,)),
                 self.babe,
-                *(() if gained is None else (gained.timestamp,)),
+                *(() if accounts is None else (accounts.timestamp,)),
                 self.balances,
                 self.session,
-                *(() if gained is None else (gained.utility, gained.payment)),
+                *(() if accounts is None else (accounts.utility, accounts.payment)),
                 self.configuration,
                 self.inclusion,
                 self.paras,
                 self.dmp,
                 self.hrmp,
                 self.registrar,
-                *(() if gained is None else (gained.xcm,)),
+                *(() if accounts is None else (accounts.xcm,)),
                 self.message_queue,
                 self.broadcaster,
                 *(() if self.dome is None else (self.dome,)),
                 *(() if self.prism is None else (self.prism,)),
-                *(() if gained is None else (gained.sudo,)),
+                *(() if accounts is None else (accounts.sudo,)),
             ),
             self.config.weights,
-            gained,
+            accounts,
             NORMAL_LENGTH,
         )
 
@@ -236,7 +152,7 @@ class RelayRuntime:
         """Go on from what was published before block 0, under another TTL policy too. Raises `BadFork`."""
         try:
             for _ in RegisteredPublishers.items(storage):
-                pass
+                pass  # decodes every row
             self.broadcaster.on_runtime_upgrade(storage)
         except ScaleError as error:
             raise BadFork(
@@ -277,7 +193,3 @@ class RelayRuntime:
         capacity = min(config.hrmp_channel_max_capacity, CHANNEL_CAPACITY)
         for sender, recipient in channels:
             self.hrmp.open_channel(storage, sender, recipient, capacity, config.hrmp_channel_max_message_size)
-
-
-CHANNEL_CAPACITY: Final = 64
-"""The capacity in messages of a channel opened at genesis."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.emulator.network import xcm_pallet
-from pubsub_emulator.emulator.network.xcm_pallet import XcmPallet
+from pubsub_emulator.emulator.relay import xcm_pallet
+from pubsub_emulator.emulator.relay.xcm_pallet import XcmPallet
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, u32
 from pubsub_emulator.primitives.storage_keys import CODE

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.collator.author import RelayBlock
-from pubsub_emulator.emulator.network.fork import Fork, relay_base
-from pubsub_emulator.emulator.network.message_outcomes import MessageExecution, executions
-from pubsub_emulator.emulator.network.relay_runtime import RelayConfig, RelayRuntime
+from pubsub_emulator.emulator.fork import Fork, relay_base
+from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution, executions
+from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
