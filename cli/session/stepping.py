@@ -1,8 +1,9 @@
 """Commands that build blocks: a number of them, up to a height, or until something happens."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
 from pubsub_emulator.cli.pages import Doing, Line, Shown, words
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
@@ -12,6 +13,8 @@ from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+
+H = TypeVar("H")
 
 MOST: Final = 1000
 """Blocks after which `until` gives up by default."""
@@ -75,11 +78,15 @@ def _step(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _to(session: Session, given: Given) -> Iterator[Shown]:
-    now = session.network.number
+    yield from _build(session, blocks_to(given, session.network.number, "branch"))
+
+
+def blocks_to(given: Given, now: int, other: str) -> int:
+    """How many blocks `to` builds on block `now`; `other` goes back as `restore` does. Raises `CommandError`."""
     target = number(given.one("BLOCK"), "BLOCK is the height of a relay block")
     if target <= now:
-        raise CommandError(f"the network is already at relay block {now}; `restore` and `branch` go back")
-    yield from _build(session, target - now)
+        raise CommandError(f"the network is already at relay block {now}; `restore` and `{other}` go back")
+    return target - now
 
 
 def _build(session: Session, blocks: int) -> Iterator[Shown]:
@@ -93,38 +100,52 @@ def _build(session: Session, blocks: int) -> Iterator[Shown]:
 HAPPENINGS: Final = ("verdict", "delivery", "removal", "stop", "event")
 
 
-def _until(session: Session, given: Given) -> Iterator[Shown]:
-    what, detail = given.one("WHAT"), given.maybe("WHICH")
+def wait(
+    given: Given,
+    condition: Callable[[str, str | None], Callable[[H], bool]],
+    advance: Callable[[], H],
+    height: Callable[[], int],
+) -> Generator[Doing, None, H]:
+    """Build blocks until what `until` was given happens, and return that block. Raises `CommandError`."""
+    what, which = given.one("WHAT"), given.maybe("WHICH")
     most = number(given.maybe("MOST") or str(MOST), "MOST is a number of blocks, at least 1", 1)
-    happened = _condition(session, what, None if detail == "any" else detail)
-    for done in range(1, most + 1):
-        step = session.advance()
-        if happened(step):
-            yield summary_line(step)
-            yield from failures(session, step)
-            return
-        yield Doing(f"waiting for a {what}", done, most)
-    raise CommandError(f"no such {what} within {most} blocks; the network is at relay block {session.network.number}")
-
-
-def _condition(session: Session, what: str, which: str | None) -> Callable[[Step], bool]:
-    """The condition that `until` waits for. Raises `CommandError` for an unknown name."""
+    if which == "any":
+        which = None
     if what == "verdict":
         known = [verdict.value for verdict in Verdict]
         if which is not None and which not in known:
             every = f"there are {', '.join(known)}"
             raise CommandError(f"no verdict is called {which!r}; {near_to(which, known, every)}")
+    elif what == "event":
+        if which is None:
+            raise CommandError("WHICH is missing: name an event, for example `until event KeyExpired`")
+        which = which.rpartition(".")[2]
+    happened = condition(what, which)
+    for done in range(1, most + 1):
+        block = advance()
+        if happened(block):
+            return block
+        yield Doing(f"waiting for a {what}", done, most)
+    raise CommandError(f"no such {what} within {most} blocks; the network is at relay block {height()}")
+
+
+def _until(session: Session, given: Given) -> Iterator[Shown]:
+    step = yield from wait(given, partial(_condition, session), session.advance, lambda: session.network.number)
+    yield summary_line(step)
+    yield from failures(session, step)
+
+
+def _condition(session: Session, what: str, which: str | None) -> Callable[[Step], bool]:
+    """The condition that `until` waits for. Raises `CommandError` for an unknown parachain."""
+    if what == "verdict":
         return lambda step: any(
             record.refusal is not None and which in (None, record.refusal.verdict.value) for record in step.refused
         )
     if what == "event":
-        if which is None:
-            raise CommandError("WHICH is missing: name an event, for example `until event KeyExpired`")
-        name = which.rpartition(".")[2]
         return lambda step: (
-            any(type(event).__name__ == name for event in step.events)
+            any(type(event).__name__ == which for event in step.events)
             or any(
-                type(each.event).__name__ == name
+                type(each.event).__name__ == which
                 for record in step.records
                 if record.outcome is not None
                 for each in record.outcome.events
