@@ -55,7 +55,10 @@ def _audited(
 ) -> Result:
     statuses: StatusesAudited | None = None
     has_streams = (deliveries / EVENT_STREAMS.name).is_dir()
-    if not has_streams and not (with_statuses and _has_statuses(deliveries)):
+    if not has_streams and not (
+        with_statuses
+        and any((deliveries / each.name).is_dir() for each in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS))
+    ):
         raise DeliveriesError(f"{deliveries}: there is no table {EVENT_STREAMS.name}")
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
         folder = Path(name)
@@ -85,10 +88,6 @@ def _audited(
     _say_statuses(statuses)
     document["statuses"] = statuses._asdict()
     return Result(document, FINDINGS if audited.findings or statuses.findings else 0)
-
-
-def _has_statuses(deliveries: Path) -> bool:
-    return any((deliveries / each.name).is_dir() for each in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS))
 
 
 def _say_statuses(statuses: StatusesAudited) -> None:

@@ -76,10 +76,6 @@ def _play_case(path: Path) -> list[str]:
     return lines
 
 
-def _play_fixture(path: Path) -> list[str]:
-    return replay_fixture(read_fixture(path))
-
-
 def _play_difference(path: Path) -> list[str]:
     """Our verifier's present verdicts, if they still differ from the other's."""
     found = read_difference(path)
@@ -92,7 +88,7 @@ def _play_difference(path: Path) -> list[str]:
 
 _PLAYED: Final[dict[str, Callable[[Path], list[str]]]] = {
     "case": _play_case,
-    "fixture": _play_fixture,
+    "fixture": lambda path: replay_fixture(read_fixture(path)),
     "difference": _play_difference,
 }
 

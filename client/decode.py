@@ -97,7 +97,7 @@ def read(walk: Walk, kind: int, depth: int = 0) -> Any:
         case Primitive(name):
             return _primitive(name, reader)
         case Compact(item):
-            return reader.compact() if not _is_unit(metadata, item) else None
+            return None if metadata.types.get(item) == Tuple(()) else reader.compact()
         case Bits(store, order):
             return _bits(metadata, store, order, reader)
         case _:
@@ -141,7 +141,3 @@ def _bits(metadata: Metadata, store: int, order: int, reader: Reader) -> str:
 
 def _is_byte(metadata: Metadata, kind: int) -> bool:
     return metadata.types.get(kind) == Primitive("u8")
-
-
-def _is_unit(metadata: Metadata, kind: int) -> bool:
-    return metadata.types.get(kind) == Tuple(())

@@ -137,13 +137,11 @@ def _versioned(name: str, inner: TypeInfo) -> TypeInfo:
 @lru_cache(maxsize=1)
 def type_names() -> dict[str, TypeInfo]:
     """The types behind the names that descriptions of XCM use, and versioned messages and locations."""
-    message = Composite(path(f"{_V5}::Xcm"), (Field(SequenceOf(_instruction()), type_name="Vec<Instruction>"),))
+    message = Composite(
+        path(f"{_V5}::Xcm"), (Field(SequenceOf(describe(XCM.shape.parts[0])), type_name="Vec<Instruction>"),)
+    )
     return {
         "Xcm": message,
         "VersionedXcm": _versioned("VersionedXcm", _XCM),
         "VersionedLocation": _versioned("VersionedLocation", describe(Location.codec)),
     }
-
-
-def _instruction() -> TypeInfo:
-    return describe(XCM.shape.parts[0])

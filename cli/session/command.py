@@ -1,5 +1,6 @@
 """A session's command as a value: name, parameters, help, function. Help, completion and docs are made from it."""
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -12,6 +13,14 @@ from pubsub_emulator.primitives.errors import PubsubError
 
 class CommandError(PubsubError):
     """The command failed and changed nothing."""
+
+
+def split_line(line: str) -> list[str]:
+    """The words of a line; a comment has none. Raises `CommandError` for an open quote."""
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError as error:
+        raise CommandError(f"{error} in: {line.strip()}") from error
 
 
 class Kind(Enum):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.cli.pages import Shown
-from pubsub_emulator.cli.session.command import CommandError, find, near_to
+from pubsub_emulator.cli.session.command import CommandError, find, near_to, split_line
 from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network, Snapshot, Step
@@ -79,10 +79,7 @@ class Session:
 
         Raises `CommandError` and every other `PubsubError`. The failed block or change is rolled back.
         """
-        try:
-            words = shlex.split(line, comments=True)
-        except ValueError as error:
-            raise CommandError(f"{error} in: {line.strip()}") from error
+        words = split_line(line)
         if not words:
             return
         command = find(words[0])

@@ -102,7 +102,7 @@ class Step:
     on_proof: ClassVar[bool] = False
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
+        """Do what the class says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,6 @@ class Drop(Step):
     node_hash: bytes
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         at = next((at for at, node in enumerate(draft.proof) if _hash(node) == self.node_hash), None)
         if at is not None:
             del draft.proof[at]
@@ -126,7 +125,6 @@ class Clear(Step):
     on_proof: ClassVar[bool] = True
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         draft.proof.clear()
 
 
@@ -138,7 +136,6 @@ class Add(Step):
     node: bytes
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         insort(draft.proof, self.node)
 
 
@@ -151,7 +148,6 @@ class Insert(Step):
     node: bytes
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         draft.proof.insert(self.at, self.node)
 
 
@@ -164,7 +160,6 @@ class Swap(Step):
     other: int
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         nodes = draft.proof
         if max(self.one, self.other) < len(nodes):
             nodes[self.one], nodes[self.other] = nodes[self.other], nodes[self.one]
@@ -182,7 +177,6 @@ class Claim(Step):
     value: bytes
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         setattr(draft, self.what, Hash(self.value))
 
 
@@ -194,7 +188,6 @@ class Number(Step):
     value: int
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         setattr(draft, self.what, min(max(self.value, 0), NUMBERS[self.what]))
 
 
@@ -206,7 +199,6 @@ class DropMessage(Step):
     at: int
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         if self.queue < len(draft.queues) and self.at < len(draft.queues[self.queue][1]):
             del draft.queues[self.queue][1][self.at]
 
@@ -221,7 +213,6 @@ class AddMessage(Step):
     data: bytes
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         if self.queue < len(draft.queues):
             draft.queues[self.queue][1].insert(self.at, (self.sent_at, self.data))
 
@@ -234,7 +225,6 @@ class Stuff(Step):
     size: int
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         draft.queues[0][1].append((self.sent_at, bytes(self.size)))
 
 
@@ -245,7 +235,6 @@ class AddSender(Step):
     sender: int
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         at = sum(1 for sender, _ in draft.queues[1:] if sender is not None and sender < self.sender)
         draft.queues.insert(1 + at, (self.sender, []))
 
@@ -257,7 +246,6 @@ class DropSender(Step):
     sender: int
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         draft.queues[1:] = [entry for entry in draft.queues[1:] if entry[0] != self.sender]
 
 
@@ -268,7 +256,6 @@ class SignWith(Step):
     seed: bytes
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         draft.signer = self.seed
 
 
@@ -279,7 +266,6 @@ class Seal(Step):
     signature: bytes
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         draft.signature = self.signature
 
 
@@ -288,7 +274,6 @@ class Unseal(Step):
     """Remove the seal."""
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         draft.sealed = False
 
 
@@ -300,30 +285,13 @@ class AddExtrinsic(Step):
     extrinsic: bytes
 
     def apply(self, draft: Draft) -> None:
-        """Do it."""
         draft.extrinsics.insert(self.at, self.extrinsic)
 
 
 _KINDS: Final[Mapping[str, type[Step]]] = {
     kind.__name__: kind
-    for kind in (
-        Drop,
-        Clear,
-        Add,
-        Insert,
-        Swap,
-        Claim,
-        Number,
-        DropMessage,
-        AddMessage,
-        Stuff,
-        AddSender,
-        DropSender,
-        SignWith,
-        Seal,
-        Unseal,
-        AddExtrinsic,
-    )
+    for kind in tuple(globals().values())
+    if isinstance(kind, type) and issubclass(kind, Step) and kind is not Step
 }
 
 

@@ -13,7 +13,6 @@ from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired, KeysDeleted, KeysForcedDeleted
 from pubsub_emulator.xcm import Incomplete
-from pubsub_emulator.xcm.outcome import InstructionError
 
 
 @dataclass(slots=True)
@@ -86,7 +85,10 @@ class Summary(Observer):
             if each.execution.failures:
                 publisher = self._publisher(each.para)
                 publisher.cut_short += isinstance(each.execution.outcome, Incomplete)
-                publisher.failed.update(_cause(failure) for failure in each.execution.failures)
+                publisher.failed.update(
+                    failure.error.kind.name if failure.cause is None else _error(failure.cause)
+                    for failure in each.execution.failures
+                )
 
     def _event(self, event: Event) -> None:
         match event:
@@ -154,10 +156,6 @@ class Summary(Observer):
 
 def _fields(summary: ChainSummary | PublisherSummary) -> dict[str, Any]:
     return {each.name: getattr(summary, each.name) for each in fields(summary)}
-
-
-def _cause(failure: InstructionError) -> str:
-    return failure.error.kind.name if failure.cause is None else _error(failure.cause)
 
 
 def _error(error: PubsubError) -> str:

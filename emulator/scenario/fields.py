@@ -173,16 +173,12 @@ def _reason(
 
 def _element(field: FieldInfo) -> str:
     """The values that elements of a list may have."""
-    lists = [each for each in (field.annotation, *get_args(field.annotation)) if _is_list(each)]
+    lists = [each for each in (field.annotation, *get_args(field.annotation)) if get_origin(_plain(each)) is tuple]
     return _says(get_args(_plain(lists[0]))[0], ()) if lists else holds(field)
 
 
 def _plain(annotation: Any) -> Any:
     return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
-
-
-def _is_list(annotation: Any) -> bool:
-    return get_origin(_plain(annotation)) is tuple
 
 
 def shown(value: object) -> str:

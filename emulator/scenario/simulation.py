@@ -17,7 +17,6 @@ from pubsub_emulator.emulator.scenario.traffic import deletions, loads, message,
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
 
 
@@ -114,7 +113,4 @@ class Simulation:
                 if change.at_block == block:
                     items = self.scenario.items(change.subscribe)
                     spec = subscriber_spec(self.scenario, subscriber, items, version=number + 2)
-                    self.network.upgrade(self._profiled(spec))
-
-    def _profiled(self, spec: RuntimeSpec) -> RuntimeSpec:
-        return replace(spec, accounts=self._accounts)
+                    self.network.upgrade(replace(spec, accounts=self._accounts))

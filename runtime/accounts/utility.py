@@ -110,10 +110,6 @@ def _batch_weight(pallet: "Utility", calls: Sequence[Call]) -> Weight:
     return total
 
 
-def _dispatch_as_weight(pallet: "Utility", _origin: Origin, call: Call) -> Weight:
-    return _BASE + pallet.calls.weight(call)
-
-
 class Utility(Hooks):
     """`pallet_utility`; `calls` are all those of the runtime."""
 
@@ -155,7 +151,9 @@ class Utility(Hooks):
         deposit(storage, BatchCompleted())
         return used
 
-    @dispatchable(3, origin_caller, runtime_call, weight=_dispatch_as_weight)
+    @dispatchable(
+        3, origin_caller, runtime_call, weight=lambda pallet, _origin, call: _BASE + pallet.calls.weight(call)
+    )
     def dispatch_as(self, storage: Storage, origin: Origin, as_origin: Origin, call: Call, /) -> Weight:
         """Root runs a call in the name of another origin.
 

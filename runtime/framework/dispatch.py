@@ -29,6 +29,11 @@ class DispatchError(PubsubError):
 
     DISCRIMINANT: ClassVar[int]
 
+    def __init_subclass__(cls, index: int | None = None) -> None:
+        """`index` is the variant's, which a class between has not."""
+        if index is not None:
+            cls.DISCRIMINANT = index
+
     def encode(self) -> bytes:
         """SCALE bytes of `sp_runtime::DispatchError`."""
         return bytes((self.DISCRIMINANT,))
@@ -43,64 +48,44 @@ class DispatchError(PubsubError):
         return f"{type(self).__name__}({', '.join(map(repr, self.args))})"
 
 
-class Other(DispatchError):
+class Other(DispatchError, index=0):
     """A failure with a message, which is not encoded."""
 
-    DISCRIMINANT = 0
 
-
-class CannotLookup(DispatchError):
+class CannotLookup(DispatchError, index=1):
     """An address names no account."""
 
-    DISCRIMINANT = 1
 
-
-class BadOrigin(DispatchError):
+class BadOrigin(DispatchError, index=2):
     """The call does not take this origin."""
 
-    DISCRIMINANT = 2
 
-
-class ConsumerRemaining(DispatchError):
+class ConsumerRemaining(DispatchError, index=4):
     """An account that something still consumes cannot be removed."""
 
-    DISCRIMINANT = 4
 
-
-class NoProviders(DispatchError):
+class NoProviders(DispatchError, index=5):
     """An account that nothing provides for cannot be consumed."""
 
-    DISCRIMINANT = 5
 
-
-class TooManyConsumers(DispatchError):
+class TooManyConsumers(DispatchError, index=6):
     """An account has no room for another consumer."""
 
-    DISCRIMINANT = 6
 
-
-class Exhausted(DispatchError):
+class Exhausted(DispatchError, index=10):
     """A resource, such as block weight, is used up."""
 
-    DISCRIMINANT = 10
 
-
-class Corruption(DispatchError):
+class Corruption(DispatchError, index=11):
     """State is not what it should be."""
 
-    DISCRIMINANT = 11
 
-
-class Unavailable(DispatchError):
+class Unavailable(DispatchError, index=12):
     """A required resource is temporarily unavailable."""
 
-    DISCRIMINANT = 12
 
-
-class RootNotAllowed(DispatchError):
+class RootNotAllowed(DispatchError, index=13):
     """Root cannot do this."""
-
-    DISCRIMINANT = 13
 
 
 class TokenError(IntEnum):
@@ -148,28 +133,20 @@ class _Detailed(DispatchError):
         return f"{type(self).__name__}: {self.reason.name}"
 
 
-class Token(_Detailed):
+class Token(_Detailed, index=7):
     """A balance operation cannot be done; `reason` is a `TokenError`."""
 
-    DISCRIMINANT = 7
 
-
-class Arithmetic(_Detailed):
+class Arithmetic(_Detailed, index=8):
     """A number leaves its type; `reason` is an `ArithmeticError`."""
 
-    DISCRIMINANT = 8
 
-
-class Transactional(_Detailed):
+class Transactional(_Detailed, index=9):
     """Storage layers cannot nest further; `reason` is a `TransactionalError`."""
 
-    DISCRIMINANT = 9
 
-
-class ModuleError(DispatchError):
+class ModuleError(DispatchError, index=3):
     """A pallet's own error: `pallet` by name, `error` a member of that pallet's error enum."""
-
-    DISCRIMINANT = 3
 
     def __init__(self, pallet: str, error: IntEnum) -> None:
         super().__init__(pallet, error)
@@ -195,19 +172,7 @@ class ModuleError(DispatchError):
 
 
 _PLAIN: Final[dict[int, type[DispatchError]]] = {
-    kind.DISCRIMINANT: kind
-    for kind in (
-        Other,
-        CannotLookup,
-        BadOrigin,
-        ConsumerRemaining,
-        NoProviders,
-        TooManyConsumers,
-        Exhausted,
-        Corruption,
-        Unavailable,
-        RootNotAllowed,
-    )
+    kind.DISCRIMINANT: kind for kind in DispatchError.__subclasses__() if kind not in {_Detailed, ModuleError}
 }
 _DETAILED: Final[dict[int, tuple[type[_Detailed], type[IntEnum]]]] = {
     7: (Token, TokenError),
@@ -292,14 +257,10 @@ def encode_dispatch_result(error: DispatchError | None) -> bytes:
     return b"\x00" if error is None else b"\x01" + error.encode()
 
 
-def _read_dispatch_result(reader: Reader) -> DispatchError | None:
-    return read_dispatch_error(reader) if reader.boolean() else None
-
-
 dispatch_result: Codec[DispatchError | None] = Codec(
     "DispatchResult",
     encode_dispatch_result,
-    _read_dispatch_result,
+    lambda reader: read_dispatch_error(reader) if reader.boolean() else None,
     type_info.result(type_info.UNIT, _described_failures()),
 )
 """`Result<(), DispatchError>`: the error, or `None`."""

@@ -40,14 +40,10 @@ def _found(location: str) -> str:
         raise NoGlobalIdError("not-a-url")
     query = location.partition("#")[0].partition("?")[2]
     parts = (part.partition("=") for part in query.split("&"))
-    found = [value for name, _, value in parts if _is_hl(name)]
+    found = [value for name, _, value in parts if unquote_to_bytes(name) == b"hl"]
     if len(found) != 1:
         raise NoGlobalIdError("hl-repeated" if found else "hl-missing")
     return _decoded(found[0])
-
-
-def _is_hl(name: str) -> bool:
-    return unquote_to_bytes(name) == b"hl"
 
 
 def _decoded(value: str) -> str:

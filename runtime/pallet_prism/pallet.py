@@ -41,16 +41,12 @@ class Error(IntEnum):
     ObjectTooLarge = 1
 
 
-def _anchor_weight(_pallet: "Prism", object_: bytes) -> Weight:
-    return _BASE + _BYTE * len(object_)
-
-
 class Prism(Hooks):
     """The pallet."""
 
     NAME = PALLET
 
-    @dispatchable(0, scale.bytes_, weight=_anchor_weight)
+    @dispatchable(0, scale.bytes_, weight=lambda _pallet, object_: _BASE + _BYTE * len(object_))
     def anchor(self, storage: Storage, origin: Origin, object: bytes) -> None:  # noqa: A002  # the call's own name
         """Anchor an object of 1 to 16,384 bytes.
 

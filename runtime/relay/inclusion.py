@@ -94,10 +94,6 @@ class Error(PalletError):
     IsOffboarding = 100, "The para is about to leave and cannot send upward."
 
 
-def _enter_weight(_pallet: object, candidates: Sequence[BackedCandidate]) -> Weight:
-    return _CANDIDATE_WEIGHT * len(candidates)
-
-
 class Paras(Protocol):
     """Lifecycles and heads."""
 
@@ -153,7 +149,9 @@ class ParaInclusion(Hooks):
         self._channels = channels
         self._bounds = bounds
 
-    @dispatchable(0, scale.vec(backed_candidate), weight=_enter_weight)
+    @dispatchable(
+        0, scale.vec(backed_candidate), weight=lambda _pallet, candidates: _CANDIDATE_WEIGHT * len(candidates)
+    )
     def enter(self, storage: Storage, origin: Origin, candidates: Sequence[BackedCandidate]) -> None:
         """The inherent that brings parachain blocks into a relay block, each whole or not at all.
 

@@ -1,6 +1,5 @@
 """All commands of a session over a node, by section, with the help of those of a session over a network of its own."""
 
-import shlex
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -18,6 +17,7 @@ from pubsub_emulator.cli.session.command import (
     explained,
     known,
     look,
+    split_line,
 )
 from pubsub_emulator.cli.session.inspection import strategies
 from pubsub_emulator.cli.session.remote import building, changing, moments, telling
@@ -162,10 +162,7 @@ class RemoteSession(Remote):
 
     def execute(self, line: str) -> Generator[Shown]:
         """Do what a line says. Raises `CommandError`, `ClientError`."""
-        try:
-            found = shlex.split(line, comments=True)
-        except ValueError as error:
-            raise CommandError(f"{error} in: {line.strip()}") from error
+        found = split_line(line)
         if not found:
             return
         command = find(found[0])

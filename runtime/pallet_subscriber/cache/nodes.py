@@ -203,14 +203,9 @@ def remove_stale_nodes(storage: Storage, stale: StaleRows) -> None:
     waiting = items.STALE_CACHES.get(storage)
     for _ in range(stale.finished):
         (para, _), *waiting = waiting
-        _forget_generation(storage, para, waiting)
+        if all(other != para for other, _ in waiting) and not items.CACHE_INFO.get(storage, para).nodes:
+            items.CACHE_INFO.remove(storage, para)  # no row of any generation is left: numbering starts anew
     if waiting:
         items.STALE_CACHES.put(storage, waiting)
     else:
         items.STALE_CACHES.kill(storage)
-
-
-def _forget_generation(storage: Storage, para: ParaId, waiting: list[tuple[ParaId, int]]) -> None:
-    """Remove the info row, if no row of any generation is left, so that numbering starts anew."""
-    if all(other != para for other, _ in waiting) and not items.CACHE_INFO.get(storage, para).nodes:
-        items.CACHE_INFO.remove(storage, para)
