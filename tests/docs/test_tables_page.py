@@ -41,6 +41,19 @@ def common() -> dict[tuple[str, str], int]:
     return {column: count for column, count in counted.items() if count >= COMMON_FROM}
 
 
+def described_before(table: Table) -> dict[str, list[Column]]:
+    """By earlier table, the columns of this one that it describes in the same words."""
+    found: dict[str, list[Column]] = {}
+    earlier = list(TABLES.values())[: list(TABLES).index(table.name)]
+    for column in table.columns:
+        if (column.name, column.doc) not in common():
+            for other in earlier:
+                if any((each.name, each.doc) == (column.name, column.doc) for each in other.columns):
+                    found.setdefault(other.name, []).append(column)
+                    break
+    return found
+
+
 def type_of(column: Column) -> str:
     return kind(column.type) + "?" * column.nullable
 
@@ -51,11 +64,14 @@ def described(table: Table) -> str:
     shared = [column for column in table.columns if (column.name, column.doc) in common()]
     lines = [f"### `{table.name}`, version {table.version}", ""]
     lines += [f"{table.doc} Unique by {', '.join(table.key)}{where}.", ""]
-    if shared:
-        lines += [f"Common columns: {', '.join(f'`{column.name}` {type_of(column)}' for column in shared)}.", ""]
+    for where_else, columns in {"Common columns": shared, **described_before(table)}.items():
+        source = where_else if columns is shared else f"As in `{where_else}`"
+        if columns:
+            lines += [f"{source}: {', '.join(f'`{column.name}` {type_of(column)}' for column in columns)}.", ""]
+    elsewhere = [*shared, *(column for columns in described_before(table).values() for column in columns)]
     lines += ["| column | type | |", "|---|---|---|"]
     for column in table.columns:
-        if column not in shared:
+        if column not in elsewhere:
             lines.append(f"| `{column.name}` | {type_of(column)} | {column.doc} |")
     for later, columns in zip(table.stages[1:], table.added, strict=True):
         lines += [
