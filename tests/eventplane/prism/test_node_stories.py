@@ -1,6 +1,6 @@
 """Stories of a whole node under a clock that jumps (PR-3, PR-5, PR-52 to PR-62).
 
-`python -m support.story_campaign prism` plays very many; docs/prism.md has the figures.
+`python -m support.story_campaign prism` plays very many; docs/measured.md has the figures.
 """
 
 import pytest
