@@ -55,7 +55,7 @@ COMPILED = [
     "pubsub_emulator/xcm/weigher.py",
     "pubsub_emulator/xcm/barriers.py",
     "pubsub_emulator/xcm/executor.py",
-    "pubsub_emulator/xcm/processor.py",
+    "pubsub_emulator/xcm/weighed_message.py",
     "pubsub_emulator/runtime/pallet_pubsub/publish.py",
     # PRISM: from an operation's bytes to the state of its DID.
     "pubsub_emulator/eventplane/prism/core/wire.py",

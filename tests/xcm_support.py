@@ -12,16 +12,23 @@ from hypothesis import strategies as st
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.primitives.weights import WEIGHT_MAX, Weight
+from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.xcm.assets import ASSETS, Asset, Fungible, _in_order, sorted_assets
 from pubsub_emulator.xcm.barriers import AllowUnpaidExecutionFrom, Barrier, everything
 from pubsub_emulator.xcm.errors import PublishFailure
 from pubsub_emulator.xcm.executor import Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import XCM, Instruction, Publish, Xcm
 from pubsub_emulator.xcm.location import Location, parachain
-from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, InstructionError, XcmError, XcmErrorKind
-from pubsub_emulator.xcm.processor import Prepared, Processed, Rejected, XcmProcessor
+from pubsub_emulator.xcm.outcome import (
+    WEIGHT,
+    XCM_ERROR,
+    InstructionError,
+    ProcessMessageError,
+    XcmError,
+    XcmErrorKind,
+)
 from pubsub_emulator.xcm.schema import Kind, XcmCodec
+from pubsub_emulator.xcm.weighed_message import WeighedMessage, weigh_message
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 VECTORS: dict[str, Any] = json.loads(
@@ -203,14 +210,12 @@ def execute(
     return executor.execute(config or Ledger(), origin, message, weight, ID)
 
 
-def run(
-    processor: XcmProcessor, data: bytes, chain: Ledger, limit: Weight = WEIGHT_MAX, para: ParaId = PARA
-) -> Processed | Rejected:
-    """Prepare and process a message as a queue does; its id is the hash of its bytes."""
-    prepared = processor.prepare(data)
-    if not isinstance(prepared, Prepared):
-        return Rejected(prepared)
-    return processor.process(chain, para, prepared, limit, blake2_256(data))
+def run(executor: XcmExecutor, data: bytes, chain: Ledger, para: ParaId = PARA) -> Execution | ProcessMessageError:
+    """Weigh and execute a message as a queue does; its id is the hash of its bytes."""
+    weighed = weigh_message(executor.weigher, data)
+    if not isinstance(weighed, WeighedMessage):
+        return weighed
+    return executor.execute(chain, parachain(para), weighed.message, weighed.weight, blake2_256(data))
 
 
 def failed(index: int, kind: XcmErrorKind, detail: int | None = None) -> InstructionError:

@@ -1,4 +1,4 @@
-"""XCM v5 with `Publish`: types, codec, weigher, barriers, executor, and the processor that a message queue drives.
+"""XCM v5 with `Publish`: types, codec, weigher, barriers and executor.
 
 The types are in modules that keep Rust's enums apart (`location`, `assets`, `response`, `instructions`, `outcome`).
 This package exports what most callers need.
@@ -19,8 +19,8 @@ from pubsub_emulator.xcm.outcome import (
     XcmError,
     XcmErrorKind,
 )
-from pubsub_emulator.xcm.processor import Prepared, Processed, Rejected, XcmProcessor
 from pubsub_emulator.xcm.render import to_json
+from pubsub_emulator.xcm.weighed_message import WeighedMessage, weigh_message
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 __all__ = [
@@ -38,19 +38,16 @@ __all__ = [
     "Location",
     "Outcome",
     "Parachain",
-    "Prepared",
     "ProcessMessageError",
-    "Processed",
     "Publish",
     "PublishFailure",
-    "Rejected",
     "UnsupportedXcmVersion",
+    "WeighedMessage",
     "Xcm",
     "XcmDecodeError",
     "XcmError",
     "XcmErrorKind",
     "XcmExecutor",
-    "XcmProcessor",
     "XcmWeights",
     "decode",
     "encode",
@@ -59,4 +56,5 @@ __all__ = [
     "only_parachains",
     "parachain",
     "to_json",
+    "weigh_message",
 ]

@@ -1,12 +1,13 @@
 """Executes upward messages as XCM: the binding of message queue, XCM and publishing.
 
-upward message ─► MessageQueue ─► XcmMessages ─► XcmProcessor: decode, barrier, executor ─► Publish ─► Broadcaster
+upward message ─► MessageQueue ─► XcmMessages: decode, weigh, execute behind a barrier ─► Publish ─► Broadcaster
 """
 
 from contextlib import AbstractContextManager
 from typing import Final
 
 from pubsub_emulator.emulator.relay.message_outcomes import note_execution
+from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
@@ -15,19 +16,21 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub import weights as pubsub_weights
-from pubsub_emulator.runtime.relay.message_queue import MessageError, Processed, ProcessMessageError
+from pubsub_emulator.runtime.relay.message_queue import MessageError, MessageErrorKind, MessageResult
 from pubsub_emulator.xcm import (
     AllowPublishFrom,
+    Complete,
     FixedWeightBounds,
+    Incomplete,
+    ProcessMessageError,
     PublishFailure,
-    XcmProcessor,
+    WeighedMessage,
+    XcmExecutor,
     XcmWeights,
     only_parachains,
+    parachain,
+    weigh_message,
 )
-from pubsub_emulator.xcm import Prepared as XcmPrepared
-from pubsub_emulator.xcm import Processed as XcmProcessed
-from pubsub_emulator.xcm.outcome import Overweight
-from pubsub_emulator.xcm.outcome import ProcessMessageError as XcmProcessMessageError
 
 PUBLISHES_PER_MESSAGE: Final = 64
 """The most instructions of a message that the barrier admits."""
@@ -38,11 +41,11 @@ _UNDECODABLE: Final = Weight(10_000_000, 0)
 
 
 @value_type
-class PreparedXcm:
-    """A decoded and weighed upward message, or the reason why it will never run."""
+class NeverRun:
+    """A message that cannot be decoded or weighed; `weight` is what finding that out takes."""
 
-    message: XcmPrepared | XcmProcessMessageError
-    weight: Weight
+    error: ProcessMessageError
+    weight: Weight = _UNDECODABLE
 
 
 class XcmMessages:
@@ -52,25 +55,32 @@ class XcmMessages:
         publish = pubsub_weights.publish(pubsub, 0)
         weights = XcmWeights(_INSTRUCTION, publish, pubsub_weights.PER_VALUE_BYTE)
         barrier = AllowPublishFrom(only_parachains, PUBLISHES_PER_MESSAGE, tolerate_set_topic=True)
-        self._processor = XcmProcessor(FixedWeightBounds(weights), barrier)
+        self._executor = XcmExecutor(FixedWeightBounds(weights), barrier)
         self._broadcaster = broadcaster
 
-    def prepare(self, message: bytes) -> PreparedXcm:
+    def prepare(self, message: bytes) -> WeighedMessage | NeverRun:
         """Decode and weigh a message."""
-        prepared = self._processor.prepare(message)
-        return PreparedXcm(prepared, prepared.weight if isinstance(prepared, XcmPrepared) else _UNDECODABLE)
+        weighed = weigh_message(self._executor.weigher, message)
+        return weighed if isinstance(weighed, WeighedMessage) else NeverRun(weighed)
 
-    def process(self, storage: Storage, para: ParaId, prepared: PreparedXcm, message_id: Hash) -> Processed:
-        """Execute a message of `para` over `storage`. Emits `Attempted` if it does not run to its end."""
-        message = prepared.message
-        if not isinstance(message, XcmPrepared):
-            return Processed(WEIGHT_ZERO, success=False, error=_message_error(message))
+    def process(
+        self, storage: Storage, para: ParaId, prepared: WeighedMessage | NeverRun, message_id: Hash
+    ) -> MessageResult:
+        """Execute a message of `para` over `storage`. Emits `Attempted` if it starts and does not run to its end.
+
+        A message that the barrier refuses costs its whole weight.
+        """
+        if isinstance(prepared, NeverRun):
+            return _failed(prepared.error, WEIGHT_ZERO)
         chain = PublishingChain(storage, self._broadcaster)
-        result = self._processor.process(chain, para, message, prepared.weight, message_id)
-        if isinstance(result, XcmProcessed):
-            note_execution(storage, para, message_id, result.execution)
-            return Processed(result.used, success=result.success)
-        return Processed(result.used, success=False, error=_message_error(result.error))
+        execution = self._executor.execute(chain, parachain(para), prepared.message, prepared.weight, message_id)
+        if execution.rejected is not None:
+            return _failed(execution.rejected, prepared.weight)
+        outcome = execution.outcome
+        if not isinstance(outcome, Complete | Incomplete):
+            raise DefensiveFailure(f"{outcome} without a reason")
+        note_execution(storage, para, message_id, execution)
+        return MessageResult(outcome.used, success=isinstance(outcome, Complete))
 
 
 @value_type
@@ -92,6 +102,5 @@ class PublishingChain:
             raise PublishFailure(error) from error
 
 
-def _message_error(error: XcmProcessMessageError) -> MessageError:
-    kind = ProcessMessageError[type(error).__name__]
-    return MessageError(kind, error.inner if isinstance(error, Overweight) else None)
+def _failed(error: ProcessMessageError, used: Weight) -> MessageResult:
+    return MessageResult(used, success=False, error=MessageError(MessageErrorKind[type(error).__name__]))

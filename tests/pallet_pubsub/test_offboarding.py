@@ -12,7 +12,7 @@ from pubsub_emulator.runtime.framework.dispatch import Token, TokenError
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import weights
 from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
-from pubsub_emulator.runtime.relay.message_queue import MessageQueue, Processed
+from pubsub_emulator.runtime.relay.message_queue import MessageQueue, MessageResult
 from pubsub_emulator.runtime.relay.session import OffboardingHook, Session
 
 A = name("a")
@@ -35,9 +35,9 @@ class Publishes:
     def prepare(self, message: bytes) -> Value:
         return Value(message, weights.publish(self.world.config, len(message)))
 
-    def process(self, storage: Storage, para: ParaId, prepared: Value, _id: bytes) -> Processed:
+    def process(self, storage: Storage, para: ParaId, prepared: Value, _id: bytes) -> MessageResult:
         self.world.pallet.publish(storage, para, A, prepared.value, 0)
-        return Processed(prepared.weight)
+        return MessageResult(prepared.weight)
 
 
 class Leaving:

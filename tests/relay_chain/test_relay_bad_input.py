@@ -34,10 +34,10 @@ from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.runtime.relay.inclusion import Error as InclusionError
 from pubsub_emulator.runtime.relay.message_queue import Error as QueueError
 from pubsub_emulator.runtime.relay.message_queue import (
+    MessageErrorKind,
     OverweightDropped,
-    ProcessedEvent,
+    Processed,
     ProcessingFailed,
-    ProcessMessageError,
 )
 from pubsub_emulator.xcm import Incomplete, XcmErrorKind
 from pubsub_emulator.xcm.instructions import ClearOrigin, SetAppendix, Trap
@@ -150,11 +150,11 @@ def _nested(depth: int) -> bytes:
 P = world.publish("new")
 GOOD = world.message(P)
 CORRUPT, UNSUPPORTED, BAD_FORMAT = (
-    ProcessMessageError.Corrupt,
-    ProcessMessageError.Unsupported,
-    ProcessMessageError.BadFormat,
+    MessageErrorKind.Corrupt,
+    MessageErrorKind.Unsupported,
+    MessageErrorKind.BadFormat,
 )
-NEVER_RUN: dict[str, tuple[bytes, ProcessMessageError]] = {
+NEVER_RUN: dict[str, tuple[bytes, MessageErrorKind]] = {
     "no bytes": (b"", CORRUPT),
     "garbage": (b"\xff" * 40, CORRUPT),
     "trailing byte": (GOOD + b"\0", CORRUPT),
@@ -174,7 +174,7 @@ NEVER_RUN: dict[str, tuple[bytes, ProcessMessageError]] = {
     "only another instruction": (world.message(ClearOrigin()), BAD_FORMAT),
     "another before": (world.message(ClearOrigin(), P), BAD_FORMAT),
     "another behind": (world.message(P, Trap(1)), BAD_FORMAT),
-    "65 instructions": (world.message(*[ClearOrigin()] * 65), ProcessMessageError.StackLimitReached),
+    "65 instructions": (world.message(*[ClearOrigin()] * 65), MessageErrorKind.StackLimitReached),
 }
 
 
@@ -236,7 +236,7 @@ def test_ps10_ps21_a_failing_instruction_leaves_its_record_and_the_pallets_error
     assert isinstance(attempted, Attempted)
     assert isinstance(attempted.outcome, Incomplete)
     assert (attempted.outcome.error.index, attempted.outcome.error.error.kind) == (0, XcmErrorKind.PublishFailed)
-    assert isinstance(processed, ProcessedEvent)
+    assert isinstance(processed, Processed)
     assert not processed.success
     (ran,) = chain.executions
     assert [failure.cause for failure in ran.execution.failures] == [ModuleError("Broadcaster", why)]

@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.executive import Block
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, PublisherDeregistered
-from pubsub_emulator.runtime.relay.message_queue import ProcessedEvent, ring
+from pubsub_emulator.runtime.relay.message_queue import Processed, ring
 
 THREE = (SYSTEM, BOUNDARY, PUBLIC)
 
@@ -21,7 +21,7 @@ def one(para: int, number: int, size: int = 1) -> bytes:
 
 def served(block: Block) -> list[tuple[int, bytes]]:
     told = world.events(block, "MessageQueue")
-    return [(event.origin, event.id) for event in told if isinstance(event, ProcessedEvent)]
+    return [(event.origin, event.id) for event in told if isinstance(event, Processed)]
 
 
 def drain(chain: RelayChain, blocks: int = 20) -> list[list[tuple[int, bytes]]]:

@@ -25,7 +25,7 @@ from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub import events as told
 from pubsub_emulator.runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers, TtlData
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused, UpwardMessagesReceived
-from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, ProcessedEvent, ProcessingFailed, ring
+from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, Processed, ProcessingFailed, ring
 from pubsub_emulator.runtime.relay.session import NewSession
 from pubsub_emulator.trie import state_root
 from pubsub_emulator.xcm import Incomplete, Publish
@@ -94,7 +94,7 @@ calls = st.one_of(
 def _told(event: Event) -> tuple[object, ...] | None:
     """An event in the model's words."""
     match event:
-        case ProcessedEvent():
+        case Processed():
             return "Processed", event.origin, event.id, event.weight_used.ref_time, event.success
         case ProcessingFailed():
             return "ProcessingFailed", event.origin, event.id, event.error.kind.name

@@ -16,7 +16,7 @@ from pubsub_emulator.runtime.framework.events import read_event
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.pallet_pubsub import Error, weights
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
-from pubsub_emulator.runtime.relay.message_queue import ProcessedEvent
+from pubsub_emulator.runtime.relay.message_queue import Processed
 from pubsub_emulator.xcm import Complete, Incomplete, InstructionError, XcmError, XcmErrorKind
 from pubsub_emulator.xcm.instructions import SetTopic
 
@@ -34,7 +34,7 @@ def test_ps20_a_publish_goes_from_xcm_bytes_to_the_stored_entry() -> None:
     used = Weight(10_000_000, 0) + weights.publish(world.SMALL.pubsub, 5)
     assert published == DataPublished(ParaId(SYSTEM), key, 5)
     assert published.encode().hex() == "6500" + "e8030000" + key.hex() + "05000000"
-    assert processed == ProcessedEvent(blake2_256(data), ParaId(SYSTEM), used, success=True)
+    assert processed == Processed(blake2_256(data), ParaId(SYSTEM), used, success=True)
     origin = "0000e8030000"
     weight = encode_compact(used.ref_time) + encode_compact(used.proof_size)
     assert processed.encode().hex() == "6401" + blake2_256(data).hex() + origin + weight.hex() + "01"
@@ -54,7 +54,7 @@ def test_ps21_a_failed_message_says_which_instruction_failed_and_how_before_its_
     assert attempted == Attempted(Incomplete(used, failure))
     weight = encode_compact(used.ref_time) + encode_compact(used.proof_size)
     assert attempted.encode() == bytes((99, 0, 1)) + weight + bytes((1, PUBLISH_FAILED))
-    assert isinstance(processed, ProcessedEvent)
+    assert isinstance(processed, Processed)
     assert (processed.weight_used, processed.success) == (used, False)
 
 

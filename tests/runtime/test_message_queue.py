@@ -21,12 +21,12 @@ from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfigu
 from pubsub_emulator.runtime.relay.message_queue import (
     Config,
     MessageError,
+    MessageErrorKind,
     MessageQueue,
+    MessageResult,
     OverweightDropped,
     Processed,
-    ProcessedEvent,
     ProcessingFailed,
-    ProcessMessageError,
     ring,
 )
 from pubsub_emulator.runtime.relay.message_queue.types import BOOKS, PAGES, SERVICE_HEAD
@@ -52,14 +52,14 @@ class Processor:
     def prepare(self, message: bytes) -> Prepared:
         return Prepared(message, Weight(message[0] if message else 0, 0))
 
-    def process(self, storage: Storage, para: ParaId, prepared: Prepared, message_id: bytes) -> Processed:
+    def process(self, storage: Storage, para: ParaId, prepared: Prepared, message_id: bytes) -> MessageResult:
         message = prepared.message
         assert message_id == blake2_256(message)
         self.seen.append((para, message))
         self.also(storage)
         if message.endswith(b"bad"):
-            return Processed(WEIGHT_ZERO, success=False, error=MessageError(ProcessMessageError.Corrupt))
-        return Processed(Weight(self.uses(prepared.weight.ref_time), 0), success=not message.endswith(b"half"))
+            return MessageResult(WEIGHT_ZERO, success=False, error=MessageError(MessageErrorKind.Corrupt))
+        return MessageResult(Weight(self.uses(prepared.weight.ref_time), 0), success=not message.endswith(b"half"))
 
 
 def _world(heap_size: int = 65_536, overhead: int = 0) -> tuple[Storage, MessageQueue, Processor]:
@@ -132,9 +132,9 @@ def test_messages_that_fail_are_taken_off_the_queue_and_events_say_how() -> None
     queue.on_initialize(storage, 1)
     assert [message for _, message in processor.seen] == sent
     assert events.events(storage) == [
-        ProcessingFailed(blake2_256(sent[0]), A, MessageError(ProcessMessageError.Corrupt)),
-        ProcessedEvent(blake2_256(sent[1]), A, Weight(2, 0), success=False),
-        ProcessedEvent(blake2_256(sent[2]), A, Weight(3, 0), success=True),
+        ProcessingFailed(blake2_256(sent[0]), A, MessageError(MessageErrorKind.Corrupt)),
+        Processed(blake2_256(sent[1]), A, Weight(2, 0), success=False),
+        Processed(blake2_256(sent[2]), A, Weight(3, 0), success=True),
     ]
     recorded = events.encode_records(events.records(storage))
     assert events.encode_records(events.decode_records(recorded)) == recorded
@@ -321,7 +321,7 @@ class TheQueueNeverLosesOrReorders(RuleBasedStateMachine):
         return [
             by_hash[event.id]
             for event in events.events(self.storage)
-            if isinstance(event, ProcessedEvent | ProcessingFailed | OverweightDropped) and event.origin == para
+            if isinstance(event, Processed | ProcessingFailed | OverweightDropped) and event.origin == para
         ]
 
     @rule(

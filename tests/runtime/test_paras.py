@@ -27,7 +27,7 @@ from pubsub_emulator.runtime.relay.inclusion import (
     ParaInclusion,
     UpwardMessagesReceived,
 )
-from pubsub_emulator.runtime.relay.message_queue import MessageQueue, Processed
+from pubsub_emulator.runtime.relay.message_queue import MessageQueue, MessageResult
 from pubsub_emulator.runtime.relay.paras import (
     GO_AHEAD,
     HEADS,
@@ -54,8 +54,8 @@ class Processor:
     def prepare(self, _message: bytes) -> "Processor":
         return self
 
-    def process(self, _storage: Storage, _para: ParaId, _prepared: object, _id: bytes) -> Processed:
-        return Processed(WEIGHT_ZERO)
+    def process(self, _storage: Storage, _para: ParaId, _prepared: object, _id: bytes) -> MessageResult:
+        return MessageResult(WEIGHT_ZERO)
 
 
 @dataclass

@@ -18,6 +18,7 @@ from pubsub_emulator.xcm.barriers import (
     only,
     only_parachains,
 )
+from pubsub_emulator.xcm.executor import Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import ClearOrigin, Instruction, Publish, SetTopic, Trap, Xcm
 from pubsub_emulator.xcm.location import HERE, PARENT, AccountId32, Location, Parachain, parachain, sibling
 from pubsub_emulator.xcm.message import encode
@@ -25,13 +26,12 @@ from pubsub_emulator.xcm.outcome import (
     BadFormat,
     Complete,
     Incomplete,
-    Overweight,
     ProcessMessageError,
     StackLimitReached,
     Unsupported,
     XcmErrorKind,
 )
-from pubsub_emulator.xcm.processor import Processed, Rejected, XcmProcessor
+from pubsub_emulator.xcm.weighed_message import WeighedMessage, weigh_message
 
 P = publish()
 TOPIC = SetTopic(b"\x70" * 32)
@@ -179,21 +179,21 @@ def test_defect_37_every_pallet_error_is_publish_failed_and_still_told_apart() -
     assert isinstance(outcome.error.cause, TooManyStoredKeys)
 
 
-def test_defect_38_weight_is_held_against_the_limit_before_the_barrier_is_asked() -> None:
-    """Defect 38, PS-21, PS-23: the barrier need not look: nothing beyond the queue's limit reaches it."""
+def test_defect_38_the_weight_is_known_before_the_barrier_is_asked() -> None:
+    """Defect 38, PS-21, PS-23: the queue compares it with its limit; the barrier sees what may run, and its weight."""
     asked = []
 
     class Asked:
         def should_execute(self, *arguments: object) -> None:
             asked.append(arguments)
 
-    processor = XcmProcessor(WEIGHER, Asked())
+    executor = XcmExecutor(WEIGHER, Asked())
     data = encode((P,))
     weight = WEIGHER.weight((P,))
     assert isinstance(weight, Weight)
-    assert run(processor, data, Ledger(), weight - Weight(1, 0)) == Rejected(Overweight(weight))
+    assert weigh_message(executor.weigher, data) == WeighedMessage((P,), weight)
     assert not asked
-    assert isinstance(run(processor, data, Ledger(), weight), Processed)
+    assert isinstance(run(executor, data, Ledger()), Execution)
     assert asked == [(ORIGIN, (P,), weight, Properties(blake2_256(data)))]
 
 
@@ -225,14 +225,11 @@ def test_defect_39_an_account_on_a_parachain_never_publishes_as_the_parachain(or
 def test_defect_40_there_is_one_limit_on_publishes_a_message_and_it_is_enforced() -> None:
     """Defect 40, PS-22: `max_instructions` is alive; weigher and decoder bound the rest."""
     chain = Ledger()
-    processor = XcmProcessor(WEIGHER, allow(only_parachains, 10))
+    executor = XcmExecutor(WEIGHER, allow(only_parachains, 10))
     for count, expected in ((10, None), (11, StackLimitReached())):
-        result = run(processor, encode((P,) * count), chain)
-        if expected is None:
-            assert isinstance(result, Processed)
-        else:
-            assert isinstance(result, Rejected)
-            assert result.error == expected
+        result = run(executor, encode((P,) * count), chain)
+        assert isinstance(result, Execution)
+        assert result.rejected == expected
     assert chain.layers == 10
 
 
@@ -240,8 +237,9 @@ def test_defect_40_there_is_one_limit_on_publishes_a_message_and_it_is_enforced(
 def test_defect_41_the_length_of_a_value_is_the_pallets_matter(size: int) -> None:
     """Defect 41, PS-8, PS-20: 1024 or 2048: the codec bounds neither, so that the pallet can say `ValueTooLong`."""
     chain = Ledger()
-    result = run(XcmProcessor(WEIGHER, allow()), encode((publish(1, bytes(size)),)), chain)
-    assert isinstance(result, Processed)
+    result = run(XcmExecutor(WEIGHER, allow()), encode((publish(1, bytes(size)),)), chain)
+    assert isinstance(result, Execution)
+    assert isinstance(result.outcome, Complete)
     assert chain.stored[PARA, key(1)] == (bytes(size), 0)
 
 

@@ -3,25 +3,25 @@
 Read `types` (pages, books), `ring` (the order of queues), then `pallet`.
 """
 
-from pubsub_emulator.runtime.relay.message_queue.pallet import Config, MessageProcessor, MessageQueue, Processed
+from pubsub_emulator.runtime.relay.message_queue.pallet import Config, MessageProcessor, MessageQueue, MessageResult
 from pubsub_emulator.runtime.relay.message_queue.types import (
     Error,
     MessageError,
+    MessageErrorKind,
     OverweightDropped,
+    Processed,
     ProcessingFailed,
-    ProcessMessageError,
 )
-from pubsub_emulator.runtime.relay.message_queue.types import Processed as ProcessedEvent
 
 __all__ = [
     "Config",
     "Error",
     "MessageError",
+    "MessageErrorKind",
     "MessageProcessor",
     "MessageQueue",
+    "MessageResult",
     "OverweightDropped",
-    "ProcessMessageError",
     "Processed",
-    "ProcessedEvent",
     "ProcessingFailed",
 ]

@@ -33,13 +33,13 @@ from pubsub_emulator.runtime.relay.message_queue.types import (
     MessageError,
     OverweightDropped,
     Page,
+    Processed,
     ProcessingFailed,
     QueueRows,
     book_state,
     rows_of,
     waiting,
 )
-from pubsub_emulator.runtime.relay.message_queue.types import Processed as ProcessedEvent
 
 _DEFAULT_SERVICE_WEIGHT: Final = Weight(400_000_000_000, U64_MAX)
 _DEFAULT_OVERHEAD: Final = Weight(10_000_000, 3_000)
@@ -55,7 +55,7 @@ class Config:
 
 
 @value_type
-class Processed:
+class MessageResult:
     """The result of a message: the weight used, whether it ran to its end, and an `error` if it did not run."""
 
     weight_used: Weight
@@ -80,7 +80,7 @@ class MessageProcessor(Protocol[P]):
     def prepare(self, message: bytes) -> P:
         """Decode and weigh a message. Never raises."""
 
-    def process(self, storage: Storage, para: ParaId, prepared: P, message_id: Hash) -> Processed:
+    def process(self, storage: Storage, para: ParaId, prepared: P, message_id: Hash) -> MessageResult:
         """Execute within `prepared.weight`. Never raises for a message that fails.
 
         `message_id` is the message's blake2b-256.
@@ -298,7 +298,7 @@ class MessageQueue(Hooks):
         outcome = self.processor.process(storage, para, prepared, digest)
         used = outcome.weight_used
         if outcome.error is None:
-            deposit(storage, ProcessedEvent(digest, para, used, outcome.success))
+            deposit(storage, Processed(digest, para, used, outcome.success))
         else:
             deposit(storage, ProcessingFailed(digest, para, outcome.error))
         if used is weight:

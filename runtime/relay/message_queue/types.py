@@ -253,7 +253,7 @@ def rows_of(para: ParaId) -> QueueRows:
     return QueueRows(BOOKS.key_for(para), PAGES.prefix_for(para), relay_dispatch_queue_remaining_capacity(para))
 
 
-class ProcessMessageError(IntEnum):
+class MessageErrorKind(IntEnum):
     """`frame_support::traits::ProcessMessageError`: why a message could not be processed."""
 
     BadFormat = 0
@@ -268,7 +268,7 @@ class ProcessMessageError(IntEnum):
 class MessageError:
     """Why a message could not be processed; `required` goes with `Overweight` only."""
 
-    kind: ProcessMessageError
+    kind: MessageErrorKind
     required: Weight | None = None
 
     def encode(self) -> bytes:
@@ -279,10 +279,10 @@ class MessageError:
 def _read_error(reader: Reader) -> MessageError:
     at = reader.pos
     try:
-        error = MessageError(ProcessMessageError(reader.u8()))
+        error = MessageError(MessageErrorKind(reader.u8()))
     except ValueError:
         raise ScaleError(f"no ProcessMessageError at offset {at}") from None
-    if error.kind is ProcessMessageError.Overweight:
+    if error.kind is MessageErrorKind.Overweight:
         return replace(error, required=read_weight(reader))
     return error
 
@@ -295,9 +295,9 @@ message_error: Final[Codec[MessageError]] = Codec(
         type_info.path("frame_support::traits::messages::ProcessMessageError"),
         tuple(
             type_info.Variant(
-                kind.name, kind, (type_info.Field(weight_info),) if kind is ProcessMessageError.Overweight else ()
+                kind.name, kind, (type_info.Field(weight_info),) if kind is MessageErrorKind.Overweight else ()
             )
-            for kind in ProcessMessageError
+            for kind in MessageErrorKind
         ),
     ),
 )
