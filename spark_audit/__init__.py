@@ -1,7 +1,7 @@
 """The audit: what each block's proof cost and why, and whether a collator cheated, for a history of any length.
 
-Read `schema` (the tables), `check` (one segment of one chain, in plain Python), `audit` (the entry point). Only
-`spark/` knows of Spark; everything else runs without it.
+Read `history/schema.py` (the tables), `audit/check.py` (one segment of one chain, in plain Python), `audit/run.py` (the
+entry point). Only `spark/` imports Spark; everything else runs without it.
 
     session = pubsub_emulator.spark_audit.session("out/audit")
     session.sql("SELECT chain, SUM(bytes) FROM waste GROUP BY chain").show()

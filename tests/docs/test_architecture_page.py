@@ -11,7 +11,7 @@ TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 ROOMS = sorted(
     path.name for path in (ROOT / "pubsub_emulator").iterdir() if path.is_dir() and path.name != "__pycache__"
 )
-DOTTED = sorted(set(re.findall(rf"(?<![\w./])(?:{'|'.join(ROOMS)})(?:\.[a-z_]+)+\b(?!/)", TEXT)))
+DOTTED = sorted(set(re.findall(rf"(?<![\w./])(?:{'|'.join(ROOMS)})(?:\.(?!md\b)[a-z_]+)+\b(?!/)", TEXT)))
 FOLDERS = sorted(set(re.findall(rf"`((?:{'|'.join(ROOMS)})/[\w/.]*)`", TEXT)))
 
 
