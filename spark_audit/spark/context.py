@@ -30,6 +30,8 @@ ATTEMPTS: Final = 4
 _LOCAL_MASTER: Final = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LAST_WORDS: Final = 2000
 _CAUSE: Final = re.compile(r"(: )?(Caused by: )?[\w.$]*(Exception|Error): \S")
+_PY4J: Final = ("java_gateway", "clientserver")
+"""Modules of py4j that log to the root logger."""
 _SHIPPED: Final = ("spark.archives", "spark.submit.pyFiles", "spark.yarn.dist.archives")
 """Settings by which whoever submits brings the packages; see `ship`."""
 
@@ -42,7 +44,7 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
 
     Under `spark-submit` its settings hold, the master among them unless one is given.
     """
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    hush_py4j()
     if master is not None:
         check_form(master)
         check_master(master)
@@ -72,11 +74,27 @@ def start_context(master: str | None = None, name: str = "pubsub-audit") -> Spar
         if not local and not any(conf.get(key, "") for key in _SHIPPED):  # a gateway may set them to nothing
             context.addPyFile(str(build_archive()))
     except (PySparkException, Py4JError, OSError, RuntimeError) as error:
-        raise SparkUnavailable(f"no Spark context on {master or 'the master'}: {_one_line(str(error))}") from error
+        raise SparkUnavailable(f"no Spark context on {master or 'the master'}: {one_line(str(error))}") from error
     return context
 
 
-def _one_line(text: str) -> str:
+def forget_context() -> None:
+    """Have the next context start a JVM of its own: the one of this process is gone."""
+    SparkContext._active_spark_context = None  # noqa: SLF001  # stopping a context does this where its JVM answers
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001  # as above
+
+
+def hush_py4j() -> None:
+    """Keep traces of py4j from the user: its errors are raised too, and it writes some of them to the root logger."""
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    logging.getLogger().addFilter(_is_not_py4js)
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return record.module not in _PY4J
+
+
+def one_line(text: str) -> str:
     """What went wrong, of the page that Spark and its JVM write about it."""
     lines = [line.strip() for line in (*text.splitlines(), *last_words().splitlines()) if line.strip()]
     causes = [line for line in lines if _CAUSE.match(line)]

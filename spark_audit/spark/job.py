@@ -23,11 +23,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pubsub_emulator.spark_audit.engine.engine import Report, Unit, heaviest_first
-from pubsub_emulator.spark_audit.spark.context import last_words, start_context
+from pubsub_emulator.spark_audit.spark.context import forget_context, one_line, start_context
 from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 from pubsub_emulator.spark_audit.spark.units import ANSWER, run_units
 
 _POLL_SECONDS: Final = 0.5
+_NO_WORDS: Final = "it was killed, or the machine had no memory left for it"
 _GROUPS: Final = count(1)
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
 _ONE_ROW_A_PARTITION: Final = {
@@ -59,9 +60,9 @@ class SparkMapper:
         watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
         order = heaviest_first(len(tasks), weights)
         size = f", {sum(weights):,} bytes to read" if weights is not None and unit.__name__ == "judge_segment" else ""
+        watcher.start()
         try:
             self.context.setJobGroup(group, f"pubsub: {unit.__name__}, {len(tasks):,} units{size}")
-            watcher.start()
             session = SparkSession(self.context)
             before = {name: session.conf.get(name, None) for name in _ONE_ROW_A_PARTITION}
             try:
@@ -76,7 +77,9 @@ class SparkMapper:
                     else:
                         session.conf.set(name, kept)
             receipts = {answer["number"]: answer["receipt"] for answer in answers}
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            if self._is_lost():
+                raise SparkUnavailable(f"Spark's JVM is gone: {one_line(_NO_WORDS)}") from error
             raise SparkUnavailable(f"the Spark job failed: {_reason(error)}") from error
         finally:
             done.set()
@@ -86,28 +89,37 @@ class SparkMapper:
 
     def close(self) -> None:
         """Stop the context that was started here."""
-        if self.mine:
+        if not self.mine:
+            return
+        if self._is_lost():
+            forget_context()
+        else:
             self.context.stop()
+
+    def _is_lost(self) -> bool:
+        try:
+            self.context.statusTracker().getActiveJobsIds()
+        except (Py4JError, ConnectionError):
+            return True
+        return False
 
 
 def _reason(error: Exception) -> str:
     """The worker's error where there was one, else what the JVM says, in one line."""
     text = str(error)
     found = [line for line in _PYTHON_ERROR.findall(text) if not line.startswith(("org.", "java.", "py4j."))]
-    said = found[0] if found else text.strip().split("\n")[-1]
-    words = last_words()
-    return f"{said}\n{words}" if words and not found else said
+    return found[0] if found else one_line(text)
 
 
 def _watch(context: SparkContext, group: str, done: Event, report: Report) -> None:
     """Tell how many partitions are finished until `done`."""
-    tracker = context.statusTracker()
     told = 0
     while not done.wait(_POLL_SECONDS):
         try:
+            tracker = context.statusTracker()
             jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
             stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
-        except Py4JError:
+        except (Py4JError, ConnectionError):
             return
         finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)
         if finished > told:

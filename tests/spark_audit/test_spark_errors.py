@@ -1,6 +1,9 @@
 """Spark's errors are one line: no master, none that answers, no such URL (AU-15)."""
 
+import logging
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from threading import Thread
 
@@ -10,7 +13,7 @@ from audit_support import write_history
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.engine.engine import WrongMaster, check_form
 from pubsub_emulator.spark_audit.spark import masters
-from pubsub_emulator.spark_audit.spark.context import _one_line
+from pubsub_emulator.spark_audit.spark.context import hush_py4j, one_line
 from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable, check_master
 
 
@@ -157,4 +160,39 @@ def test_au15_a_page_of_java_becomes_its_cause() -> None:
         "\tat org.apache.spark.SparkContext.assertNotStopped(SparkContext.scala:1)\n"
         "Caused by: java.io.IOException: Failed to connect to /127.0.0.1:1\n\tat java.base/java.lang.Thread.run\n"
     )
-    assert _one_line(page) == "Caused by: java.io.IOException: Failed to connect to /127.0.0.1:1"
+    assert one_line(page) == "Caused by: java.io.IOException: Failed to connect to /127.0.0.1:1"
+
+
+LOST = """
+import os, signal
+from pyspark import SparkContext
+from pubsub_emulator.spark_audit.spark.job import SparkMapper
+from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
+
+mapper = SparkMapper("local[1]")
+os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
+try:
+    mapper.map(len, ["a task"], "", print)
+except SparkUnavailable as error:
+    print(error)
+mapper.close()
+print(SparkContext._gateway, SparkContext._active_spark_context)
+"""
+
+
+@pytest.mark.spark
+def test_a_killed_jvm_is_one_line_and_the_next_context_starts_another() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, check=False, timeout=300)
+    said, state = done.stdout.splitlines()
+    assert said == "Spark's JVM is gone: it was killed, or the machine had no memory left for it"
+    assert (state, done.returncode) == ("None None", 0)
+    assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_shows_no_trace_of_py4j(capsys: pytest.CaptureFixture[str]) -> None:
+    hush_py4j()
+    for path, said in (("py4j/java_gateway.py", "py4j's"), ("mine.py", "mine")):
+        record = logging.LogRecord("root", logging.ERROR, path, 1, said, None, None)
+        logging.getLogger().handle(record)
+    assert "py4j's" not in capsys.readouterr().err
+    assert logging.getLogger().filter(record)
