@@ -37,6 +37,8 @@ class WrongMaster(PubsubError):
 class EngineLost(PubsubError):
     """The engine cannot be started, or was lost with work undone."""
 
+    of_the_machine = True
+
 
 def check_form(master: str) -> None:
     """Raises `WrongMaster` for a text that is no master's URL."""
