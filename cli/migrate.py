@@ -7,8 +7,12 @@ from pubsub_emulator.spark_audit.history.migrate import migrate
 
 def run_migrate(history: str) -> Result:
     """The command."""
-    with stage(f"checking and migrating {history}"):
-        done = migrate(history)
+    with stage(f"checking and migrating {history}") as advance:
+        try:
+            done = migrate(history, lambda at, total: advance(at, total, "checking files"))
+        except KeyboardInterrupt:
+            say("interrupted: no file of data was touched, and the same command goes on")
+            raise
     if done.manifests:
         say(f"{done.manifests:,} manifests written anew; the history has {done.segments:,} segments")
     else:

@@ -14,7 +14,7 @@ def command(history: str) -> Result:
 
     First, every file is checked against its manifest. Data files do not change. Manifests are written again, each
     naming the previous one. The same command continues an interrupted migration. Outputs of audits are not migrated;
-    audit again instead.
+    audit again instead. An audit judges blocks by the present rules, whichever version made them.
     """
     from pubsub_emulator.cli.migrate import run_migrate
 

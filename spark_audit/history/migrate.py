@@ -5,6 +5,7 @@ beside them, and then the old ones are removed: a migration that was ended early
 file of data is touched.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pubsub_emulator.spark_audit.history.address import Address
@@ -15,6 +16,7 @@ from pubsub_emulator.spark_audit.history.manifest import (
     UNCHAINED,
     Commit,
     CommitError,
+    FileEntry,
     format_of,
     head_of,
     read_manifest,
@@ -23,6 +25,9 @@ from pubsub_emulator.spark_audit.history.manifest import (
 )
 from pubsub_emulator.spark_audit.history.reader import Fault, read_file
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
+
+Advance = Callable[[int, int], None]
+"""Told how many files are checked, of how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Migrated:
     head: str
 
 
-def migrate(address: Address | Store) -> Migrated:
+def migrate(address: Address | Store, advance: Advance = lambda _done, _total: None) -> Migrated:
     """Bring a history up to the present format. Raises `CommitError` for one that is damaged, `OSError`."""
     store = open_store(address)
     old: dict[str, dict[int, tuple[str, Commit]]] = {}
@@ -53,7 +58,11 @@ def migrate(address: Address | Store) -> Migrated:
         elif old.setdefault(commit.network, {}).setdefault(commit.segment, (name, commit))[0] != name:
             raise CommitError(f"{store}: there are two manifests for segment {commit.segment} of {commit.network}")
     for network, segments in old.items():
-        _check(store, network, segments, new.get(network, {}))
+        _check_order(store, network, segments, new.get(network, {}))
+    entries = [entry for segments in old.values() for _, commit in segments.values() for entry in commit.files]
+    for at, entry in enumerate(entries):
+        advance(at, len(entries))
+        _check_file(store, entry)
     written = 0
     for network, segments in old.items():
         previous: str | None = None
@@ -70,8 +79,8 @@ def migrate(address: Address | Store) -> Migrated:
     return Migrated(written, sum(map(len, new.values())), head_of(last))
 
 
-def _check(store: Store, network: str, old: dict[int, tuple[str, Commit]], new: dict[int, Commit]) -> None:
-    """Raises `CommitError` unless the segments follow each other, and every file is what its manifest says."""
+def _check_order(store: Store, network: str, old: dict[int, tuple[str, Commit]], new: dict[int, Commit]) -> None:
+    """Raises `CommitError` unless the segments follow each other."""
     expected = range(max(old) + 1)
     removing = old.keys() <= new.keys()  # all are written anew, and some of the old ones were removed
     if not removing and sorted(old) != list(expected):
@@ -84,8 +93,10 @@ def _check(store: Store, network: str, old: dict[int, tuple[str, Commit]], new: 
     problems = unlinked([new[segment] for segment in sorted(new)])
     if problems:
         raise CommitError(f"{store}: {problems[0][0].name}: {problems[0][1]}")
-    for _, commit in old.values():
-        for entry in commit.files:
-            for unit in read_file(store, entry):
-                if isinstance(unit, Fault):
-                    raise CommitError(f"{store}/{unit.path}: {unit.error}; nothing was migrated")
+
+
+def _check_file(store: Store, entry: FileEntry) -> None:
+    """Raises `CommitError` unless a file is what its manifest says."""
+    for unit in read_file(store, entry):
+        if isinstance(unit, Fault):
+            raise CommitError(f"{store}/{unit.path}: {unit.error}; nothing was migrated")

@@ -101,3 +101,22 @@ def test_au15_migrate_from_the_command_line(old: tuple[Path, str | None], tmp_pa
     assert "nothing to do" in again.output
     (tmp_path / "empty").mkdir()
     assert CliRunner().invoke(pubsub, ["migrate", str(tmp_path / "empty")]).exit_code != 0
+
+
+def test_a_migration_tells_how_far_it_is_and_that_it_goes_on(old: tuple[Path, str | None]) -> None:
+    told: list[tuple[int, int]] = []
+    files = len(list(old[0].rglob("*.parquet")))
+
+    def interrupt(done: int, total: int) -> None:
+        told.append((done, total))
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        migrate(old[0], interrupt)
+    assert told == [(0, files), (1, files), (2, files)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pubsub_emulator.cli.migrate.migrate", lambda path, _advance: migrate(path, interrupt))
+        interrupted = CliRunner().invoke(pubsub, ["migrate", str(old[0])])
+    assert "the same command goes on" in interrupted.output
+    assert migrate(old[0]).head == old[1]
