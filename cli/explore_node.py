@@ -8,7 +8,7 @@ from pubsub_emulator.client.errors import BadAnswer, NodeRefused
 from pubsub_emulator.client.rpc import Rpc, connect
 from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
 from pubsub_emulator.explorer.judged import judge_again
-from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.page import page_html
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header, read_digest_item
@@ -56,7 +56,7 @@ async def _page(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
             parent = await _relay_block(reader, recorder, chains, parent, number)
             advance(number - first, best.number - first)
         said = f"Relay blocks {first + 1} to {best.number} of {url}, executed again."
-        return write_page(recorder, name, said), best.number - first
+        return page_html(recorder, name, said), best.number - first
 
 
 class _Chain:

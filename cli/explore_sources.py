@@ -18,7 +18,7 @@ from pubsub_emulator.emulator.network.records import (
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.explorer.cards import Picture
 from pubsub_emulator.explorer.judged import block_card, cards_page, judge_again
-from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.page import page_html
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.run import page_of, record
 from pubsub_emulator.explorer.tree import draw_trie
@@ -167,7 +167,7 @@ def _history(path: Path, network: str | None, most: int) -> str:
             _told(advance, done, len(chains), chain)
     _tell(recorder, relays, found, last)
     said = f"Relay blocks {first} to {min(last, max((row['number'] for row in relays), default=0))} of {path}."
-    return write_page(recorder, chosen, said)
+    return page_html(recorder, chosen, said)
 
 
 def _told(advance: Advance, done: int, total: int, chain: int) -> None:

@@ -139,8 +139,8 @@ def main() -> None:
     except click.ClickException as error:
         _fail(_usage(error), USAGE)
     except PubsubError as error:
-        of_the_machine = error.of_the_machine or _is_machines(error.__cause__)
-        _fail(str(error), INFRASTRUCTURE if of_the_machine else USAGE)
+        infrastructure = error.is_infrastructure or _is_machines(error.__cause__)
+        _fail(str(error), INFRASTRUCTURE if infrastructure else USAGE)
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
         if extra is None:

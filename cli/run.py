@@ -53,11 +53,11 @@ def simulate(
     *,
     explorer: bool = False,
     history: bool = True,
-    growing: str | Path | None = None,
+    history_out: str | Path | None = None,
 ) -> Run:
     """Run a scenario and write its summary, and optionally its history and page, into `folder`.
 
-    `growing` is another place for the history.
+    `history_out` is another place for the history.
     """
     from pubsub_emulator.explorer.run import page_of, record
 
@@ -70,7 +70,7 @@ def simulate(
         if history:
             from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
-            writer = HistoryWriter(growing or folder / HISTORY, scenario.name, names=scenario.names())
+            writer = HistoryWriter(history_out or folder / HISTORY, scenario.name, names=scenario.names())
             observers.append(open_writer.enter_context(writer))
         simulation = Simulation(scenario, observers)
         recorder = record(simulation) if explorer else None
@@ -82,14 +82,14 @@ def simulate(
     return run
 
 
-def run_scenario(name: str, out: Path, growing: str | Path | None = None, *, explorer: bool = False) -> Result:
+def run_scenario(name: str, out: Path, history_out: str | Path | None = None, *, explorer: bool = False) -> Result:
     """Run the command. Without Arrow it writes no history, and says so."""
     scenario = find_scenario(name)
     history = find_spec(ARROW) is not None
     with new_folder(out) as folder:
-        run = simulate(scenario, folder, explorer=explorer, history=history, growing=growing)
+        run = simulate(scenario, folder, explorer=explorer, history=history, history_out=history_out)
     show_run(run)
-    place: str | Path = growing or out / HISTORY
+    place: str | Path = history_out or out / HISTORY
     written: list[tuple[str | Path, str]] = [(place, "every block, for `pubsub audit`")] if history else []
     written.append((out / MARKER, "the figures above"))
     if explorer:

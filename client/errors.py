@@ -13,7 +13,7 @@ class NodeUnavailable(ClientError):
     `after` is how many seconds to wait before that, where the node said so.
     """
 
-    of_the_machine = True
+    is_infrastructure = True
 
     def __init__(self, message: str, after: float | None = None) -> None:
         super().__init__(message)

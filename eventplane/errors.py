@@ -47,7 +47,7 @@ class StoreError(EventPlaneError):
 class StoreUnavailable(StoreError):
     """A database does not answer now; what was committed is safe, and asking again may succeed."""
 
-    of_the_machine = True
+    is_infrastructure = True
 
 
 class SourceError(EventPlaneError):

@@ -7,7 +7,7 @@ from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import AuthorityRecord, CheckpointRecord, RelayRecord
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.explorer.difference import difference_page
-from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.page import page_html
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.svg import asset
 from pubsub_emulator.explorer.words import scenario_names
@@ -52,4 +52,4 @@ class LivePage:
             recorder.relay_block(RelayRecord(moment.number, moment.relay.hash, header.state_root, slot))
             for record in moment.records:
                 recorder.candidate(record)
-        return write_page(recorder, self._scenario.name, self._scenario.description)
+        return page_html(recorder, self._scenario.name, self._scenario.description)

@@ -27,7 +27,7 @@ NODES: Final = 1024
 _SCRIPTS: Final = ("data.js", "trie.js", "timeline.js", "ledger.js", "detail.js", "search.js", "main.js")
 
 
-def write_page(recorder: Recorder, title: str, description: str = "") -> str:
+def page_html(recorder: Recorder, title: str, description: str = "") -> str:
     """The page of a recorder; the same records give the same text."""
     parts = "".join(
         f'<script type="application/octet-stream" id="{name}">{_packed(content)}</script>\n'

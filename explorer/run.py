@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.page import page_html
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.words import scenario_names
 
@@ -18,7 +18,7 @@ def record(simulation: Simulation) -> Recorder:
 
 def page_of(recorder: Recorder, scenario: Scenario) -> str:
     """The page of a recorder."""
-    return write_page(recorder, scenario.name, scenario.description)
+    return page_html(recorder, scenario.name, scenario.description)
 
 
 def explore(scenario: Scenario, progress: Callable[[int], None] | None = None) -> str:

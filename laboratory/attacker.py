@@ -13,9 +13,7 @@ from typing import Final
 
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, for_any_chain
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-from pubsub_emulator.emulator.network.parachain import Pace
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
 from pubsub_emulator.primitives.pubsub import key_from_data, node_cost
@@ -151,12 +149,12 @@ def delays(blocks: int = 60, on_step: OnStep | None = None) -> Iterator[Delay]:
 
 def _delay(cheating: int, placement: str, bad: set[int], blocks: int) -> Delay:
     keys = tuple(sorted(key_from_data(f"{at}".encode()) for at in range(8)))
-    collators = tuple((((WITHHOLD,) if at in bad else ()), MILLION) for at in range(COLLATORS))
+    collators = tuple(CollatorConfig((WITHHOLD,) if at in bad else ()) for at in range(COLLATORS))
     network = Network(
         NetworkConfig(
             (
                 ParachainConfig(RuntimeSpec(SUBSCRIBER, {PUBLISHER: keys}), collators),
-                ParachainConfig(RuntimeSpec(PUBLISHER, {}), (((), 0),), Pace(on_demand=True)),
+                ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {})),
             ),
             seed=b"delays",
         )

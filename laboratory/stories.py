@@ -325,7 +325,7 @@ class Story:
 def _config() -> NetworkConfig:
     subscriptions = dict.fromkeys(PUBLISHERS, KEYS)
     policies = (CachePolicy.SLOTS, CachePolicy.NODES, CachePolicy.NONE)
-    chains = [ParachainConfig(RuntimeSpec(para, {}), (((), 0),), Pace(on_demand=True)) for para in PUBLISHERS]
+    chains = [ParachainConfig.publisher(RuntimeSpec(para, {})) for para in PUBLISHERS]
     chains += [
         ParachainConfig(RuntimeSpec(para, subscriptions, cache=policy), pace=Pace(blocks=1 + at % 2, lag=at))
         for at, (para, policy) in enumerate(zip(SUBSCRIBERS, policies, strict=True))

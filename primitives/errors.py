@@ -11,7 +11,7 @@ from typing import ClassVar
 class PubsubError(Exception):
     """Root of every failure that a caller is expected to handle."""
 
-    of_the_machine: ClassVar[bool] = False
+    is_infrastructure: ClassVar[bool] = False
     """Whether something outside of the request failed: a disk, a database, a node that does not answer."""
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pubsub_emulator.emulator.scenario import CollatorSettings, Scenario
     from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario, parse_scenario
     from pubsub_emulator.emulator.scenario.simulation import Simulation
-    from pubsub_emulator.explorer.page import write_page
+    from pubsub_emulator.explorer.page import page_html
     from pubsub_emulator.explorer.recorder import Recorder
     from pubsub_emulator.primitives.errors import PubsubError
     from pubsub_emulator.primitives.header import Header
@@ -69,7 +69,7 @@ _HOMES = {
     "emulator.scenario": ("CollatorSettings", "Scenario"),
     "emulator.scenario.file": ("load_bundled", "load_scenario", "parse_scenario"),
     "emulator.scenario.simulation": ("Simulation",),
-    "explorer.page": ("write_page",),
+    "explorer.page": ("page_html",),
     "explorer.recorder": ("Recorder",),
     "primitives.errors": ("PubsubError",),
     "primitives.header": ("Header",),
@@ -149,6 +149,7 @@ __all__ = [
     "load_bundled",
     "load_scenario",
     "open_fork",
+    "page_html",
     "parse_scenario",
     "read_child_proof",
     "read_proof",
@@ -157,7 +158,6 @@ __all__ = [
     "state_root",
     "strategy",
     "validate_block",
-    "write_page",
 ]
 
 

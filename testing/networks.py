@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pubsub_emulator.emulator.network import Network, NetworkConfig
+from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.testing.failure import Watch
@@ -72,7 +71,7 @@ class Networks:
         """
         config = Network.of(publishers, subscribers, seed).config
         wanted = {
-            ParaId(para): tuple((tuple(names), MILLION) for names in chosen)
+            ParaId(para): tuple(CollatorConfig(tuple(names)) for names in chosen)
             for para, chosen in (collators or {}).items()
         }
         chains = tuple(

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
-from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
 
@@ -27,10 +26,10 @@ class SubscriberSetup:
     pace: Pace = field(default_factory=Pace)
 
     def config(self) -> ParachainConfig:
-        """As a network takes it."""
+        """The parachain's configuration."""
         wanted = merge_subscriptions([(ParaId(para), list(keys)) for para, keys in self.items.items()])
         spec = RuntimeSpec(ParaId(self.para), wanted, cache=CachePolicy(self.cache))
-        return ParachainConfig(spec, tuple((names, MILLION) for names in self.collators), self.pace)
+        return ParachainConfig(spec, tuple(CollatorConfig(names) for names in self.collators), self.pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,11 @@ class NetworkSetup:
     seed: str = "network"
 
     def config(self) -> NetworkConfig:
-        """As a network takes it; publishers that need it are registered from the start."""
+        """The network's configuration; publishers that need it are registered from the start."""
         relay = RelayConfig()
         publishing = [ParaId(para) for para in self.publishers]
         chains = [subscriber.config() for subscriber in self.subscribers]
-        chains += [ParachainConfig(RuntimeSpec(para, {}), (((), 0),), Pace(on_demand=True)) for para in publishing]
+        chains += [ParachainConfig.publisher(RuntimeSpec(para, {})) for para in publishing]
         registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
         return NetworkConfig(tuple(chains), relay, registered, seed=self.seed.encode())
 

@@ -17,7 +17,7 @@ from pubsub_emulator.trie.partial import Far, PartialNode, PartialTrie, Referenc
 class StateUnavailable(PubsubError):
     """A part of a state that is fetched by need cannot be had. Nothing about the state follows from it."""
 
-    of_the_machine = True
+    is_infrastructure = True
 
 
 class NodeSource(Protocol):

@@ -87,7 +87,7 @@ def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
     except DefensiveFailure:
         raise
     except (Exception, SystemExit) as error:
-        if isinstance(error, PubsubError) and error.of_the_machine:
+        if isinstance(error, PubsubError) and error.is_infrastructure:
             raise  # not the strategy's doing
         raise StrategyFailed(
             f"{_place(chosen, error)}: strategy {chosen.name!r}: {type(error).__name__}: {error}"

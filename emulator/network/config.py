@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from pubsub_emulator.emulator.fork import Fork, Forks
 from pubsub_emulator.emulator.network.arguments import refuse
-from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.network.parachain import HONEST, CollatorConfig, Pace
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
@@ -12,13 +12,18 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 @dataclass(frozen=True, slots=True)
 class ParachainConfig:
-    """One parachain: its runtime, its collators as (strategies, rate in millionths), and when it builds blocks."""
+    """One parachain: its runtime, its collators, and when it builds blocks."""
 
     spec: RuntimeSpec
-    collators: tuple[tuple[tuple[str, ...], int], ...] = (((), 0), ((), 0))
+    collators: tuple[CollatorConfig, ...] = (HONEST, HONEST)
     pace: Pace = field(default_factory=Pace)
     fork: Fork | None = None
     """What the chain's first state is written over."""
+
+    @staticmethod
+    def publisher(spec: RuntimeSpec) -> "ParachainConfig":
+        """A parachain with one honest collator that builds only when it has something to send."""
+        return ParachainConfig(spec, (HONEST,), Pace(on_demand=True))
 
 
 @dataclass(frozen=True, slots=True)

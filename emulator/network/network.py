@@ -31,7 +31,7 @@ from pubsub_emulator.emulator.network.arguments import (
 )
 from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
-from pubsub_emulator.emulator.network.parachain import Pace, Parachain, make_collators
+from pubsub_emulator.emulator.network.parachain import CollatorConfig, Parachain, make_collators
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
     CheckpointRecord,
@@ -43,7 +43,7 @@ from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
 from pubsub_emulator.emulator.network.step import Snapshot, Step, unknown_parachain
 from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
-from pubsub_emulator.emulator.seeded import MILLION, secret
+from pubsub_emulator.emulator.seeded import secret
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.endowed import ALICE
@@ -130,7 +130,8 @@ class Network:
         size = given(max_pov_size=max_pov_size)
         policy = member(CachePolicy, cache, "cache")
         authors = {
-            ParaId(para): tuple((tuple(names), MILLION) for names in each) for para, each in (collators or {}).items()
+            ParaId(para): tuple(CollatorConfig(tuple(names)) for names in each)
+            for para, each in (collators or {}).items()
         }
         for para in authors.keys() - subscribed.keys():
             refuse(f"collators: {para} is no subscriber of this network")
@@ -140,9 +141,7 @@ class Network:
             spec = RuntimeSpec(para, items, cache=policy, reserve_minimum=reserve_minimum, **size, **limits)
             chains.append(ParachainConfig(spec, authors[para]) if para in authors else ParachainConfig(spec))
         chains += [
-            ParachainConfig(RuntimeSpec(para, {}, **limits), (((), 0),), Pace(on_demand=True))
-            for para in publishing
-            if para not in subscribed
+            ParachainConfig.publisher(RuntimeSpec(para, {}, **limits)) for para in publishing if para not in subscribed
         ]
         registered = tuple(para for para in publishing if not relay.pubsub.is_system(para))
         config = NetworkConfig(tuple(chains), relay, registered, seed=seed.encode())

@@ -5,7 +5,7 @@ Its `State` is never written again: blocks are executed on forks. So a snapshot 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from pubsub_emulator.emulator.fork import Fork, parachain_base
 from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
@@ -41,6 +41,16 @@ class Collator:
     key: bytes
     strategies: tuple[str, ...] = ()
     rate: int = MILLION
+
+
+class CollatorConfig(NamedTuple):
+    """A collator before it has a key; `rate` is the share of its turns, in millionths, in which it tries a strategy."""
+
+    strategies: tuple[str, ...] = ()
+    rate: int = MILLION
+
+
+HONEST: Final = CollatorConfig((), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +209,8 @@ def split(message: bytes, longest: int) -> list[bytes]:
     return pack(publishes, longest=longest) if len(publishes) == len(instructions) > 1 else [message]
 
 
-def make_collators(seed: bytes, para: ParaId, settings: Sequence[tuple[tuple[str, ...], int]]) -> tuple[Collator, ...]:
-    """Collators with keys derived from the network's seed, one for each (strategies, rate)."""
+def make_collators(seed: bytes, para: ParaId, settings: Sequence[CollatorConfig]) -> tuple[Collator, ...]:
+    """Collators with keys derived from the network's seed, one for each setting."""
     out = []
     for at, (strategies, rate) in enumerate(settings):
         own = secret(seed, f"collator/{para}/{at}")

@@ -14,7 +14,13 @@ from pubsub_emulator.emulator.network.parachain import MESSAGE_BYTES
 from pubsub_emulator.emulator.relay.chain import KEPT_BLOCKS
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.emulator.scenario.model import PublisherGroup, RelaySettings, Scenario, Subscriber, Subscription
-from pubsub_emulator.emulator.scenario.network import HOST, pubsub_config, relay_config, runtime_spec, subscriber_spec
+from pubsub_emulator.emulator.scenario.network import (
+    HOST,
+    pubsub_config,
+    relay_config,
+    subscriber_spec,
+    with_relay_limits,
+)
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
@@ -211,7 +217,7 @@ def _keys(place: Location, wanted: Subscription, groups: dict[ParaId, PublisherG
 def _runtimes(scenario: Scenario) -> Iterator[Misplaced]:
     """Configurations that the runtimes themselves refuse."""
     try:
-        check_runtime(runtime_spec(scenario.relay, RuntimeSpec(ParaId(0), {})))
+        check_runtime(with_relay_limits(scenario.relay, RuntimeSpec(ParaId(0), {})))
     except ImpossibleConfig as error:
         yield Misplaced(_relay_field(str(error)), str(error))
         return

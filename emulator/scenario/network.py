@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from pubsub_emulator.emulator.network import NetworkConfig, ParachainConfig
-from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.network import CollatorConfig, NetworkConfig, Pace, ParachainConfig
 from pubsub_emulator.emulator.relay.runtime import CHANNEL_CAPACITY, RelayConfig
 from pubsub_emulator.emulator.scenario.model import RelaySettings, Scenario, Subscriber
 from pubsub_emulator.primitives.types import ParaId
@@ -28,14 +27,14 @@ def network_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> Netw
     chains = [
         ParachainConfig(
             specs[subscriber.para],
-            tuple((collator.strategies, collator.rate) for collator in subscriber.collators),
+            tuple(CollatorConfig(collator.strategies, collator.rate) for collator in subscriber.collators),
             Pace(subscriber.blocks_per_relay_block, subscriber.every, subscriber.relay_parent_lag),
         )
         for subscriber in scenario.subscribers
     ]
     publishers = scenario.publisher_ids()
     chains += [
-        ParachainConfig(runtime_spec(scenario.relay, RuntimeSpec(para, {})), (((), 0),), Pace(on_demand=True))
+        ParachainConfig.publisher(with_relay_limits(scenario.relay, RuntimeSpec(para, {})))
         for para in publishers
         if para not in specs
     ]
@@ -125,11 +124,11 @@ def subscriber_spec(
         max_trie_depth=subscriber.max_trie_depth or None,
         handler=subscriber.handler,
     )
-    return runtime_spec(scenario.relay, spec, subscriber.max_cache_bytes)
+    return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes)
 
 
-def runtime_spec(settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None) -> RuntimeSpec:
-    """The runtime with the relay chain's limits."""
+def with_relay_limits(settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None) -> RuntimeSpec:
+    """`spec` with the limits that the scenario sets for the relay chain, and with its limit of the cache."""
     return replace(
         spec,
         max_value_length=settings.max_value_length or spec.max_value_length,

@@ -27,7 +27,7 @@ def market(every: int = 1, scans: int = 500) -> NetworkConfig:
     """
     wanted = {ParaId(feed): (PAIR,) for feed in FEEDS}
     chain = ParachainConfig(RuntimeSpec(ParaId(CHAIN), wanted, handler=oracle.HANDLER), pace=Pace(every=every))
-    feeds = (ParachainConfig(RuntimeSpec(ParaId(feed), {}), (((), 0),), Pace(on_demand=True)) for feed in FEEDS)
+    feeds = (ParachainConfig.publisher(RuntimeSpec(ParaId(feed), {})) for feed in FEEDS)
     relay = RelayConfig(pubsub=PubsubConfig(max_ttl_scans_per_idle=scans))
     return NetworkConfig((chain, *feeds), relay)
 

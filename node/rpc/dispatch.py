@@ -207,7 +207,7 @@ class Dispatcher:
             self._observed.ended(name, began, failed=True)
         if isinstance(error, RpcError):
             return Answer(_failure(shown, error), call.opened)
-        if isinstance(error, PubsubError) and error.of_the_machine:  # a forked state that cannot be read now
+        if isinstance(error, PubsubError) and error.is_infrastructure:  # a forked state that cannot be read now
             return Answer(_failure(shown, RpcError(CLIENT, f"Client error: {error}")), call.opened)
         log.error("%s failed", name, exc_info=error)
         why = str(error) if isinstance(error, PubsubError) else type(error).__name__

@@ -165,7 +165,7 @@ def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> Di
     try:
         outcome = signing.calls.dispatch(storage, Signed(who), extrinsic.call)
     except PubsubError as error:
-        if error.of_the_machine or isinstance(error, TrieError):
+        if error.is_infrastructure or isinstance(error, TrieError):
             raise  # the state could not be read: nothing follows for the extrinsic
         raise InvalidTransaction(Invalidity.CALL, str(error)) from error
     weight = outcome.info.weight

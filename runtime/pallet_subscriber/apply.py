@@ -143,7 +143,7 @@ class _Deliverer:
         except KeyboardInterrupt:
             raise  # it concerns the whole program and not the handler
         except BaseException as error:  # a handler is a stranger's code: whatever it raises is its failure (PS-66)
-            if isinstance(error, PubsubError) and error.of_the_machine:
+            if isinstance(error, PubsubError) and error.is_infrastructure:
                 raise  # the state could not be read: nothing follows for the handler
             return False
         return True

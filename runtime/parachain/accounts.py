@@ -95,7 +95,7 @@ def execute_superuser(storage: Storage, calls: CallTable, message: bytes) -> Non
         with storage.transaction():
             calls.dispatch(storage, Root(), call)
     except PubsubError as error:
-        if error.of_the_machine or isinstance(error, TrieError):
+        if error.is_infrastructure or isinstance(error, TrieError):
             raise
 
 

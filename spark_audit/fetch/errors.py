@@ -10,7 +10,7 @@ class FetchError(PubsubError):
 class SourceLost(FetchError):
     """No node answers any more: the same command goes on when one does."""
 
-    of_the_machine = True
+    is_infrastructure = True
 
 
 class WrongBlock(FetchError):

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pubsub_emulator.collator.cheats import BUILT_IN
-from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
+from pubsub_emulator.emulator.network.parachain import HONEST
 from pubsub_emulator.emulator.seeded import Stream
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
@@ -118,11 +119,11 @@ class Population:
         keys = stream.sample(keys, stream.between(KEYS - 1, KEYS))
         return [*keys, published_key(publisher, KEYS)] if stream.one_in(4) else keys
 
-    def _collators(self, at: int) -> tuple[tuple[tuple[str, ...], int], ...]:
+    def _collators(self, at: int) -> tuple[CollatorConfig, ...]:
         """Honest and dishonest ones in turn, the latter with every cheat that comes with the project."""
         rate = self.cheat_rate * COLLATORS // CHEATS
-        bad, good = (BUILT_IN + _FAVOURED * _FAVOURITES.get(at, ()), rate), ((), 0)
-        return tuple(bad if at % (COLLATORS // CHEATS) else good for at in range(COLLATORS))
+        bad = CollatorConfig(BUILT_IN + _FAVOURED * _FAVOURITES.get(at, ()), rate)
+        return tuple(bad if at % (COLLATORS // CHEATS) else HONEST for at in range(COLLATORS))
 
     def _publish(self, network: Network, para: ParaId, block: RelayBlockNumber) -> None:
         stream = self.stream(f"publisher/{para}/{block}")

@@ -144,7 +144,7 @@ PARA = ParaId(2500)
 
 def network(spec: RuntimeSpec | None = None, pace: Pace | None = None) -> Network:
     chains = (
-        ParachainConfig(RuntimeSpec(ParaId(1000), {}), (((), 0),), Pace(on_demand=True)),
+        ParachainConfig.publisher(RuntimeSpec(ParaId(1000), {})),
         ParachainConfig(spec or RuntimeSpec(PARA, SUBSCRIBED), pace=pace or Pace()),
     )
     return Network(NetworkConfig(chains, channels=((PARA, ParaId(1000)),)))

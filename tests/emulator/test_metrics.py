@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.emulator.observers.metrics import Metrics
 from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
@@ -22,7 +21,7 @@ def _network(policy: CachePolicy = CachePolicy.NODES, *strategies: str) -> Netwo
     spec = replace(RuntimeSpec(SUBSCRIBER, {SYSTEM: KEYS}), cache=policy)
     collators = ((strategies, MILLION), ((), 0))
     chains = [ParachainConfig(spec, collators)]
-    chains += [ParachainConfig(RuntimeSpec(para, {}), (((), 0),), Pace(on_demand=True)) for para in (SYSTEM, PUBLISHER)]
+    chains += [ParachainConfig.publisher(RuntimeSpec(para, {})) for para in (SYSTEM, PUBLISHER)]
     return Network(NetworkConfig(tuple(chains), seed=b"metrics"))
 
 

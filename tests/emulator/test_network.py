@@ -41,7 +41,7 @@ def _network(seed: str = "test") -> Network:
 def _cheating(*strategies: str, rate: int = MILLION, pace: Pace | None = None) -> Network:
     subscribed = {SYSTEM: tuple(sorted((KEY, OTHER)))}
     chain = ParachainConfig(RuntimeSpec(SUBSCRIBER, subscribed), ((strategies, rate), ((), 0)), pace or Pace())
-    publisher = ParachainConfig(RuntimeSpec(SYSTEM, {}), (((), 0),), Pace(on_demand=True))
+    publisher = ParachainConfig.publisher(RuntimeSpec(SYSTEM, {}))
     return Network(NetworkConfig((chain, publisher), seed=b"cheats"))
 
 

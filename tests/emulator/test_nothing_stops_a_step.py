@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig, UnknownCall
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, UnknownCall
 from pubsub_emulator.emulator.network.parachain import pack, split
 from pubsub_emulator.emulator.network.records import CheckpointRecord, RelayRecord
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
@@ -26,7 +26,7 @@ SUBSCRIBED = merge_subscriptions([(PUBLISHER, [KEY])])
 
 def network(*others: ParachainConfig, channels: tuple[tuple[ParaId, ParaId], ...] = ()) -> Network:
     chains = (
-        ParachainConfig(RuntimeSpec(PUBLISHER, {}), (((), 0),), Pace(on_demand=True)),
+        ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {})),
         ParachainConfig(RuntimeSpec(SUBSCRIBER, SUBSCRIBED)),
         *others,
     )

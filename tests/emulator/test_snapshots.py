@@ -7,7 +7,6 @@ import pytest
 
 from pubsub_emulator.collator.author import Authored, author
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Snapshot, Step
-from pubsub_emulator.emulator.network.parachain import Pace
 from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
@@ -28,7 +27,7 @@ def _network(policy: CachePolicy = CachePolicy.SLOTS, cheats: tuple[str, ...] = 
         NetworkConfig(
             (
                 ParachainConfig(subscriber, (((), 0), (cheats, MILLION // 2), ((), 0))),
-                ParachainConfig(RuntimeSpec(PUBLISHER, {}), (((), 0),), Pace(on_demand=True)),
+                ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {})),
             ),
             seed=b"snapshots",
         )

@@ -8,7 +8,7 @@ from explorer_support import Explored
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.scenario.file import parse_scenario
-from pubsub_emulator.explorer.page import write_page
+from pubsub_emulator.explorer.page import page_html
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.run import explore
 from pubsub_emulator.explorer.words import Names
@@ -185,7 +185,7 @@ def test_a_network_of_ones_own_can_be_recorded_without_names() -> None:
     network.observe(recorder)
     network.publish(1000, key, b"7.42")
     network.step(4)
-    assert "reader" not in write_page(replace_names(recorder), "mine")
+    assert "reader" not in page_html(replace_names(recorder), "mine")
     assert len(recorder.index) == len(recorder.details) > 4
 
 

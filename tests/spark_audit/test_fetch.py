@@ -329,7 +329,7 @@ async def test_au18_another_fork_than_that_of_the_history_is_refused(tmp_path: P
 async def test_au18_when_no_node_answers_the_machine_failed(tmp_path: Path) -> None:
     with pytest.raises(SourceLost, match="HTTP status 429") as failed:
         await _from_nodes(tmp_path / "out", [(real_chain(), _once(_busy, "chain_getFinalizedHead", 1))])
-    assert failed.value.of_the_machine
+    assert failed.value.is_infrastructure
 
 
 @story
