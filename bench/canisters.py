@@ -1,4 +1,4 @@
-"""Publish-subscribe between canisters: delivery beside bare Candid, idle rounds beside few canisters, memory of many.
+"""Publish-subscribe between canisters: delivery compared with the bare codec, idle rounds, and memory by their number.
 
 `python -m bench --only icrc72` has the ratios. `python -m bench.canisters --subscribers 20000` installs so many
 subscribers in one network, lets each handle one event, and says what that took.

@@ -230,7 +230,7 @@ def _fuzz_case() -> Race:
     """A mutation drawn, carried out and judged, over a proof of some fifty nodes; what is said is cases a second."""
     situation = None
     for number in range(400):
-        world = World(b"bench/%d" % number, alone=True)
+        world = World(b"bench/%d" % number, proofs_only=True)
         found = world.situation()
         if 45 <= len(found.canonical) <= 55 and found.budget is not None:
             situation = found

@@ -70,20 +70,20 @@ def redis_server() -> Iterator[str]:
 
 
 class Rate(NamedTuple):
-    """How often a second something was done, and the CPU time of this process for one, in ms."""
+    """How often per second something was done, and the CPU time of this process for one, in ms."""
 
     second: float
     cpu: float
 
     def beside(self, bare: "Rate") -> str:
-        """As a part of what is bare."""
+        """This rate compared with bare SADD."""
         by_cpu = self.cpu / bare.cpu
         return f"{self.second:,.0f}/s, 1/{bare.second / self.second:.1f} of SADD; by CPU time 1/{by_cpu:.1f}"
 
 
 @contextlib.contextmanager
 def timed(count: int) -> Iterator[list[Rate]]:
-    """What a block of `count` took; the list has it afterwards."""
+    """Time a block that does something `count` times; the list has its rate afterwards."""
     found: list[Rate] = []
     begun, cpu = time.perf_counter(), time.process_time()
     yield found

@@ -1,6 +1,6 @@
 """How many changed proofs a second are made, judged and compared with what was due, on one core.
 
-    python bench/fuzz_rate.py [--cases 4000] [--nodes 50]
+    python -m bench.fuzz_rate [--cases 4000] [--nodes 50]
 
 `50 nodes`: one situation whose canonical proof has about that many nodes, changed in every way that needs no idea,
 judged alone: no block is executed and nothing is sealed. `walk`: judging the canonical proof itself, the longest case.
@@ -21,7 +21,7 @@ from pubsub_emulator.laboratory.worlds import World
 def situation_of(nodes: int) -> Situation:
     """The first situation whose proof has about `nodes` nodes."""
     for number in count():
-        world = World(b"rate %d" % number, alone=True)
+        world = World(b"rate %d" % number, proofs_only=True)
         for _ in range(4):
             now = world.situation()
             if abs(len(now.canonical) - nodes) <= nodes // 20:

@@ -15,7 +15,8 @@ from time import process_time
 from typing import Final
 
 from bench.chains import SEED, entry, image, key_of, subscriber
-from bench.scaling import in_a_child, resident, shown
+from bench.measure import resident
+from bench.scaling import in_a_child, shown
 from bench.tries import UPDATES, update, updates_of
 from pubsub_emulator.collator.author import RelayBlock, author
 from pubsub_emulator.emulator.network import Network

@@ -5,9 +5,11 @@ something on a shared one, where milliseconds do not.
 """
 
 import gc
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Final
@@ -48,13 +50,13 @@ class Race:
     """What the ratio may be in the compiled build."""
 
     def run(self) -> Result:
-        """Run the pairs. What was made before them is nothing that the collector of garbage should look at again."""
+        """Run the pairs. Objects made before are frozen, so that no garbage collection in between visits them."""
         gc.collect()
         gc.freeze()
         times: list[float] = []
         bases: list[float] = []
         for _ in range(self.pairs):
-            # In one order, so that each finds the caches as the other left them, and never as it left them itself.
+            # Always in this order: each then starts with the caches that the other left, never with its own.
             for work, taken in ((self.work, times), (self.against, bases)):
                 start = process_time()
                 work()
@@ -63,6 +65,11 @@ class Race:
         ratio = median(time / base for time, base in zip(times, bases, strict=True))
         target = self.target if PURE else self.compiled_target
         return Result(self.name, self.base, median(times) * 1e3, median(bases) * 1e3, ratio, target, self.note)
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def hashing(nodes: Iterable[bytes]) -> Work:

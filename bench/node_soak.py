@@ -8,12 +8,12 @@ import argparse
 import asyncio
 import json
 import sys
-from pathlib import Path
 from statistics import median
 from typing import Final
 
 import aiohttp
 
+from bench.measure import resident
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain.live import LiveNetwork
@@ -22,12 +22,6 @@ from pubsub_emulator.node.server.server import Server
 
 EVERY: Final = 10
 _GROWTH: Final = 1.1
-
-
-def resident() -> float:
-    """MiB of memory that this process has."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * 4096 / 1_048_576
 
 
 async def client(http: aiohttp.ClientSession, url: str, number: int) -> None:
@@ -64,7 +58,7 @@ async def soak(minutes: float, clients: int, interval: int) -> int:
         work = [asyncio.create_task(client(http, urls[at % len(urls)], at)) for at in range(clients)]
         for _ in range(max(round(minutes * 60 / EVERY), 4)):
             await asyncio.sleep(EVERY)
-            seen.append(resident())
+            seen.append(resident() / 1_048_576)
             line = f"{live.network.number:7,} blocks  {len(server.connections):3} connections  {seen[-1]:7.1f} MiB"
             print(line, flush=True)
         for task in work:

@@ -1,6 +1,6 @@
 """Publishing at scale: one relay state with many publishers, bulk-loaded, then stepped block by block.
 
-    python bench/publish_scale.py [--publishers 1000] [--keys 1000] [--finite 10] [--blocks 50]
+    python -m bench.publish_scale [--publishers 1000] [--keys 1000] [--finite 10] [--blocks 50]
 
 Prints what the state takes in memory, and per block of `--publishes` publishes (updates and new keys of publishers in
 turn, each in a storage layer of its own) the CPU time of the pallet and of committing: tries and state root.
@@ -8,12 +8,11 @@ turn, each in a storage layer of its own) the CPU time of the pallet and of comm
 
 import argparse
 import gc
-import os
 import random
 import time
-from pathlib import Path
 from statistics import median
 
+from bench.measure import resident
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey, RelayBlockNumber
@@ -33,11 +32,6 @@ class NoOwners:
     def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:  # noqa: ARG002  # a registrar's signature
         """Nobody owns anything."""
         return None
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def key(para: int, index: int) -> PubsubKey:

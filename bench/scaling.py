@@ -19,6 +19,7 @@ from time import process_time
 from typing import Final
 
 from bench.chains import Relay, entry, image, key_of, subscriber
+from bench.measure import resident
 from bench.tries import UPDATES, uniform, update, updates_of
 from pubsub_emulator.collator.author import RelayBlock, author
 from pubsub_emulator.emulator.network import Network
@@ -74,11 +75,6 @@ def best(work: Callable[[], object], runs: int = 3) -> float:
         work()
         times.append(process_time() - start)
     return min(times) * 1e3
-
-
-def resident() -> int:
-    """Bytes of this process in memory."""
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:

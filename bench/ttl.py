@@ -1,6 +1,6 @@
 """Expiry lag by load and policy: how many blocks after its time an entry is removed.
 
-    .venv/bin/python bench/ttl.py [--keys 100000] [--blocks 200]
+    python -m bench.ttl [--keys 100000] [--blocks 200]
 
 `steady n`: n entries come due in every block; each that is removed is published again in the next block, so the number
 of rows stays what it is. Measured over `--blocks` blocks after one lap of the table. `burst n`: n entries come due in
@@ -9,19 +9,14 @@ one block, all others live long; measured until all n are gone.
 
 import argparse
 import gc
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-try:
-    import pubsub_emulator  # noqa: F401  # the project, which another Python does not have
-except ModuleNotFoundError:
-    sys.exit("bench/ttl.py needs the project installed: `python3 dev.py setup`, then `.venv/bin/python bench/ttl.py`")
-
+from bench.publish_scale import NoOwners
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry
-from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_MAX
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework import system
@@ -35,14 +30,6 @@ PER_PUBLISHER = 1000
 START = 1_000_000
 
 Place = tuple[ParaId, PubsubKey]
-
-
-class NoOwners:
-    """A registrar without paras."""
-
-    def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:  # noqa: ARG002  # a registrar's signature
-        """Nobody owns anything."""
-        return None
 
 
 @dataclass

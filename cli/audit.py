@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import click
 
-from pubsub_emulator.cli.program import be_small, program
+from pubsub_emulator.cli.own_process import spare_memory
+from pubsub_emulator.cli.program import program
 from pubsub_emulator.cli.report import make_report
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.run import show_digest
@@ -86,7 +87,7 @@ def run_audit(asked: Asked, *, growing: bool = False, report: bool = False) -> R
     if report:
         import_module("pubsub_emulator.spark_audit.report.page")  # a missing extra is told before the work
     if not may_be_spark(asked.engine, asked.master):
-        be_small()
+        spare_memory()
     try:
         result = _follow(asked) if growing else judge(asked)
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ import click
 
 from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, USAGE, explained
 from pubsub_emulator.cli.extras import EXTRAS, brings
-from pubsub_emulator.cli.program import OwnProcess
+from pubsub_emulator.cli.own_process import OwnProcess
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
 

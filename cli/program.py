@@ -1,4 +1,4 @@
-"""The program itself: what a user types to call it, and the process that it is."""
+"""What a user types to call this program."""
 
 import re
 import shlex
@@ -7,23 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import click
-
 NAME: Final = "pubsub"
 _COMMAND: Final = re.compile(r"(?<![\w/.-])pubsub(?= [a-z])")
-
-
-class OwnProcess:
-    """What click's context holds where this program is the process, and no test or host calls it."""
-
-
-def be_small() -> None:
-    """Spare memory that Arrow would take, if this process is the program's own."""
-    context = click.get_current_context(silent=True)
-    if context is not None and context.find_object(OwnProcess) is not None:
-        from pubsub_emulator.spark_audit.engine.memory import spare
-
-        spare()
 
 
 def program() -> str:

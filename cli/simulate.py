@@ -3,7 +3,7 @@
 from statistics import median_low
 
 from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
-from pubsub_emulator.cli.program import be_small
+from pubsub_emulator.cli.own_process import spare_memory
 from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.emulator.seeded import MILLION
@@ -20,7 +20,7 @@ def run_simulate(
 ) -> Result:
     """The command."""
     if not may_be_spark(engine, master):
-        be_small()
+        spare_memory()
     wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION))
     with stage(f"simulating {networks} networks of {blocks:,} blocks ", networks) as advance:
 

@@ -72,7 +72,7 @@ def cheat_gains(on_step: OnStep | None = None) -> list[Gain]:
     for number in range(WORLDS):
         if on_step is not None:
             on_step(f"world {number + 1} of {WORLDS}")
-        world = World(Draws(_SEED, f"world/{number}").take(32), alone=False)
+        world = World(Draws(_SEED, f"world/{number}").take(32), proofs_only=False)
         for block in range(3):
             _try_all(world.situation(), gains, Draws(_SEED, f"cheats/{number}/{block}"))
             world.advance()

@@ -299,7 +299,7 @@ class _Campaign:
         self.tried = Counter()
         # Three worlds of four judge proofs alone, if any of the strategies can be judged so.
         alone = bool(self.alone) and (number % 4 != 0 or len(self.alone) == len(self.strategies))
-        world = World(self.seed_of(f"world/{number}"), alone=alone)
+        world = World(self.seed_of(f"world/{number}"), proofs_only=alone)
         for block in range(BLOCKS_A_WORLD):
             if self.over():
                 break

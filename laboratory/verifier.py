@@ -337,7 +337,7 @@ def compare_verifiers(
         run.kept(case)
     number = 0
     while run.result.cases < cases and not stop():
-        world = World(Draws(run.seed, f"verifier/world/{number}").take(32), alone=False)
+        world = World(Draws(run.seed, f"verifier/world/{number}").take(32), proofs_only=False)
         for block in range(BLOCKS_A_WORLD):
             run.situation(world.situation(), f"{number}/{block}")
             if on_progress is not None:

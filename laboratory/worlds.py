@@ -1,11 +1,11 @@
-"""Small worlds to try cheats in: a relay chain that publishes, and a subscriber whose state honest blocks have made.
+"""Small worlds to try cheats in: a relay chain that publishes, and a subscriber whose state was made by honest blocks.
 
-Everything that the rules speak of occurs: entries inline and detached, absent and vanished publishers, roots that go
+All cases of the rules occur: entries inline and detached, absent and vanished publishers, roots that go
 A → B → A, keys that make deep paths, two publishers with the same nodes, values that are the bytes of another
 publisher's node, entries, roots and nodes that make no sense, messages in two directions, root calls and upgrades in
 them, all cache policies, depth limits, caches that overflow, and stops of the walk anywhere.
 
-Mid-walk stops are cheap in two ways. In a world that judges proofs alone, every block has a budget of its own, of any
+Mid-walk stops are cheap in two ways. In a world that judges only proofs, every block has a budget of its own, of any
 size. In one that judges blocks, `max_value_length` is so large that the stop rule fires a few kilobytes into the walk.
 """
 
@@ -51,12 +51,12 @@ _SENDERS = (2100, 2101)
 
 @dataclass(frozen=True, slots=True)
 class RelayImage:
-    """One relay block, genuine or not: what stands under its root. `odd` are nodes that no trie here would make."""
+    """One relay block, genuine or not: the tries of its state, and `malformed_nodes` that no trie here would make."""
 
     number: RelayBlockNumber
     top: Trie
     children: Mapping[bytes, Trie]
-    odd: Mapping[bytes, tuple[bytes, ...]]
+    malformed_nodes: Mapping[bytes, tuple[bytes, ...]]
 
     @property
     def storage_root(self) -> Hash:
@@ -71,13 +71,13 @@ class RelayImage:
         for child_key, keys in child_keys.items():
             if child_key in self.children:
                 self.children[child_key].prove(keys, into)
-            for node in self.odd.get(child_key, ()):
+            for node in self.malformed_nodes.get(child_key, ()):
                 into.setdefault(blake2_256(node), node)
 
 
 @dataclass(slots=True)
 class _Publisher:
-    """One publisher: the keys that it may use, what stands under them, and what is wrong with it."""
+    """One publisher: the keys that it may use, their entries, and what is wrong with it."""
 
     para: ParaId
     pool: list[PubsubKey]
@@ -92,10 +92,10 @@ class World:
     `situation()` is the block to author next; `advance()` includes the honest one and moves the relay chain on.
     """
 
-    def __init__(self, seed: bytes, *, alone: bool) -> None:
-        """`alone` worlds judge proofs apart from their blocks, under budgets of any size."""
+    def __init__(self, seed: bytes, *, proofs_only: bool) -> None:
+        """With `proofs_only`, proofs are judged without their blocks, under budgets of any size."""
         self.draws = Draws(seed, "world")
-        self.alone = alone
+        self.proofs_only = proofs_only
         self.seeds = tuple(self.draws.take(32) for _ in range(self.draws.between(1, 3)))
         self.stranger = self.draws.take(32)
         self.static = self._static_entries()
@@ -116,7 +116,7 @@ class World:
     # What the parachain is
 
     def _count(self) -> int:
-        return self.draws.between(3, 5) if not self.alone and self.draws.one_in(2) else self.draws.between(1, 4)
+        return self.draws.between(3, 5) if not self.proofs_only and self.draws.one_in(2) else self.draws.between(1, 4)
 
     def _spec(self) -> RuntimeSpec:
         draws = self.draws
@@ -131,7 +131,7 @@ class World:
         if draws.one_in(2):
             # 1,140 bytes hold the nodes of eight keys by the formula, and overflow with a few more.
             spec = replace(spec, max_stored_keys=8, max_cache_bytes=draws.choice((1140, 2000, 4_000_000)))
-        if self.alone or draws.one_in(4):
+        if self.proofs_only or draws.one_in(4):
             return spec
         spec = replace(spec, max_stored_keys=8, reserve_minimum=True, max_pov_size=1_300_000, max_trie_depth=5)
         room = 16_000
@@ -162,7 +162,8 @@ class World:
     def _publisher(self, para: ParaId) -> _Publisher:
         draws = self.draws
         pool = [
-            PubsubKey(draws.take(32)) for _ in range(draws.between(1, draws.choice((4, 8, 16)) if self.alone else 14))
+            PubsubKey(draws.take(32))
+            for _ in range(draws.between(1, draws.choice((4, 8, 16)) if self.proofs_only else 14))
         ]
         if draws.one_in(3):
             base = pool[0]
@@ -278,7 +279,7 @@ class World:
             channel = bytes(20) + (b"\x00" if head is None else b"\x01" + head) + bytes(32)
             entries[storage_keys.hrmp_channel(ParaId(sender), PARA)] = channel
         children: dict[bytes, Trie] = {}
-        odd: dict[bytes, tuple[bytes, ...]] = {}
+        malformed_nodes: dict[bytes, tuple[bytes, ...]] = {}
         faults = {publisher.para: publisher.fault for publisher in self.publishers}
         for para, rows in published.items():
             trie = Trie.from_entries(rows.items())
@@ -292,12 +293,12 @@ class World:
             elif fault == "long-root":
                 root += b"\x00"
             elif fault == "no-node":
-                odd[derive_child_key(para)] = (b"\x07" + root,)
+                malformed_nodes[derive_child_key(para)] = (b"\x07" + root,)
                 root = blake2_256(b"\x07" + root)
             elif fault == "bad-child":
-                root, odd[derive_child_key(para)] = _with_bad_child(trie)
+                root, malformed_nodes[derive_child_key(para)] = _with_bad_child(trie)
             entries[publisher_root_key(para)] = root
-        return RelayImage(number, Trie.from_entries(entries.items()), children, odd)
+        return RelayImage(number, Trie.from_entries(entries.items()), children, malformed_nodes)
 
     # Stepping
 
@@ -328,7 +329,7 @@ class World:
             others=others,
             foreign=self._foreign(),
         )
-        if not self.alone:
+        if not self.proofs_only:
             return now
         used = now.walked.used  # all of it, the budget being a megabyte at least
         least = now.spec.max_item_cost

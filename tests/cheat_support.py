@@ -14,7 +14,7 @@ SITUATIONS = 24
 def situations(*, alone: bool = False) -> tuple[Situation, ...]:
     out = []
     for number in range(SITUATIONS // 4):
-        world = World(b"cheats %d" % number, alone=alone)
+        world = World(b"cheats %d" % number, proofs_only=alone)
         for _ in range(4):
             world.advance()
             out.append(world.situation())

@@ -123,7 +123,7 @@ def senders_out_of_order() -> None:
 
 def parent_state_is_left_alone() -> None:
     """PS-53: judging leaves the parent's state as it was, whatever becomes of the block."""
-    now = World(b"left alone", alone=False).situation()
+    now = World(b"left alone", proofs_only=False).situation()
     before = list(now.parent.state.top_entries())
     for name in ("wrong-state-root", "drop-and-restore"):
         attempted = attempt(now, (STRATEGIES[name],), b"1")
@@ -139,7 +139,7 @@ def _worlds(policies: tuple[CachePolicy, ...], label: bytes, *, alone: bool) -> 
     out: list[World] = []
     number = 0
     while len(out) < 2 * len(policies):
-        world = World(label + b" %d" % number, alone=alone)
+        world = World(label + b" %d" % number, proofs_only=alone)
         wide = any(len(keys) >= MIN_KEYS for keys in world.spec.subscriptions.values())  # slots begin here
         if wide and world.spec.cache is policies[len(out) % len(policies)]:
             out.append(world)
@@ -242,7 +242,7 @@ def _add_a_twin(world: World) -> None:
 
 def too_many_messages() -> None:
     """PS-50: messages that the relay chain really sent may not exceed what a block allows, either."""
-    world = World(b"too many", alone=False)
+    world = World(b"too many", proofs_only=False)
     world._send(0, bytes(world.spec.allowed_pov))
     world.number = RelayBlockNumber(world.number + 1)
     world._relay_block()
@@ -288,7 +288,7 @@ def _run(now: Situation) -> tuple[object, Plan]:
 def faults_disable(*faults: str) -> None:
     """PS-52 and PS-68: genuine data that makes no sense disables its publisher, and no block is invalid for it."""
     for number, fault in enumerate(faults):
-        world = World(b"fault 4", alone=False)
+        world = World(b"fault 4", proofs_only=False)
         world.spec = replace(world.spec, max_trie_depth=None)
         publisher = world.publishers[0]
         publisher.fault = fault
@@ -308,7 +308,7 @@ def deep_paths_disable() -> None:
     """PS-68: no path longer than the limit is followed, inline nodes counted."""
     deepest = 0
     for inline in (False, True):
-        world = World(b"deep", alone=True)
+        world = World(b"deep", proofs_only=True)
         publisher = world.publishers[0]
         base = bytes(32)
         pool = [PubsubKey(base[:at] + b"\x10" + base[at + 1 :]) for at in range(32)] + [PubsubKey(base)]

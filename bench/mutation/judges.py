@@ -31,14 +31,14 @@ _IMPORTING = 60
 
 
 def copy_project(source: Path, folder: Path) -> None:
-    """What the tests need."""
+    """Copy what the tests need."""
     for name in COPIED:
         shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(source / "pyproject.toml", folder / "pyproject.toml")
 
 
 def _within(patience: float, tests: Sequence[str], seconds: dict[str, float]) -> Sequence[str]:
-    """The first of the tests that take so many seconds together."""
+    """As many of the first tests as take `patience` seconds together, and at least one."""
     ends = accumulate(seconds[test] for test in tests)
     return tests[: 1 + sum(end <= patience for end in ends)]
 
@@ -64,11 +64,16 @@ class Judges:
     def quick(
         self, files: Sequence[str], mutants: Sequence[Mutant], known: Coverage | None, keep: Callable[[Coverage], None]
     ) -> Coverage:
-        """Judge all mutants of `files` that can be swapped; returns what is `known` of the suite, or was learned first.
+        """Judge all mutants of `files` that can be swapped. Returns `known`, or the coverage that was measured first.
 
-        Tells of each whether it was `killed`, ended by a `timeout`, `survived`, or is `unreached`: executed by no test;
-        those that have to be imported are `deferred`, those that survived while patience lasted, with tests left to
-        ask, `doubtful`. Raises `RuntimeError` when the tests fail without any mutant.
+            killed      a test failed
+            timeout     the tests took too long
+            survived    no test failed
+            doubtful    no test failed within `patience`, and some were not run
+            unreached   no test executes the statement
+            deferred    the statement is executed on import, or cannot be swapped
+
+        Raises `RuntimeError` if the tests fail without any mutant.
         """
 
         def everything(_: None, __: int) -> Answer:
@@ -146,7 +151,7 @@ class Judges:
             silence()
             sys.dont_write_bytecode = True
             os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-            for file in {other.file for other, _ in cases}:  # whatever stood there before
+            for file in {other.file for other, _ in cases}:  # a former mutant may be there
                 shutil.copy(self.root / file, copies[slot] / file)
             path = copies[slot] / mutant.file
             path.write_text(mutant.apply(path.read_text(encoding="utf-8")), encoding="utf-8")

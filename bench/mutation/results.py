@@ -1,4 +1,4 @@
-"""Verdicts in a file, a line of JSON each, written as they come; the last one on a mutant holds."""
+"""Verdicts in a file: one line of JSON per verdict, appended at once. The last line about a mutant counts."""
 
 import json
 from collections import Counter
@@ -17,10 +17,10 @@ _Identity = tuple[str, str, int, int, str]
 
 
 class Results:
-    """What is known of the mutants of some files, as these stand now."""
+    """The known verdicts on the mutants of some files, in their present text."""
 
     def __init__(self, path: Path, root: Path, files: Sequence[str], *, resume: bool) -> None:
-        """`root`: the copy of the project that is judged. Without `resume`, nothing is known and `path` starts anew."""
+        """`root`: the copy of the project that is judged. Without `resume`, nothing is known and `path` is emptied."""
         self.path = path
         self.project = _digest(root)
         self._sources = {file: sha256((root / file).read_bytes()).hexdigest()[:16] for file in files}
@@ -34,7 +34,7 @@ class Results:
             path.write_text("", encoding="utf-8")
 
     def read(self) -> None:
-        """Know what stands in the file, but for lines that were cut short."""
+        """Read the file's verdicts; lines that were cut short are skipped."""
         for line in self.path.read_text(encoding="utf-8").splitlines():
             try:
                 row = json.loads(line)
@@ -78,7 +78,7 @@ class Results:
         return row is not None and row["verdict"] == "deferred"
 
     def undecided(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """Those that no judge came to an end with."""
+        """The mutants without a final verdict."""
         return [mutant for mutant in mutants if not self.is_final(mutant)]
 
     def summary(self, mutants: Sequence[Mutant]) -> Iterator[str]:
@@ -96,7 +96,7 @@ class Results:
 
 
 def _digest(folder: Path) -> str:
-    """Of all that stands there."""
+    """A digest of all files of a folder, by path, size and content."""
     out = sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file():

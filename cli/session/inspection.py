@@ -179,7 +179,7 @@ def habit(strategies: tuple[str, ...], rate: int) -> str:
 
 
 def strategies(_session: object, _given: Given) -> Iterator[Shown]:
-    """`strategies`."""
+    """One row per strategy: what it tries to gain, and the verdicts it must meet."""
     found = (
         (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "depends on the case")
         for each in STRATEGIES.values()

@@ -113,8 +113,8 @@ class Network:
 
         `collators` has, for each author of a parachain, the strategies by which it cheats at every turn, none for an
         honest one: `{2000: [(), ("omit-node",)]}`. The other arguments are those of a scenario's subscribers and relay
-        chain, with the same defaults; sizes are in bytes. The relay chain
-        continues from the state `fork`, parachains from those in `parachain_forks`. Raises `BadRequest`.
+        chain, with the same defaults; sizes are in bytes. The relay chain continues from the state `fork`, parachains
+        from those in `parachain_forks`. Raises `BadRequest`.
         """
         subscribed = {
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])

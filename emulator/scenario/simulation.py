@@ -36,9 +36,8 @@ class Simulation:
     ) -> None:
         """The network at genesis, whose block 0 has slot `genesis_slot`; `accounts` gives all chains that profile.
 
-        With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`; with `prism` it has
-        pallet `Prism`. Chains continue from the states in `forks`; the
-        scenario's blocks then count from the fork.
+        With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`; with `prism` it has pallet
+        `Prism`. Chains continue from the states in `forks`; the scenario's blocks then count from the fork.
 
         Raises `ScenarioError` if it cannot work.
         """

@@ -20,7 +20,7 @@ class Once:
         )
 
     def commit(self, set_name: str, member: str) -> None:
-        """The member is done; it is claimable never again, unless revoked."""
+        """Mark the member as done. Nobody can claim it again unless the commit is revoked."""
         self._store.transact(partial(claims.commit, set_name=set_name, member=member))
 
     def release(self, set_name: str, member: str) -> bool:

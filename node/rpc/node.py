@@ -23,17 +23,12 @@ from pubsub_emulator.node.types import (
     runtime_version,
     storage_entry,
 )
-from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
 
 T = TypeVar("T")
 
 PROPERTIES: Final = {"ss58Format": 42, "tokenDecimals": 10, "tokenSymbol": "UNIT"}
 CLIENT: Final = "pubsub-emulator"
-
-
-class CannotBuild(PubsubError):
-    """Blocks cannot be built until a rewind: a step failed without any new input."""
 
 
 class Control(Protocol):

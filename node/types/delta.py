@@ -33,7 +33,7 @@ def _objects(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] |
 
 
 def _arrays(old: list[Any], new: list[Any]) -> dict[str, Any] | None:
-    """Equal items at both ends match; between them arrays and objects match by place, and what is longer goes over."""
+    """Match equal items at both ends, and arrays and objects in between by place; other items are added or removed."""
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if delta(old[at], new[at]) is not None), shorter)
     tail = next((at for at in range(shorter - head) if delta(old[-1 - at], new[-1 - at]) is not None), shorter - head)

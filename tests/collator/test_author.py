@@ -28,7 +28,7 @@ def authored(now: Situation) -> Authored:
 @settings(max_examples=25)
 @given(seed=st.binary(min_size=8, max_size=8))
 def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_author_saw(seed: bytes) -> None:
-    world = World(seed, alone=False)
+    world = World(seed, proofs_only=False)
     for _ in range(4):
         now = world.situation()
         block = authored(now)
@@ -49,7 +49,7 @@ def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_a
 @settings(max_examples=20)
 @given(seed=st.binary(min_size=8, max_size=8))
 def test_ps_70_the_parts_of_the_full_proof_add_up_and_hold_all_that_was_taken(seed: bytes) -> None:
-    now = World(seed, alone=False).situation()
+    now = World(seed, proofs_only=False).situation()
     block, full = authored(now), now.proof
     total = sum(node_cost(len(node)) for node in full.nodes.values())
     assert full.static_bytes + sum(cost for _, cost in block.unpruned) == total
@@ -60,7 +60,7 @@ def test_ps_70_the_parts_of_the_full_proof_add_up_and_hold_all_that_was_taken(se
 
 
 def test_ps_50_an_author_declines_when_the_messages_alone_exceed_the_block() -> None:
-    now = World(b"too many messages", alone=False).situation()
+    now = World(b"too many messages", proofs_only=False).situation()
     flood = (InboundDownwardMessage(now.relay.number, bytes(now.spec.allowed_pov)),)
     with pytest.raises(CannotAuthor, match="exceed"):
         authored(replace(now, messages=InboundMessages(flood)))
@@ -76,7 +76,7 @@ def test_senders_without_messages_are_left_out_and_the_others_sorted() -> None:
 def situations() -> list[Situation]:
     out = []
     for number in range(8):
-        world = World(b"senders %d" % number, alone=False)
+        world = World(b"senders %d" % number, proofs_only=False)
         for _ in range(3):
             out.append(world.situation())
             world.advance()
@@ -86,7 +86,7 @@ def situations() -> list[Situation]:
 SCRIPT = """
 from pubsub_emulator.laboratory.campaign import campaign
 from pubsub_emulator.laboratory.worlds import World
-world = World(b"hash seeds", alone=False)
+world = World(b"hash seeds", proofs_only=False)
 for _ in range(3):
     print(world.situation().honest.hash().hex())
     world.advance()

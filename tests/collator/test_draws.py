@@ -44,7 +44,7 @@ def test_a_stated_number_always_fits_into_its_type(what: str, value: int) -> Non
 
 
 def test_a_state_built_anew_is_the_same_state() -> None:
-    world = World(b"anew", alone=False)
+    world = World(b"anew", proofs_only=False)
     for _ in range(3):
         world.advance()
     state = world.situation().parent.state

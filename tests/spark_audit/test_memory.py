@@ -22,11 +22,11 @@ HOST = """
 import sys
 from click.testing import CliRunner
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.program import be_small
+from pubsub_emulator.cli.own_process import spare_memory
 
 CliRunner().invoke(pubsub, ["audit", "nothing", "--out", "out"])
 import pyarrow as pa
-be_small()
+spare_memory()
 assert len(pa.table({"a": [1]}).to_pandas()) == 1
 """
 

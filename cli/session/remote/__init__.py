@@ -2,7 +2,7 @@
 
 connection.py  the session: connections, chains and states as the node tells and proves them
 blocks.py      relay blocks with what was judged and delivered for them
-building.py, changing.py, telling.py, moments.py   the commands
+building.py, changing.py, queries.py, moments.py   the commands
 table.py       all of them, with their help
 
 What reads events and storage works on any Substrate node; what tells of candidates, deliveries and ledgers on a node of

@@ -37,17 +37,17 @@ def _told(remote: Remote, told: Told) -> Iterator[Shown]:
 
 
 def step(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`step`."""
+    """Let the node build BLOCKS relay blocks, and show each."""
     yield from _build(remote, number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1))
 
 
 def to(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`to`."""
+    """Let the node build up to a relay block, and show each new one."""
     yield from _build(remote, blocks_to(given, remote.number, "head"))
 
 
 def until(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`until`."""
+    """Let the node build until a condition is met, and show that block. Raises `CommandError` if none meets it."""
     told = yield from wait(given, partial(_condition, remote), partial(_advance, remote), lambda: remote.number)
     yield from _told(remote, told)
 

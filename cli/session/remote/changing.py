@@ -22,7 +22,7 @@ def _para(remote: Remote, text: str) -> ParaId:
 
 
 def publish(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`publish`."""
+    """Let a parachain publish a value with its next block; says when it is executed and whether anybody subscribes."""
     para = _para(remote, given.one("PARA"))
     key, data = remote.key(given.one("KEY")), value(given.one("VALUE"))
     ttl = number(given.maybe("TTL") or "0", "TTL is a number of relay blocks, 0 for ever")
@@ -41,7 +41,7 @@ def publish(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def delete(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`delete`."""
+    """Delete keys of a publisher in the next relay block."""
     para = _para(remote, given.one("PUBLISHER"))
     keys = [hexed(remote.key(text)) for text in given.many("KEY")]
     at = remote.number + 1
@@ -69,7 +69,7 @@ def _order(remote: Remote, para: ParaId, items: dict[int, list[str]], publisher:
 
 
 def subscribe(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`subscribe`."""
+    """Add keys to what a subscriber has, by an upgrade of its runtime in the next relay block."""
     para, publisher = _para(remote, given.one("SUBSCRIBER")), number(given.one("PUBLISHER"), PUBLISHER_ID)
     held = _subscribed(remote, para)
     keys = [*held.get(publisher, []), *(hexed(remote.key(text)) for text in given.many("KEY"))]
@@ -77,7 +77,7 @@ def subscribe(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def unsubscribe(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`unsubscribe`."""
+    """Remove keys of a publisher, by default all. Raises `CommandError` for one that is not subscribed."""
     para, publisher = _para(remote, given.one("SUBSCRIBER")), number(given.one("PUBLISHER"), PUBLISHER_ID)
     items = _subscribed(remote, para)
     held = items.get(publisher)
@@ -91,7 +91,7 @@ def unsubscribe(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def cheat(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`cheat`."""
+    """Make a collator try strategies in a share of its turns, by default the one whose turn is next."""
     para, names = _para(remote, given.one("PARA")), strategy_names(given.one("STRATEGY"))
     at, rate = given.maybe("COLLATOR"), share_of(given.maybe("RATE") or "1")
     wanted = None if at is None else number(at, "COLLATOR is a number from 1 on", 1)
@@ -101,13 +101,13 @@ def cheat(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def honest(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`honest`."""
+    """Make all collators of a parachain honest."""
     para = _para(remote, given.one("PARA"))
     yield Line(f"all {remote.ask('pubsub_honest', para)['collators']} collators of {para} are honest from now on")
 
 
 def order(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`order`."""
+    """Let governance send a subscriber a call about a publisher in the next relay block."""
     para, publisher = _para(remote, given.one("SUBSCRIBER")), number(given.one("PUBLISHER"), PUBLISHER_ID)
     at = remote.number + 1
     remote.ask("pubsub_order", para, given.one("CALL"), publisher)
@@ -115,7 +115,7 @@ def order(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def set_item(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`set`: the node builds the blocks that it takes."""
+    """Write or remove one storage item at once; the node builds the blocks that this takes."""
     chain = given.one("CHAIN")
     if chain != RELAY:
         chain = str(_para(remote, chain))

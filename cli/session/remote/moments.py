@@ -9,7 +9,7 @@ from pubsub_emulator.cli.session.session import number
 
 
 def save(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`save`."""
+    """Save the present state on the node under a name. Raises `CommandError` for the name `now`."""
     name = given.one("NAME")
     if name == "now":
         raise CommandError("`now` means the present state; choose another name")
@@ -24,7 +24,7 @@ def _keep(remote: Remote) -> Kept:
 
 
 def restore(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`restore`: the node drops the snapshots that came after."""
+    """Go back to a saved state; the node drops what was saved later. Raises `CommandError` if it dropped this one."""
     name = given.one("NAME")
     kept = _find(remote, name)
     if not remote.ask("dev_revert", kept.id):
@@ -48,20 +48,20 @@ def _find(remote: Remote, name: str) -> Kept:
 
 
 def snapshots(remote: Remote, _given: Given) -> Iterator[Shown]:
-    """`snapshots`."""
+    """One row per saved state, oldest first."""
     rows = tuple((name, "snapshot", each.number, each.root) for name, each in remote.kept.items())
     yield Grid("snapshots", ("name", "kind", "relay block", "state root"), rows)
 
 
 def forget(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`forget`."""
+    """Drop a saved state. Raises `CommandError` for an unknown name."""
     _find(remote, given.one("NAME"))
     del remote.kept[given.one("NAME")]
     yield Line(f"dropped {given.one('NAME')}")
 
 
 def head(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`head`."""
+    """Go back to an earlier relay block that the node keeps."""
     place = given.one("BLOCK")
     remote.ask("dev_setHead", place if place.startswith("0x") else number(place, "BLOCK is a number or a hash"))
     remote.wanted.clear()

@@ -20,9 +20,9 @@ from pubsub_emulator.cli.session.command import (
     split_line,
 )
 from pubsub_emulator.cli.session.inspection import strategies
-from pubsub_emulator.cli.session.remote import building, changing, moments, telling
+from pubsub_emulator.cli.session.remote import building, changing, moments, queries
 from pubsub_emulator.cli.session.remote.connection import Remote
-from pubsub_emulator.cli.session.remote.telling import METHOD_NOT_FOUND
+from pubsub_emulator.cli.session.remote.queries import METHOD_NOT_FOUND
 from pubsub_emulator.client.errors import NodeRefused
 
 
@@ -42,18 +42,18 @@ _PARA: Final = Parameter("PARA", Kind.PARA)
 _HEIGHT: Final = Parameter("BLOCK", Kind.NUMBER, optional=True)
 
 _NODE: Final = (
-    look("publishers", "Show everyone who is registered or has published.", telling.publishers),
+    look("publishers", "Show everyone who is registered or has published.", queries.publishers),
     look(
         "candidates",
         "Show the candidates that were judged for a relay block, refused ones too.",
-        telling.candidates,
+        queries.candidates,
         (_PARA, _HEIGHT),
         ("candidates 2000", "candidates 2000 7"),
     ),
     look(
         "item",
         "Show a storage item, decoded by the chain's metadata; keys are SCALE bytes.",
-        telling.item,
+        queries.item,
         (
             Parameter("CHAIN", Kind.CHAIN),
             Parameter("ITEM", Kind.ITEM),
@@ -65,7 +65,7 @@ _NODE: Final = (
     look(
         "call",
         "Call any method; parameters are JSON or text.",
-        telling.call,
+        queries.call,
         (Parameter("METHOD", Kind.WORD), Parameter("PARAM", Kind.VALUE, optional=True, many=True)),
         ("call system_health",),
     ),
@@ -89,7 +89,7 @@ SECTIONS: Final = {
         _alike("order", changing.order),
         replace(
             _alike(
-                "runtime", telling.runtime, "FIELD and VALUE are refused: a session over a node does not change them."
+                "runtime", queries.runtime, "FIELD and VALUE are refused: a session over a node does not change them."
             ),
             summary="Show a subscriber's budget and policies.",
             examples=("runtime 3000",),
@@ -97,14 +97,14 @@ SECTIONS: Final = {
         _alike("set", changing.set_item),
     ),
     "look": (
-        replace(_alike("status", telling.status), summary="Show the node's best and final block, and its chains."),
-        _alike("headers", telling.headers),
-        _alike("events", telling.events),
-        _alike("deliveries", telling.deliveries),
-        _alike("verdicts", telling.verdicts),
-        _alike("ledger", telling.ledger),
-        _alike("subscriptions", telling.subscriptions),
-        _alike("collators", telling.collators),
+        replace(_alike("status", queries.status), summary="Show the node's best and final block, and its chains."),
+        _alike("headers", queries.headers),
+        _alike("events", queries.events),
+        _alike("deliveries", queries.deliveries),
+        _alike("verdicts", queries.verdicts),
+        _alike("ledger", queries.ledger),
+        _alike("subscriptions", queries.subscriptions),
+        _alike("collators", queries.collators),
         _alike("strategies", strategies),
         _alike("storage"),
         _alike("child"),

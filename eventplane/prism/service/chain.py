@@ -47,10 +47,10 @@ class Chain(Protocol):
         """The block of the best branch at that height."""
 
     async def wait(self, known: bytes) -> None:
-        """Wait until the best block is another one, or a while."""
+        """Wait until the best block is not the one with hash `known`, at most `POLL_SECONDS`."""
 
     async def anchor(self, content: bytes) -> None:
-        """Hand an object over."""
+        """Submit an object to be anchored."""
 
 
 class NodeChain:
@@ -109,7 +109,7 @@ class NodeChain:
                 async with updates as heads:
                     if await self._node.best_head() != known:
                         return
-                    await _second(heads)
+                    await _wait_for_second(heads)
 
     async def anchor(self, content: bytes) -> None:
         """See `Chain.anchor`: a signed extrinsic of pallet `Prism`, given to the node's pool."""
@@ -125,7 +125,7 @@ class NodeChain:
         return self._rpc_source.node
 
 
-async def _second(heads: Any) -> None:
+async def _wait_for_second(heads: Any) -> None:
     """The first notice is the present head, the second a new one."""
     seen = 0
     async for _ in heads:

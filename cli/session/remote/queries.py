@@ -1,4 +1,4 @@
-"""Commands that tell what happened on a node: chains, blocks, ledgers, deliveries, verdicts, who authors."""
+"""Commands that ask a node and change nothing: chains, blocks, ledgers, deliveries, verdicts, collators, storage."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ _FIELDS: Final = (
 
 
 def status(remote: Remote, _given: Given) -> Iterator[Shown]:
-    """`status`."""
+    """The best and the final block, and one row per parachain if the node is one of `pubsub serve`."""
     final = int(remote.ask("chain_getHeader", remote.ask("chain_getFinalizedHead"))["number"], 16)
     yield Line(f"{remote.name} at {remote.url}: best block {remote.number}, final block {final}")
     try:
@@ -59,7 +59,7 @@ def _status_row(remote: Remote, para: ParaId) -> tuple[str | int, ...]:
 
 
 def headers(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`headers`."""
+    """The newest header of CHAIN, by default of the relay chain and all parachains."""
     chain = given.maybe("CHAIN")
     names = [RELAY] if chain in {None, RELAY} else []
     names += [str(para) for para in remote.listed(chain)] if chain != RELAY else []
@@ -72,7 +72,7 @@ def headers(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def events(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`events`."""
+    """The events of a block, by default the newest relay block. Raises `CommandError` if CHAIN built nothing valid."""
     chain, height = given.maybe("CHAIN") or RELAY, height_of(remote, given.maybe("BLOCK"))
     if chain == RELAY:
         yield _event_grid(f"events of relay block {height}", relay_events(remote, height))
@@ -99,7 +99,7 @@ def _event_words(event: DecodedEvent) -> str:
 
 
 def deliveries(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`deliveries`."""
+    """One row per delivery in the newest BLOCKS relay blocks, oldest first."""
     blocks = number(given.maybe("BLOCKS") or "10", "BLOCKS is a number of relay blocks from 1 on", 1)
     found = _newest(remote, given.maybe("SUBSCRIBER"), blocks)
     rows = tuple(delivery_row(remote, each) for told in found for each in told.deliveries)
@@ -107,7 +107,7 @@ def deliveries(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def verdicts(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`verdicts`."""
+    """One row per refused block that the node still keeps, oldest first; at most `MOST_BLOCKS` relay blocks back."""
     found = _newest(remote, given.maybe("PARA"), MOST_BLOCKS)
     yield Grid("refused blocks", REFUSALS, tuple(refusal_row(remote, each) for told in found for each in told.refused))
 
@@ -126,7 +126,7 @@ def _newest(remote: Remote, text: str | None, blocks: int) -> list[Told]:
 
 
 def ledger(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`ledger`."""
+    """Where the bytes of a subscriber's block went. Raises `CommandError` if it built no valid one."""
     para = remote.known(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number"))
     at = given.maybe("BLOCK")
     if at is None:
@@ -171,7 +171,7 @@ def _ledger_of(found: Mapping[str, Any]) -> Ledger:
 
 
 def subscriptions(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`subscriptions`."""
+    """One row per publisher and subscriber; an upgrade that was sent and is not in force yet is shown instead."""
     for para in remote.listed(given.maybe("SUBSCRIBER"), subscribers=True):
         held = remote.ask("pubsub_subscriptions", para)
         version, ordered = remote.wanted.get(para, (0, {}))
@@ -187,7 +187,7 @@ def subscriptions(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def collators(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`collators`."""
+    """One row per collator: its key, and how often it tries which strategies."""
     rows = tuple(
         (str(para), each["collator"], each["key"], habit(tuple(each["strategies"]), round(each["rate"] * MILLION)))
         for para in remote.listed(given.maybe("PARA"), subscribers=given.maybe("PARA") is None)
@@ -197,7 +197,7 @@ def collators(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def runtime(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`runtime`: it is read only. Raises `CommandError` for a FIELD."""
+    """The fields of a subscriber's runtime. Raises `CommandError` for a FIELD, since none can be set over a node."""
     if given.maybe("FIELD") is not None:
         raise CommandError(
             "to change a runtime is for a session over a network of its own; `pubsub step SCENARIO` begins one"
@@ -210,12 +210,12 @@ def runtime(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def publishers(remote: Remote, _given: Given) -> Iterator[Shown]:
-    """`publishers`."""
+    """One row per para that is registered or has published."""
     yield from shown("publishers", remote.ask("pubsub_publishers")["publishers"])
 
 
 def candidates(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`candidates`."""
+    """One row per block of PARA that was judged for a relay block, valid or not."""
     para, height = (
         number(given.one("PARA"), "a parachain's id is a whole number"),
         height_of(remote, given.maybe("BLOCK")),
@@ -228,7 +228,7 @@ def candidates(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def item(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`item`."""
+    """The decoded value of `Pallet.Item` in the best state. Raises `CommandError` for a name without a dot."""
     pallet, dot, name = given.one("ITEM").partition(".")
     if not dot:
         raise CommandError(f"a storage item is Pallet.Item, not {given.one('ITEM')!r}")
@@ -242,7 +242,7 @@ def item(remote: Remote, given: Given) -> Iterator[Shown]:
 
 
 def call(remote: Remote, given: Given) -> Iterator[Shown]:
-    """`call`."""
+    """The answer to METHOD; a PARAM that is no JSON is sent as a string."""
     params = []
     for each in given.many("PARAM"):
         try:

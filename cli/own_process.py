@@ -1,0 +1,16 @@
+"""Whether the program is a process of its own, and what it then spares."""
+
+import click
+
+
+class OwnProcess:
+    """What click's context holds where this program is the process, and no test or host calls it."""
+
+
+def spare_memory() -> None:
+    """Spare memory that Arrow would take, if this process is the program's own."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.find_object(OwnProcess) is not None:
+        from pubsub_emulator.spark_audit.engine.memory import spare
+
+        spare()
