@@ -167,7 +167,7 @@ def on_one_core() -> Iterator[None]:
 
 def _races(peer: Peer) -> Iterator[PeerRace]:
     peer.give(entries=hexed(uniform(N)))
-    entries = uniform(N)  # made anew: what stood around the hex digits is gone
+    entries = uniform(N)  # made again: the hexadecimal strings are gone
     root = state_root(entries)
     if peer.run("root")[1] != "0x" + root.hex():
         raise RuntimeError("the peer comes to another root")

@@ -3,7 +3,7 @@
     python -m bench.real --blocks 2000
 
 The ten mainnet proofs of `examples/mainnet/` are used as blocks of a chain, repeated under numbers of their own,
-in units of a thousand as `pubsub fetch` writes them. The audit opens and attributes each of them anew. What
+in units of a thousand as `pubsub fetch` writes them. The audit opens and attributes each of them again. What
 neighbouring blocks share is not known from blocks that are far apart, so the bytes of a history are measured of nodes
 that all differ and do not pack: an upper bound.
 """

@@ -77,7 +77,7 @@ def ttl_words(state: TtlState) -> str:
         case TimedOut():
             return "timed out"
         case _:
-            return "for ever"
+            return "no expiry"
 
 
 def refusal_rows(records: Iterable[BlockRecord]) -> Rows:

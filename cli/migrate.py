@@ -14,7 +14,7 @@ def run_migrate(history: str) -> Result:
             say("interrupted: no file of data was touched, and the same command goes on")
             raise
     if done.manifests:
-        say(f"{done.manifests:,} manifests written anew; the history has {done.segments:,} segments")
+        say(f"{done.manifests:,} manifests written again; the history has {done.segments:,} segments")
     else:
         say("nothing to do: the history is of the present format")
     say(f"head: 0x{done.head}")

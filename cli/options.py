@@ -101,8 +101,8 @@ def complete_strategy(_context: click.Context, _parameter: click.Parameter, inco
 fork: Final = click.option(
     "--fork",
     metavar="SOURCE",
-    help="State that the relay chain continues from: a file that export-state made, or a node's URL, which is read by "
-    "need at its newest final block, or at the one that follows an @.",
+    help="State that the relay chain continues from: a file that export-state made, or a node's URL, which is read on "
+    "demand at its newest final block, or at the one that follows an @.",
 )
 fork_para: Final = click.option(
     "--fork-para", multiple=True, metavar="PARA=SOURCE", help="State that parachain PARA continues from; repeatable."

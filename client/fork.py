@@ -15,7 +15,7 @@ _AT: Final = re.compile(r"(.+://.+)@(0x[0-9a-fA-F]{64}|[0-9]+)")
 
 @contextmanager
 def open_fork(source: str | Path, at: str | int | None = None) -> Iterator[Fork]:
-    """The state at `source` for as long as the context lasts: a node's URL, read by need, or an exported state's file.
+    """The state at `source` while the context lasts: a node's URL, read on demand, or a file of an exported state.
 
     `at` is a block of the node, by hash or number, which may also follow the URL after an @; without it, it is the
     newest final one. Raises `ClientError`, `BadFork`.

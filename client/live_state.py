@@ -1,8 +1,8 @@
-"""The state after one block of a node, read by need: nothing is taken over that the block's state root does not prove.
+"""The state after one block of a node, read on demand: only what the block's state root proves is accepted.
 
     with live_state("wss://…") as fork: Network.of(…, fork=fork)
 
-A node is asked for read proofs of the keys that are read. What it answers is held against the hashes of the trie nodes
+A node is asked for read proofs of the keys that are read. Its answers are verified by the hashes of the trie nodes
 that refer to it, so a node can refuse to tell and can tell nothing wrong. The header's own hash is computed, too; that
 the block is of the chain, and final, is the node's word.
 """

@@ -20,7 +20,7 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.storage import State
 
 MOST_BYTES: Final = 256 * 1_048_576
-"""Of a file: larger states are forked from a node, by need."""
+"""The largest file in bytes. Larger states are forked from a node, which is read on demand."""
 LONGEST_KEY: Final = 4096
 """Bytes of a storage key."""
 

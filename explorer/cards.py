@@ -230,7 +230,7 @@ def _has_card(kind: type) -> bool:
 def state_card(state: State) -> str:
     """A state: how many keys its tries hold."""
     if is_lazy(state):
-        return card(tag("p", tag("b", f"State {short(state.root())}"), " · fetched by need"))
+        return card(tag("p", tag("b", f"State {short(state.root())}"), " · fetched on demand"))
     rows = [(f"0x{key.hex()}", len(trie), short(trie.root())) for key, trie in sorted(state.children.items())]
     title = tag("p", tag("b", f"State {short(state.root())}"), f" · {len(state.top):,} keys")
     return card(title, table(("child trie", "keys", "root"), rows) if rows else None)
@@ -353,7 +353,7 @@ def line(thing: Any) -> str:
             return f"<BlockOutcome: {len(thing.deliveries)} deliveries, state root {short(thing.state_root)}>"
         case State():
             if is_lazy(thing):
-                return f"<State {short(thing.root())}, fetched by need>"
+                return f"<State {short(thing.root())}, fetched on demand>"
             return f"<State {short(thing.root())}, {len(thing.top)} keys, {len(thing.children)} child tries>"
         case Event():
             return event_words(thing, _NAMES)

@@ -382,7 +382,7 @@ def _with_bad_child(trie: Trie) -> tuple[Hash, tuple[bytes, ...]]:
 
 
 def fresh_state(state: State) -> State:
-    """The same state built anew from its entries, sharing nothing: what `state` says now, whatever was cached of it."""
+    """The same state built again from its entries. It shares no cached node or hash with `state`."""
     children = {child_key: list(state.child_entries(child_key)) for child_key in sorted(state.children)}
     prefix = storage_keys.CHILD_STORAGE_PREFIX
     return State.from_entries(((k, v) for k, v in state.top_entries() if not k.startswith(prefix)), children)

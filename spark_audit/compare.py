@@ -312,7 +312,7 @@ class _Segment:
             ) from error
 
     def before(self, position: int) -> tuple[Header, State]:
-        """Parent and state on which the candidate at a position was judged: executed anew from the checkpoint."""
+        """Parent and state on which the candidate at a position was judged: executed again from the checkpoint."""
         start = next((r for r in self.record.rows(self.files.checkpoints) if r["segment"] == self.task.segment), None)
         if start is None:
             raise CompareError(f"{self.record.path}: chain {self.files.chain} has no checkpoint of {self.task.segment}")

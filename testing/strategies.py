@@ -60,7 +60,7 @@ def values(max_size: int = 2048) -> st.SearchStrategy[bytes]:
 
 
 def ttls() -> st.SearchStrategy[int]:
-    """Lifetimes in relay blocks: for ever, soon over, and the largest there are."""
+    """Lifetimes in relay blocks: no expiry (0), a few blocks, and the largest possible ones."""
     return st.sampled_from((0, 1, 2, 3, 5, 8, 12, U32_MAX - 1, U32_MAX))
 
 

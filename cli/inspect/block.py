@@ -17,7 +17,7 @@ from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decod
 
 
 def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
-    """A block, executed anew on its parent. Raises `CompareError` where the state before it cannot be had."""
+    """A block, executed again on its parent. Raises `CompareError` where the state before it cannot be had."""
     parent, state = judged.pre()
     outcome, refusal = judge_block(ChainHead(parent, state), judged.candidate, judged.relay)
     inherent = judged.candidate.inherent

@@ -99,7 +99,7 @@ def _place_of(fault: Fault) -> str:
 
 
 def history_block(path: Path, block: str) -> View:
-    """The candidates of one number on one chain, executed anew. Raises `InspectError`, `CompareError`."""
+    """The candidates of one number on one chain, executed again. Raises `InspectError`, `CompareError`."""
     network, chain, number = _place(block)
     record = HistoryRecord(path)
     chains = [each for each in record.chains if each[1] == chain and network in (None, each[0])]

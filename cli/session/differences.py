@@ -67,7 +67,7 @@ def _entry(held: bytes | None) -> str:
         entry = PublishedEntry.decode(held)
     except ScaleError:
         return words(held)
-    life = f"ttl {entry.ttl}" if entry.ttl else "for ever"
+    life = f"ttl {entry.ttl}" if entry.ttl else "no expiry"
     return f"{printable(entry.value)} ({life}, published in {entry.when_inserted})"
 
 

@@ -65,7 +65,7 @@ def ensure_message(message: object) -> None:
 def ensure_ttl(ttl: object) -> None:
     """Raise `BadRequest` unless `ttl` is a u32 (PS-13)."""
     if not isinstance(ttl, int) or isinstance(ttl, bool) or not 0 <= ttl <= U32_MAX:
-        refuse(f"a ttl is a number of relay blocks from 0 (for ever) to {U32_MAX}, not {ttl!r}")
+        refuse(f"a ttl is a number of relay blocks from 0 (no expiry) to {U32_MAX}, not {ttl!r}")
 
 
 def ensure_value(value: object) -> None:

@@ -322,9 +322,9 @@ class Network:
         fork = copy(self)
         fork.relay = self.relay.fork()
         fork.parachains = {para: chain.fork() for para, chain in self.parachains.items()}
-        fork._observers = []  # noqa: SLF001  # of its own kind
-        fork._extrinsics = list(self._extrinsics)  # noqa: SLF001  # of its own kind
-        fork._turns = dict(self._turns)  # noqa: SLF001  # of its own kind
+        fork._observers = []  # noqa: SLF001  # another object of this class
+        fork._extrinsics = list(self._extrinsics)  # noqa: SLF001  # another object of this class
+        fork._turns = dict(self._turns)  # noqa: SLF001  # another object of this class
         return fork
 
     # One step

@@ -1,8 +1,8 @@
 """The models of scenarios: publishers, subscribers, cheats and load.
 
-Frozen models, checked on construction; `emulator.scenario_file` reads them from TOML. Sizes are bytes, times are relay
+Frozen models, checked on construction; `emulator.scenario.file` reads them from TOML. Sizes are bytes, times are relay
 blocks, shares are numbers from 0 to 1 that are kept as millionths, so that no rounding depends on a machine. Each
-field's docstring says what it means; with bounds and defaults it is what docs/scenarios.md is held against.
+field's docstring says what it means; a test compares docs/scenarios.md with these, bounds and defaults.
 """
 
 from collections.abc import Iterable

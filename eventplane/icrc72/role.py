@@ -204,7 +204,7 @@ class RoleCanister(Canister):
         return encode((self.notifications, {core.name: core.saved() for core in self.cores}))
 
     def post_upgrade(self, ctx: Context, kept: bytes) -> None:
-        """Go on with the states that were kept; timers are set anew."""
+        """Continue with the states that were kept; timers are set again."""
         self.me = ctx.me
         self.notifications, states = decode(kept)
         for core in self.cores:

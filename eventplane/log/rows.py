@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Value]:
-        """The fields by name, decoded anew at each call."""
+        """The fields by name, decoded at each call."""
         return decode_fields(self.body)
 
 

@@ -48,7 +48,7 @@ def claim(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -
 
 
 def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> bool:
-    """Begin the lease anew. Returns whether `owner` had the claim, be it lapsed."""
+    """Restart the lease. Returns whether `owner` had the claim, lapsed or not."""
     if owner_of(tx, set_name, member) != owner:
         return False
     tx.put(CLAIMS, _key(set_name, member), f"{tx.now + lease}|{owner}")

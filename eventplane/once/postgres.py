@@ -68,7 +68,7 @@ class PostgresStore:
 
     @contextmanager
     def _connected(self) -> Iterator[_Connection]:
-        """The connection, made anew where it was lost; every failure of the server becomes a `StoreError`."""
+        """The connection, made again if it was lost; every failure of the server becomes a `StoreError`."""
         with self._lock:
             try:
                 if self._connection is None or self._connection.closed:

@@ -1,7 +1,7 @@
 """Experiments: the costs of many blocks of one subscriber under one workload.
 
 A workload fixes how many publishers there are, how many keys of each are subscribed and how many are not, and which
-share of them is written anew in each relay block. The subscriber builds a block on every relay block with the honest
+share of them is written again in each relay block. The subscriber builds a block on every relay block with the honest
 author; what the ledgers say is summed up. `sweep` varies one field of the workload and the cache policy.
 
     pov        bytes of a block: relay nodes in the proof without those of static keys, and all that reading the
@@ -250,7 +250,7 @@ class _World:
         return PublishedEntry(value, 0, RelayBlockNumber(self.number)).encode()
 
     def update(self, version: int) -> None:
-        """One relay block: some entries are written anew."""
+        """One relay block: some entries are written again."""
         self.number += 1
         relay = Storage(self.relay)
         paras = list(self.subscribed)

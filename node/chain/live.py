@@ -103,10 +103,10 @@ class LiveNetwork:
             raise BadRequest(f"relay block {moment.number} cannot be gone on from")
         branch = copy(self)
         branch.simulation = self.simulation.fork()
-        branch._observers = None  # noqa: SLF001  # of its own kind
-        branch._restore(moment.saved)  # noqa: SLF001  # of its own kind
-        branch._clean = moment.saved  # noqa: SLF001  # of its own kind
-        branch._newest = moment  # noqa: SLF001  # of its own kind
+        branch._observers = None  # noqa: SLF001  # another object of this class
+        branch._restore(moment.saved)  # noqa: SLF001  # another object of this class
+        branch._clean = moment.saved  # noqa: SLF001  # another object of this class
+        branch._newest = moment  # noqa: SLF001  # another object of this class
         return branch
 
     # Actions

@@ -109,7 +109,7 @@ class Pool:
     def copy(self) -> "Pool":
         """One that lives on apart from this one, with no changes to tell."""
         out = Pool(self._max_extrinsics, self._max_bytes)
-        out._entries = dict(self._entries)  # of its own kind
+        out._entries = dict(self._entries)  # another object of this class
         out._by_account = {who: dict(mine) for who, mine in self._by_account.items()}
         out._ready = dict(self._ready)
         out._bytes, out._arrivals = self._bytes, self._arrivals
@@ -207,7 +207,7 @@ class Pool:
         return out
 
     def _check_again(self, block: NextBlock) -> None:
-        """Drop what has become invalid, and find out anew what is ready; what nothing changed for is not read again."""
+        """Drop what has become invalid and find what is ready; entries that nothing changed for are not read again."""
         for entry in tuple(self._entries.values()):
             now = block.circumstances(entry.account, entry.era)
             if now == entry.circumstances:

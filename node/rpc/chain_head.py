@@ -98,7 +98,7 @@ class Follow(Subscription):
             self.stop()
 
     def stop(self) -> None:
-        """End it: the client is to follow anew."""
+        """End it: the client has to follow again."""
         self.notify('{"event":"stop"}')
         self.end()
 

@@ -1,4 +1,4 @@
-"""The tables of collator sets and subscriptions, held against the states that the chain's blocks lead to."""
+"""The tables of collator sets and subscriptions, compared with the states that the chain's blocks lead to."""
 
 from collections.abc import Iterator, Sequence
 

@@ -6,7 +6,7 @@
                    Vec<Vec<u8>> storage proof, Option<Vec<u8>> recorded verdict, Option<Vec<Vec<u8>>> callbacks
     seam           Vec<u8> header reached, Vec<u8> header that the next checkpoint states, [u8; 32] root of its state
     equivocation   [u8; 32] author, Vec<u8> header, Vec<u8> other header; says what ties them to one chain
-    figures        Vec<u8> JSON of the figures that a threshold was held against
+    figures        Vec<u8> JSON of the figures that were compared with a threshold
 
     callback       u32 publisher, [u8; 32] key, Vec<u8> kind, Option<[u8; 32]> entry hash, Option<Vec<u8>> ttl state,
                    bool failed

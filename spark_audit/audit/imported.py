@@ -1,4 +1,4 @@
-"""An imported block: its header held against its columns, its relay root against the relay chain, its proof opened."""
+"""Checks of an imported block: header against columns, relay root against the relay chain, and its relay proof."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What only a history shows: habits of a chain's blocks held against thresholds, as findings of severity `info` (AU-2).
+"""What only a history shows: habits of a chain's blocks beyond thresholds, as findings of severity `info` (AU-2).
 
 The rows of a chain are read once, in order; what is kept between them is bounded by collators, publishers and a window
 of slots, whatever the history's length, and can be written down, so that a longer history goes on from there (AU-16).

@@ -120,7 +120,7 @@ def files_are_whole(store: Store, receipt: Receipt, there: Stamps) -> bool:
 
 
 def read_file(store: Store, path: str) -> bytes:
-    """A file of a result, held against the digest in its name; a read that fails is tried again.
+    """A file of a result, verified by the digest in its name; a read that fails is tried again.
 
     Raises `ResultError`.
     """

@@ -20,7 +20,7 @@ class Repeated:
         self._before: frozenset[int] = frozenset()
 
     def weigh(self, row: Row, nodes: Mapping[int, bytes]) -> int:
-        """Bytes of nodes that the block before had in its proof as well; the next one is held against this one."""
+        """Bytes of nodes that the block before had in its proof as well; the next one is compared with this one."""
         mine = frozenset(row["proof"])
         again = mine & self._before
         self._before = mine

@@ -1,4 +1,4 @@
-"""A block as a source tells it: JSON of `chain_getBlock`, held against its own hash and extrinsics root."""
+"""A block as a source tells it: JSON of `chain_getBlock`, verified by its own hash and extrinsics root."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

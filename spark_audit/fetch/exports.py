@@ -4,7 +4,7 @@
     extrinsics…  block_number, section, method, params (JSON: validationData, relayChainState.trieNodes, …)
 
 Files are Parquet, CSV or JSON lines, called after their table or in a folder that is. Nothing but the proof can be
-verified in them: hashes and times are the export's word, and its relay roots are held against the inherents.
+verified in them: hashes and times are the export's word, and its relay roots are compared with the inherents.
 """
 
 import csv

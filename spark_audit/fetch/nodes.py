@@ -1,4 +1,4 @@
-"""A range of blocks from nodes over JSON-RPC, each held against its hash and all against each other.
+"""A range of blocks from nodes over JSON-RPC, each verified by its hash and compared with those of the other nodes.
 
 The last block's hash has to be the same at every node; each other block is the parent that the one after it names. So a
 node on a fork, or one that makes blocks up, delays a range and never changes it.

@@ -82,7 +82,7 @@ def migrate(address: Address | Store, advance: Advance = lambda _done, _total: N
 def _check_order(store: Store, network: str, old: dict[int, tuple[str, Commit]], new: dict[int, Commit]) -> None:
     """Raises `CommitError` unless the segments follow each other."""
     expected = range(max(old) + 1)
-    removing = old.keys() <= new.keys()  # all are written anew, and some of the old ones were removed
+    removing = old.keys() <= new.keys()  # all are written again, and some of the old ones were removed
     if not removing and sorted(old) != list(expected):
         missing = next(segment for segment in expected if segment not in old)
         raise CommitError(f"{store}: segment {missing} of {network} is missing")

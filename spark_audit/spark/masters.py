@@ -1,4 +1,4 @@
-"""Whether a master answers, before Spark tries for a minute or for ever and then says so in a page of Java."""
+"""Whether a master answers, before Spark tries for a minute or without end and then reports it in a page of Java."""
 
 import os
 import re

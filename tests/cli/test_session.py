@@ -134,7 +134,7 @@ def test_a_restored_snapshot_and_a_branch_go_on_to_the_same_bytes(session: Sessi
     shown = _do(session, "diff main other")
     assert "relay | 7 | 7" in shown
     assert "what differs on relay" in shown
-    assert "child trie 1000 | DOT | 1 (for ever" in shown or "child trie 1000 | DOT | nothing | 2 (for ever" in shown
+    assert "child trie 1000 | DOT | 1 (no expiry" in shown or "child trie 1000 | DOT | nothing | 2 (no expiry" in shown
     assert _do(session, "diff main now").endswith("equal: every key of every chain")
 
 

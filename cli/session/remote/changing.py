@@ -25,7 +25,7 @@ def publish(remote: Remote, given: Given) -> Iterator[Shown]:
     """Let a parachain publish a value with its next block; says when it is executed and whether anybody subscribes."""
     para = _para(remote, given.one("PARA"))
     key, data = remote.key(given.one("KEY")), value(given.one("VALUE"))
-    ttl = number(given.maybe("TTL") or "0", "TTL is a number of relay blocks, 0 for ever")
+    ttl = number(given.maybe("TTL") or "0", "TTL is a number of relay blocks, 0 for no expiry")
     at = remote.number
     remote.ask("pubsub_publish", para, hexed(key), hexed(data), ttl)
     life = f"valid for {ttl} blocks" if ttl else "no expiry"

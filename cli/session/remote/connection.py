@@ -44,7 +44,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class RemoteChain:
-    """A parachain with its newest state, read by need and held against its root."""
+    """A parachain with its newest state, read on demand and verified by its root."""
 
     para: ParaId
     fork: Fork

@@ -23,7 +23,7 @@ class Rules:
     since: int = START
     """Events of a history before this time (seconds) are not published."""
     retain: int = 0
-    """How long ids are kept, by chain time; 0 for ever."""
+    """How long ids are kept, by chain time; 0 keeps all."""
     silence: int = 30_000
     check_after: int = 60_000
     patience: int = 60_000

@@ -32,7 +32,7 @@ class AccessError(PubsubError):
 
 
 class Keys:
-    """A JSON Web Key Set: fixed, or fetched anew from time to time and when an unknown key is named."""
+    """A JSON Web Key Set: fixed, or fetched again from time to time and when an unknown key is named."""
 
     def __init__(self, keys: dict[str, Any] | None = None, url: str = "") -> None:
         self._url = url

@@ -2,7 +2,7 @@
 
 It believes messages and nothing else: what was published, what was answered, who was notified of what, in which round.
 It accuses only where an honest participant could not have done the same under any schedule; what deaths, suspensions
-and crossing alerts explain is not held against anybody.
+and crossing alerts explain is not reported as an offence.
 """
 
 from collections.abc import Iterable, Mapping

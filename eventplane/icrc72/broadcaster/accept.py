@@ -121,14 +121,14 @@ class Acceptance:
             return BUSY
         chain = self.state.chains.get((key, caller))
         prev = event.prevEventId if direct else as_nat(first(event.headers, keys.RELAY_PREV))
-        anew = not direct and prev is None
-        told = self._chained(event, chain, prev, view.mode, anew=anew)
+        restarts = not direct and prev is None
+        told = self._chained(event, chain, prev, view.mode, restarts=restarts)
         if told is not None:
             return told
         if not self._fits(ctx, event, own=direct):
             full.add((key, caller))
             return BUSY
-        begins = chain is None or anew or self.state.callers.get(key, caller) != caller
+        begins = chain is None or restarts or self.state.callers.get(key, caller) != caller
         if chain is None:
             chain = self.state.chains[key, caller] = Chain(event.eventId)
         self._remember(chain, event)
@@ -144,7 +144,7 @@ class Acceptance:
         return None
 
     @staticmethod
-    def _chained(event: Event, chain: Chain | None, prev: int | None, mode: str, *, anew: bool) -> Variant | None:
+    def _chained(event: Event, chain: Chain | None, prev: int | None, mode: str, *, restarts: bool) -> Variant | None:
         """IC-42: `None` for the next event of a chain, otherwise the answer."""
         seen = None if chain is None else chain.seen.get(event.eventId)
         if mode == "unordered":
@@ -159,7 +159,7 @@ class Acceptance:
         if event.eventId <= chain.last:
             same = seen is not None and seen == value_hash(event.data)
             return Variant("Ok", ()) if same else improper(f"the last id was {chain.last}")
-        if not anew and prev != chain.last:
+        if not restarts and prev != chain.last:
             return improper(f"the former event was {chain.last}")
         return None
 

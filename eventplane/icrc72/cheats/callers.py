@@ -85,7 +85,7 @@ class _MuteInbox(Inbox):
 
 
 class _Withholding(Actor):
-    """A subscriber that never answers a trusted batch: it waits for itself for ever."""
+    """A subscriber that never answers a trusted batch: it waits for itself without end."""
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         if method in {"icrc72_handle_notification_trusted", "for ever"}:

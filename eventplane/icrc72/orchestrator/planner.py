@@ -49,7 +49,7 @@ class Planner:
         return min(fit)[1] if fit else None
 
     def assign_exit(self, who: Principal) -> None:
-        """Choose an exit for a principal that has none; members hear everything anew."""
+        """Choose an exit for a principal that has none; members are told everything again."""
         current = self.state.exits.get(who)
         if current is not None and not (self.state.brokers[current].dead or self.state.brokers[current].retiring):
             return

@@ -173,7 +173,7 @@ class Member:
     want: dict[Fact, list[Any]] = field(default_factory=dict)
     told: dict[Fact, Any] = field(default_factory=dict)
     may: dict[Fact, None] = field(default_factory=dict)
-    """What it may still believe from before it was told everything anew."""
+    """What it may still believe since it has not answered the message that tells it everything again."""
     errors: dict[tuple[int, int, str], None] = field(default_factory=dict)
     alert: MemberAlert | None = None
     last_id: int = 0

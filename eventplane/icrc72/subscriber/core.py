@@ -300,18 +300,18 @@ class Subscriber(Core):
         self.wake(ctx)
 
     def _served(self, alert: MemberAlert) -> None:
-        """Learn who notifies; an exit that was left, or says again what is known, has begun anew."""
+        """Learn who notifies; an exit that was left, or that repeats what is known, has restarted."""
         state = self.state
         for each in alert.left:
             state.served.pop(each, None)
-        anew = not state.served or any(each in state.served or each[1] != state.exit for each in alert.exits)
+        restarted = not state.served or any(each in state.served or each[1] != state.exit for each in alert.exits)
         for number, who in alert.exits:
             state.served = {each: None for each in state.served if each[1] == who}
             state.served[number, who] = None
         if not alert.exits:
             return
         exit_ = alert.exits[-1][1]
-        if anew if state.exit is not None else state.met not in {None, exit_}:
+        if restarted if state.exit is not None else state.met not in {None, exit_}:
             self._after_move()
         state.exit = exit_
 

@@ -104,7 +104,7 @@ class SubscriberState:
     served: dict[tuple[int, Principal], None] = field(default_factory=dict)
     """Subscriptions by which events flow, each with its broadcaster."""
     moved: bool = False
-    """The exit has changed, or serves anew."""
+    """The exit has changed, or serves again."""
     waiting: dict[int, EventNotification] = field(default_factory=dict)
     """Events that wait for the handler, by number."""
     called: dict[int, None] = field(default_factory=dict)

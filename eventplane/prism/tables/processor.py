@@ -38,7 +38,7 @@ _NOTIFY: Final = "prism_rows"
 _APPLIED: Final = Status.APPLIED.value
 _REJECTED: Final = Status.REJECTED.value
 _TYPES: Final = {int(each): each.name for each in OperationType}
-"""Their names, which the enumeration looks up anew each time."""
+"""Their names, which the enumeration looks up each time."""
 
 
 @dataclass(frozen=True, slots=True)

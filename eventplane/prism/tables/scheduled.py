@@ -117,7 +117,7 @@ class Scheduled:
         return [Waiting(bytes(object_id), bytes(content)) for object_id, content in found]
 
     def left_branch(self, operations: Iterable[bytes], best: int) -> None:
-        """Blocks with these operations left the branch: their time begins anew."""
+        """Blocks with these operations left the branch: their time starts again."""
         with self._database.transaction(write=True) as session:
             session.run_many(
                 "UPDATE atala_operations SET pending_since = ? "
