@@ -81,7 +81,7 @@ def _write(store: Store, proofs: list[RelayProof]) -> float:
 
 
 def _noise(proof: RelayProof) -> tuple[bytes, ...]:
-    """As many nodes of the same sizes, of bytes that nothing packs."""
+    """Nodes of the same number and sizes as the proof's, with bytes that no compression shortens."""
     seed = proof.number.to_bytes(4, "little")
     return tuple(shake_128(seed + bytes((at,))).digest(len(node)) for at, node in enumerate(proof.proof))
 

@@ -92,7 +92,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As in click, but the error about an unknown command suggests similar names."""
+        """Find the command that the arguments name; the error about an unknown one suggests similar names."""
         name = args[0]
         near = get_close_matches(name, COMMANDS, n=3)
         if name not in COMMANDS and near and not name.startswith("-"):

@@ -36,7 +36,7 @@ class Run:
     digest: Hash
 
     def document(self) -> dict[str, Any]:
-        """As written to `summary.json`."""
+        """The content of `summary.json`."""
         return {"scenario": self.scenario.name, "digest": f"0x{self.digest.hex()}", **self.summary.json()}
 
 

@@ -41,7 +41,7 @@ class Checked:
     failed: list[tuple[str, str]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
+        """The result as a JSON object."""
         return {
             "path": str(self.path),
             "format": self.format.name,

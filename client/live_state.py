@@ -156,7 +156,7 @@ class TrieSource:
         self._child = child
 
     def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
-        """As `NodeSource` says."""
+        """The node or value with the hash `wanted` at `place`, fetched if needed. Raises `StateUnavailable`."""
         nodes = self._source.nodes
         if wanted not in nodes:
             key = unhex(place + "0" * (len(place) % 2))  # a way that leads past `place`, whether or not it is a key's

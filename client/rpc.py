@@ -72,7 +72,7 @@ class Rpc:
         return await self._request(method, params)
 
     async def _request(self, method: str, params: tuple[object, ...], queue: asyncio.Queue[Any] | None = None) -> Any:
-        """As `call`; `queue` gets the notifications of the subscription that the result names."""
+        """The result of a method; `queue` gets the notifications if that is a subscription. Raises as `call`."""
         body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
         try:
             async with asyncio.timeout(self._answer_seconds):

@@ -161,7 +161,7 @@ def replay(path: Path | str) -> ReplayResult:
 
 
 def replay_case(case: Case) -> ReplayResult:
-    """As `replay`, for a `Case`."""
+    """Play a case again, whole and shrunk."""
     return ReplayResult(case, case.play(case.steps), case.play(case.shrunk))
 
 

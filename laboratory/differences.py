@@ -77,7 +77,7 @@ def _read(document: Any) -> KeptDifference:
 
 
 def _in_words(found: Found | None, judged: frozenset[str] | None, *, alone: bool) -> str:
-    """As a comparison says it; `alone` if only whether the bytes decode was compared."""
+    """A verdict in the words of a comparison; with `alone`, only whether the bytes decode was compared."""
     if found is None:
         return "undecodable"
     if alone:

@@ -66,7 +66,7 @@ class RelayImage:
     def prove(
         self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
     ) -> None:
-        """As `State.prove`."""
+        """Add to `into` the nodes that prove these keys of the top trie and of child tries, and the malformed nodes."""
         self.top.prove([*top_keys, *map(storage_keys.child_root_key, child_keys)], into)
         for child_key, keys in child_keys.items():
             if child_key in self.children:

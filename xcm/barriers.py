@@ -71,7 +71,7 @@ class AllowPublishFrom:
     def should_execute(
         self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
     ) -> ProcessMessageError | None:
-        """See the class. The caller has compared the weight with its limit already."""
+        """Why the message is not admitted, else `None`. The caller has compared the weight with its limit."""
         del max_weight
         if not self.allowed(origin):
             return Unsupported()
@@ -100,7 +100,7 @@ class AllowUnpaidExecutionFrom:
     def should_execute(
         self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
     ) -> ProcessMessageError | None:
-        """See the class."""
+        """`Unsupported` if the filter does not accept the origin, else `None`."""
         del message, max_weight, properties
         return None if self.allowed(origin) else Unsupported()
 
@@ -119,7 +119,7 @@ class AnyOf:
     def should_execute(
         self, origin: Location, message: Xcm, max_weight: Weight, properties: Properties
     ) -> ProcessMessageError | None:
-        """See the class."""
+        """`None` if one of the barriers admits the message, else `Unsupported`."""
         for barrier in self.barriers:
             if barrier.should_execute(origin, message, max_weight, properties) is None:
                 return None

@@ -164,7 +164,7 @@ class Parachain:
         return replace(self, publishes=list(self.publishes), upward=list(self.upward), horizontal=list(self.horizontal))
 
     def fork(self) -> "Parachain":
-        """As `copy`, with a fork of the state."""
+        """An independent copy with a fork of the state."""
         copied = self.copy()
         copied.head = self.head.fork()
         return copied

@@ -49,7 +49,7 @@ class PublisherSummary:
     """Messages that ended at a failed instruction, whose later instructions were lost (PS-21)."""
 
     def json(self) -> dict[str, Any]:
-        """As written to `summary.json`."""
+        """These figures as a part of `summary.json`."""
         return {**_fields(self), "failed": dict(sorted(self.failed.items()))}
 
 
@@ -137,7 +137,7 @@ class Summary(Observer):
         chain.largest_proof = max(chain.largest_proof, ledger.proof_bytes)
 
     def json(self) -> dict[str, Any]:
-        """As written to `summary.json`."""
+        """These figures as a part of `summary.json`."""
         return {
             "relay_blocks": self.relay_blocks,
             "relay_root": hexed(self.relay_root),

@@ -20,7 +20,7 @@ class Skip(NamedTuple):
 
     @property
     def value(self) -> Variant:
-        """As written in configurations and alerts."""
+        """`Array[Nat mod, Nat offset]`, as configurations and alerts have it."""
         return array([nat(self.mod), nat(self.offset)])
 
 

@@ -28,22 +28,22 @@ class MemoryStore:
         self._changed = threading.Condition()
 
     def head(self) -> Head:
-        """See `Store.head`."""
+        """Where the log ends."""
         return self._head
 
     def hash_at(self, anchor: int) -> bytes | None:
-        """See `Store.hash_at`."""
+        """The hash of the leading block `anchor`, `None` if the log does not have it."""
         found = self._blocks.get(anchor)
         return None if found is None else found[0]
 
     def bind(self, genesis: bytes) -> None:
-        """See `Store.bind`."""
+        """Record the leading chain's genesis hash. Raises `AnotherChain` if the log has another one."""
         if self._genesis not in {None, genesis}:
             raise AnotherChain(f"the source's genesis is 0x{genesis.hex()}, not that of the log")
         self._genesis = genesis
 
     def append(self, blocks: Sequence[Block]) -> int:
-        """See `Store.append`."""
+        """Append blocks in order, all or none. Returns how many were new. Raises `NotTheNextBlock`."""
         with self._changed:
             head = self._head
             fresh: dict[int, tuple[bytes, int]] = {}
@@ -61,7 +61,7 @@ class MemoryStore:
             return len(fresh)
 
     def rewind(self, anchor: int) -> Head:
-        """See `Store.rewind`."""
+        """Take back every block after `anchor` and raise the epoch. Raises `NotTheNextBlock` if the log never had it."""
         with self._changed:
             if anchor == self._head.anchor:
                 return self._head
@@ -76,11 +76,11 @@ class MemoryStore:
             return self._head
 
     def common(self, epoch: int) -> int | None:
-        """See `Store.common`."""
+        """The least `seq` that rewinds after `epoch` left, `None` if there were none."""
         return min((each.common for each in self._rewinds if each.epoch > epoch), default=None)
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """See `Store.read`."""
+        """Matching rows with `seq > after`: at most `limit` of them, among at most `span` rows."""
         with self._changed:
             head = self._head
             until = min(after + span, head.seq)
@@ -95,12 +95,12 @@ class MemoryStore:
         return Page(rows, max(until, after), head)
 
     def wait(self, known: Head, timeout: float) -> bool:
-        """See `Store.wait`."""
+        """Wait until the head differs from `known`, at most `timeout` seconds. Returns whether it does."""
         with self._changed:
             return self._changed.wait_for(lambda: self._closed or self._head != known, timeout)
 
     def close(self) -> None:
-        """See `Store.close`."""
+        """Release connections; waiting readers return."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

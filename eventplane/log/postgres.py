@@ -58,13 +58,13 @@ class PostgresDatabase:
         self._closed = False
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        """See `Database.select`."""
+        """The rows of one statement that only reads, in a snapshot of its own."""
         with self._connection() as connection:
             return _PostgresSession(connection).run(sql, params)
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
-        """See `Database.transaction`; readers see the snapshot of their first statement."""
+        """A transaction that sees the snapshot of its first statement; writers that lock the same row run one after another."""
         with self._connection() as connection:
             if connection.read_only is write or connection.isolation_level is None:
                 connection.read_only = not write
@@ -86,11 +86,11 @@ class PostgresDatabase:
             raise StoreError(f"{self.place}: {_line(error)}") from error
 
     def notify(self, session: Session, channel: str) -> None:
-        """See `Database.notify`."""
+        """Wake those who wait on a channel once the transaction is committed."""
         session.run("SELECT pg_notify(?::text, '')", (channel,))
 
     def wait(self, channel: str, timeout: float) -> None:
-        """See `Database.wait`; one thread at a time listens, the others just wait."""
+        """Wait for a notification, at most `timeout` seconds; may return early or miss one. One thread at a time listens."""
         timeout = min(timeout, _POLL_SECONDS)
         if not self._listen_lock.acquire(timeout=timeout):
             return
@@ -104,7 +104,7 @@ class PostgresDatabase:
             self._listen_lock.release()
 
     def close(self) -> None:
-        """See `Database.close`."""
+        """Release all connections."""
         self._closed = True
         with self._listen_lock:
             self._stop_listening()

@@ -72,16 +72,16 @@ class SqlStore:
         self._channel = f"{prefix}_{self.id.hex()}"
 
     def head(self) -> Head:
-        """See `Store.head`."""
+        """Where the log ends."""
         return Head(*self.database.select(self._head_sql)[0])
 
     def hash_at(self, anchor: int) -> bytes | None:
-        """See `Store.hash_at`."""
+        """The hash of the leading block `anchor`, `None` if the log does not have it."""
         found = self.database.select(self._hash_sql, (anchor,))
         return found[0][0] if found else None
 
     def bind(self, genesis: bytes) -> None:
-        """See `Store.bind`."""
+        """Record the leading chain's genesis hash. Raises `AnotherChain` if the log has another one."""
         with self.database.transaction(write=True) as session:
             found = session.run(f"SELECT genesis FROM {self._prefix}_meta")[0][0]
             if found is None:
@@ -93,7 +93,7 @@ class SqlStore:
                 )
 
     def append(self, blocks: Sequence[Block]) -> int:
-        """See `Store.append`."""
+        """Append blocks in order, all or none. Returns how many were new. Raises `NotTheNextBlock`."""
         with self.database.transaction(write=True) as session:
             head = before = self._head(session, lock=True)
             fresh: dict[int, Block] = {}
@@ -115,7 +115,7 @@ class SqlStore:
         return len(ends)
 
     def rewind(self, anchor: int) -> Head:
-        """See `Store.rewind`."""
+        """Take back every block after `anchor` and raise the epoch. Raises `NotTheNextBlock` if the log never had it."""
         with self.database.transaction(write=True) as session:
             head = self._head(session, lock=True)
             if anchor == head.anchor:
@@ -132,7 +132,7 @@ class SqlStore:
         return back
 
     def common(self, epoch: int) -> int | None:
-        """See `Store.common`."""
+        """The least `seq` that rewinds after `epoch` left, `None` if there were none."""
         found = self.database.select(f"SELECT min(common) FROM {self._prefix}_epochs WHERE epoch > ?", (epoch,))
         least: int | None = found[0][0]
         return least
@@ -143,7 +143,7 @@ class SqlStore:
         return [(epoch, common) for epoch, common in found]
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """See `Store.read`."""
+        """Matching rows with `seq > after`: at most `limit` of them, among at most `span` rows."""
         clause = compile_where(where, self.database.dialect)
         statement = (
             f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE seq > ? AND seq <= ? AND {clause.sql} "
@@ -162,7 +162,7 @@ class SqlStore:
         return Page(rows, rows[-1].seq if len(rows) == limit else max(min(after + span, head.seq), after), head)
 
     def wait(self, known: Head, timeout: float) -> bool:
-        """See `Store.wait`."""
+        """Wait until the head differs from `known`, at most `timeout` seconds. Returns whether it does."""
         deadline = time.monotonic() + timeout
         while self.head() == known:
             left = deadline - time.monotonic()
@@ -172,7 +172,7 @@ class SqlStore:
         return True
 
     def close(self) -> None:
-        """See `Store.close`."""
+        """Release connections; waiting readers return."""
         self.database.close()
 
     def _with_head(self, statement: str) -> str:

@@ -30,13 +30,13 @@ class SqliteDatabase:
             pass
 
     def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
-        """See `Database.select`."""
+        """The rows of one statement that only reads, in a snapshot of its own."""
         with self._connection() as connection:
             return _SqliteSession(connection).run(sql, params)
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
-        """See `Database.transaction`; a writer holds the file's write lock."""
+        """A transaction that sees one snapshot; a writer holds the file's write lock."""
         with self._connection() as connection:
             try:
                 connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -54,13 +54,13 @@ class SqliteDatabase:
         """Nothing to send: the end of a writing transaction wakes this process, others look by themselves."""
 
     def wait(self, _channel: str, timeout: float) -> None:
-        """See `Database.wait`."""
+        """Wait for a notification, at most `timeout` seconds. It may return early and may miss one."""
         with self._changed:
             if not self._closed:
                 self._changed.wait(min(timeout, _POLL_SECONDS))
 
     def close(self) -> None:
-        """See `Database.close`."""
+        """Release all connections."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []

@@ -54,15 +54,15 @@ class StatusDeliveries:
         self.flush()
 
     def held(self, operation_id: bytes, update: Update) -> None:
-        """See `StatusRecorder.held`."""
+        """Record the status that an operation has from now on."""
         self._truths.append(self._row(operation_id) | self._next() | _columns(update))
 
     def began(self, stream: str, operation_id: bytes) -> None:
-        """See `StatusRecorder.began`."""
+        """Record that a stream begins."""
         self._open[stream] = _Stream(operation_id)
 
     def told(self, stream: str, update: Update) -> None:
-        """See `StatusRecorder.told`."""
+        """Record a status that is handed to the client's connection."""
         told = self._open[stream]
         place = {"stream": stream, "position": told.position}
         self._answers.append(self._row(told.operation_id) | self._next() | place | _columns(update))
@@ -71,11 +71,11 @@ class StatusDeliveries:
             self.flush()
 
     def waits(self, stream: str) -> None:
-        """See `StatusRecorder.waits`."""
+        """Record that a stream looked just now and has nothing to report."""
         self._open[stream].settled = self._order
 
     def stopped(self, stream: str, how: str) -> None:
-        """See `StatusRecorder.stopped`."""
+        """Record that a stream ended, with `FINISHED` or another reason."""
         ended = self._open.pop(stream)
         settled = self._order if how == FINISHED else ended.settled
         self._ended.append(self._row(ended.operation_id) | {"stream": stream, "settled": settled, "ended": how})

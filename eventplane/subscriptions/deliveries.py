@@ -49,12 +49,12 @@ class DeliveryRecorder:
         self.flush()
 
     def opened(self, subscription: Subscription, stream: str, after: Cursor) -> None:
-        """See `Recorder.opened`."""
+        """Record that a stream begins after a cursor."""
         self._open[stream] = (subscription, 0)
         self._stream(subscription, stream, after, None)
 
     def delivered(self, stream: str, message: Message) -> None:
-        """See `Recorder.delivered`."""
+        """Record rows that are handed to the client's connection."""
         subscription, position = self._open[stream]
         at = self._clock()
         for row in message.rows:
@@ -67,7 +67,7 @@ class DeliveryRecorder:
             self.flush()
 
     def ended(self, stream: str, cursor: Cursor, how: str) -> None:
-        """See `Recorder.ended`."""
+        """Record that a stream ended; `cursor` is that of the last message handed over."""
         subscription, _ = self._open.pop(stream)
         self._stream(subscription, stream, cursor, how)
 

@@ -57,7 +57,7 @@ class SqlRegistry:
         migrate(database, prefix, [[table, f"CREATE INDEX {prefix}_client ON {prefix} (client)"]])
 
     def add(self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False) -> str:
-        """See `Registry.add`."""
+        """Make a subscription. Returns its token. Raises `BadFilter`, `LimitReached`."""
         text = dump_filters(normalize(check_limits(filters)))
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with self._database.transaction(write=True) as session:
@@ -73,7 +73,7 @@ class SqlRegistry:
         return token
 
     def get(self, token: str) -> Subscription:
-        """See `Registry.get`."""
+        """The subscription of a token. Raises `UnknownToken`."""
         name = name_of(token)
         with self._database.transaction() as session:
             found = session.run(f"SELECT filters, epoch, seq, batches FROM {self._prefix} WHERE name = ?", (name,))
@@ -83,7 +83,7 @@ class SqlRegistry:
         return Subscription(name, parse_filters(filters), Cursor(epoch, seq), bool(batches))
 
     def cancel(self, token: str) -> str:
-        """See `Registry.cancel`."""
+        """Forget a subscription. Returns its name. Raises `UnknownToken`."""
         name = name_of(token)
         with self._database.transaction(write=True) as session:
             if not session.run(f"DELETE FROM {self._prefix} WHERE name = ? RETURNING name", (name,)):

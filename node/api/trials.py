@@ -40,7 +40,7 @@ def try_extrinsic(at: At, raw: bytes, *, signatures: bool = True) -> Changes:
 
 
 def try_call(at: At, call: bytes, who: AccountId) -> Changes:
-    """As `try_extrinsic`, for a call that an account has not signed."""
+    """What a call of `who` would change in the next block, without a signature and the block's own changes."""
     try:
         found = at.runtime.calls.decode(call)
     except ScaleError as error:

@@ -33,7 +33,7 @@ class Head:
     genesis_slot: int
 
     def line(self) -> str:
-        """As written."""
+        """The line of the file, without its end."""
         document = {
             "format": FORMAT,
             "scenario": self.scenario.document(),

@@ -29,7 +29,7 @@ class Call:
         return self.view.best if name is None else self.node.timeline.block(self.chain, name)
 
     def block(self, name: bytes | None) -> Block:
-        """As `find`. Raises `RpcError` 4003."""
+        """A kept block; the best one without a name. Raises `RpcError` 4003 if it is not kept."""
         found = self.find(name)
         if found is None and name is not None:
             raise discarded_block(name) if self.node.timeline.was_discarded(name) else unknown_block(name)

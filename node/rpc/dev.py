@@ -316,7 +316,7 @@ async def revert(call: Call, name: str) -> Json:
 
 @method("dev_getReadProof", KEYS, AT, unsafe=True)
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
-    """As `state_getReadProof`, with the state root that it is read against."""
+    """The trie nodes that prove keys of a block, and the state root that they are read against."""
     block = call.block(at)
     nodes: dict[Hash, bytes] = {}
     block.state.prove(keys, {}, nodes)

@@ -11,7 +11,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 
 
 def maybe_hexed(data: bytes | None) -> str | None:
-    """As `hexed`, `None` for nothing."""
+    """Bytes as hexadecimal digits with `0x`; `None` for `None`."""
     return None if data is None else hexed(data)
 
 

@@ -77,7 +77,7 @@ class Heads(Subscription):
 
 
 class AllHeads(Heads):
-    """As `Heads`: blocks come one after another here, and forks only by rewinds."""
+    """Every new block of a chain. They come one after another, as those of `Heads`: only rewinds make forks here."""
 
     method = "chain_allHead"
     group = "allHeads"

@@ -47,7 +47,7 @@ class Histogram:
         self.total += value
 
     def lines(self, name: str, labels: Labels) -> Iterator[str]:
-        """As Prometheus reads it."""
+        """The histogram in Prometheus' text format."""
         running = 0
         for bound, count in zip((*self.bounds, "+Inf"), self.counts, strict=True):
             running += count

@@ -32,7 +32,7 @@ class StorageEntry:
 
     @property
     def name(self) -> str:
-        """As the pallet calls it."""
+        """The item's name in its pallet."""
         return self.definition.item.item
 
     @property

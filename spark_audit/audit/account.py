@@ -132,7 +132,7 @@ class NetworkAccount:
         self.counts = [[*name, totals[name]] for name in sorted(totals)]
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept between runs."""
+        """JSON that is kept between runs."""
         return {**asdict(self), "chains": {str(chain): asdict(self.chains[chain]) for chain in self.chains}}
 
     @staticmethod

@@ -84,7 +84,7 @@ class Sizes:
             yield {**place, **figure.row()}
 
     def to_json(self) -> list[Any]:
-        """As it is kept between folds."""
+        """JSON that is kept between folds."""
         return [[*name, figure.to_json()] for name, figure in sorted(self._figures.items())]
 
     @staticmethod
@@ -138,7 +138,7 @@ class Figure:
         return {"count": count, "total": self.total, "least": self.least, **found, "most": self.most}
 
     def to_json(self) -> list[Any]:
-        """As it is kept between folds."""
+        """JSON that is kept between folds."""
         return [self.total, self.least, self.most, self.coarse, sorted(self.counts.items())]
 
     @staticmethod

@@ -59,7 +59,7 @@ class _Kept:
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[dict[str, Any]]:
-        """As the engine."""
+        """Run the tasks on the engine that is open. Raises `RuntimeError` if none is."""
         if self.real is None:
             raise RuntimeError("an engine is opened before it is used")
         return self.real.map(unit, tasks, out, report, weights)

@@ -131,7 +131,7 @@ class Watch:
                 yield from self.included(row, publishers(row["segment"], row["position"]))
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept between folds."""
+        """JSON that is kept between folds."""
         return {
             "chain": list(self.chain),
             "runs": [

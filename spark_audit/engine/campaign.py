@@ -40,7 +40,7 @@ class WorldTask:
     most: int
 
     def to_json(self) -> str:
-        """As it travels to a worker."""
+        """The task as text for a worker."""
         return json.dumps(asdict(self))
 
     def run(self) -> CampaignResult:
@@ -67,7 +67,7 @@ def distribute(
     first: Iterable[Case] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> CampaignResult:
-    """As `pubsub_emulator.laboratory.campaign.campaign` with the same arguments, its worlds tried by an engine.
+    """Run a campaign of cheats whose worlds are tried by an engine; arguments as of `laboratory.campaign.campaign`.
 
     With `stop`, `cases` is an upper bound: worlds go out in small batches until it says so. The engine is opened when
     the first world is to be tried, and closed. Raises what `campaign` and the engine raise.

@@ -91,7 +91,7 @@ class Task:
         yield from (*self.nodes, *self.relay, *self.changes)
 
     def to_json(self) -> str:
-        """As it travels to a worker."""
+        """The task as text for a worker."""
         return json.dumps(asdict(self))
 
     @staticmethod

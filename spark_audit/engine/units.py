@@ -128,7 +128,7 @@ class Fold:
         return len(self.segments)
 
     def to_json(self) -> str:
-        """As it travels to a worker."""
+        """The task as text for a worker."""
         return json.dumps(asdict(self))
 
     @staticmethod

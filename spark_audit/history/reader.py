@@ -47,7 +47,7 @@ class Fault:
     passing: bool = False
 
     def row(self) -> dict[str, Any]:
-        """As it is stored in the table."""
+        """The row of the table."""
         return {column.name: getattr(self, column.name) for column in schema.QUARANTINE.columns}
 
 

@@ -53,7 +53,7 @@ class NetworkTask:
         return Population(self.seed, self.number, self.cheat_rate)
 
     def to_json(self) -> str:
-        """As it travels to a worker."""
+        """The task as text for a worker."""
         return json.dumps(asdict(self))
 
     @staticmethod

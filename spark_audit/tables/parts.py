@@ -62,7 +62,7 @@ class Part:
     sources: list[list[Any]] | None
 
     def file(self) -> DataFile:
-        """As the log names it."""
+        """The file's entry in the log."""
         return DataFile(self.name, self.size, self.rows, self.time)
 
 

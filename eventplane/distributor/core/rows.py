@@ -194,7 +194,7 @@ def unseen_text(committed: int, since: int) -> str:
 
 
 def read_unseen(text: str) -> tuple[int, int]:
-    """As `unseen_text` wrote it; rows of earlier versions have only the first."""
+    """The two numbers of a row that `unseen_text` wrote; rows of earlier versions have only the first."""
     committed, _, since = text.partition(" ")
     return int(committed), int(since or committed)
 

@@ -53,7 +53,7 @@ class PublicationConfig:
     others: dict[str, Variant] = field(default_factory=dict)
 
     def pairs(self) -> Pairs:
-        """As PublicationInfo shows it."""
+        """The pairs of a publication in `PublicationInfo`."""
         found: list[tuple[str, Variant]] = [
             (keys.list_key(which), array(blob(each) for each in members)) for which, members in self.lists.items()
         ]
@@ -90,7 +90,7 @@ class SubscriptionConfig:
     others: dict[str, Variant] = field(default_factory=dict)
 
     def pairs(self) -> Pairs:
-        """As SubscriptionInfo shows it."""
+        """The pairs of a subscription in `SubscriptionInfo`."""
         found: list[tuple[str, Variant]] = []
         if self.skip is not None:
             found.append((keys.SKIP, self.skip.value))

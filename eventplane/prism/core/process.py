@@ -141,7 +141,7 @@ def process(ledger: Ledger, signed: SignedAtalaOperation) -> Outcome | None:
 
 
 def judge(ledger: Ledger, examined: Examined) -> Outcome | None:
-    """See `process`."""
+    """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
     if ledger.is_applied(examined.id):
         return None
     judged = _Judged(examined)

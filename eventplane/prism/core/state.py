@@ -103,35 +103,35 @@ class MemoryLedger:
     rejected: set[bytes] = field(default_factory=set)
 
     def did(self, suffix: str) -> Did | None:
-        """See `Ledger.did`."""
+        """A DID by its suffix."""
         return self.dids.get(suffix)
 
     def batch(self, batch_id: str) -> Batch | None:
-        """See `Ledger.batch`."""
+        """A batch by its id."""
         return self.batches.get(batch_id)
 
     def is_applied_hash(self, operation_hash: bytes) -> bool:
-        """See `Ledger.is_applied_hash`."""
+        """Whether an operation with this hash was applied."""
         return operation_hash in self.applied_hashes
 
     def is_applied(self, operation_id: bytes) -> bool:
-        """See `Ledger.is_applied`."""
+        """Whether this operation was applied."""
         return operation_id in self.applied
 
     def is_rejected(self, operation_id: bytes) -> bool:
-        """See `Ledger.is_rejected`."""
+        """Whether this operation was rejected."""
         return operation_id in self.rejected
 
     def put_did(self, suffix: str, did: Did) -> None:
-        """See `Ledger.put_did`."""
+        """Set a DID."""
         self.dids[suffix] = did
 
     def put_batch(self, batch_id: str, batch: Batch) -> None:
-        """See `Ledger.put_batch`."""
+        """Set a batch."""
         self.batches[batch_id] = batch
 
     def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
-        """See `Ledger.note`."""
+        """Record that an operation was applied or rejected."""
         (self.applied if applied else self.rejected).add(operation_id)
         if applied and operation_hash is not None:
             self.applied_hashes.add(operation_hash)

@@ -80,26 +80,26 @@ class NodeChain:
         await asyncio.to_thread(log.bind, await self._node.genesis_hash())
 
     async def catch_up(self, log: Store) -> None:
-        """See `Chain.catch_up`."""
+        """Append to the log all final blocks that it does not have."""
         await self._rpc_source.catch_up(log, self._first)
 
     async def best(self) -> Head:
-        """See `Chain.best`."""
+        """The node's best block."""
         return await self._node.header(await self._node.best_head())
 
     async def hash_at(self, number: int) -> bytes | None:
-        """See `Chain.hash_at`."""
+        """The hash of the best branch's block at that height, `None` if there is none."""
         return await self._node.block_hash(number)
 
     async def block(self, number: int) -> BestBlock:
-        """See `Chain.block`."""
+        """The best branch's block at that height, with the objects anchored in it."""
         found = await self._rpc_source.block(number)
         wanted = [row for row in found.rows(0) if row.chain is None and row.kind == self._source.kind]
         time = wanted[0].time if wanted else 0
         return best_block(number, found.hash, time, map(self._source.bytes_of, wanted))
 
     async def wait(self, known: bytes) -> None:
-        """See `Chain.wait`."""
+        """Wait until the best block is not the one with hash `known`, at most `POLL_SECONDS`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(POLL_SECONDS):
                 if self._node.rpc.url.startswith("http"):
@@ -112,7 +112,7 @@ class NodeChain:
                     await _wait_for_second(heads)
 
     async def anchor(self, content: bytes) -> None:
-        """See `Chain.anchor`: a signed extrinsic of pallet `Prism`, given to the node's pool."""
+        """Submit an object to be anchored, as a signed extrinsic of pallet `Prism` in the node's pool."""
         arguments = (content,)
         encoded = encode_call(Prism(), Call(PALLET, "anchor", arguments))
         async with self._signing:

@@ -88,7 +88,7 @@ class SqlLedger:
             self._no_batches.update({*chunk} - {each for (each,) in found})
 
     def did(self, suffix: str) -> Did | None:
-        """See `Ledger.did`."""
+        """A DID by its suffix."""
         if suffix in self.dids:
             return self.dids[suffix]
         if suffix not in self._kept.dids:
@@ -100,7 +100,7 @@ class SqlLedger:
         return self._kept.dids[suffix]
 
     def batch(self, batch_id: str) -> Batch | None:
-        """See `Ledger.batch`."""
+        """A batch by its id."""
         if batch_id in self.batches:
             return self.batches[batch_id]
         if batch_id in self._no_batches:
@@ -114,15 +114,15 @@ class SqlLedger:
         return self._kept.batches[batch_id]
 
     def is_applied_hash(self, operation_hash: bytes) -> bool:
-        """See `Ledger.is_applied_hash`."""
+        """Whether an operation with this hash was applied."""
         return operation_hash in self._hashes
 
     def is_applied(self, operation_id: bytes) -> bool:
-        """See `Ledger.is_applied`."""
+        """Whether this operation was applied."""
         return operation_id in self._applied
 
     def is_rejected(self, operation_id: bytes) -> bool:
-        """See `Ledger.is_rejected`. Asks the tables: most operations are applied, and nobody asks about those."""
+        """Whether this operation was rejected. Asks the tables, since that is rarely asked: most operations are applied."""
         return operation_id in self._rejected or bool(
             self._session.run(
                 "SELECT 1 FROM atala_operations "
@@ -132,15 +132,15 @@ class SqlLedger:
         )
 
     def put_did(self, suffix: str, did: Did) -> None:
-        """See `Ledger.put_did`."""
+        """Set a DID."""
         self.dids[suffix] = did
 
     def put_batch(self, batch_id: str, batch: Batch) -> None:
-        """See `Ledger.put_batch`."""
+        """Set a batch."""
         self.batches[batch_id] = batch
 
     def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
-        """See `Ledger.note`."""
+        """Record that an operation was applied or rejected."""
         (self._applied if applied else self._rejected).add(operation_id)
         if applied and operation_hash is not None:
             self._hashes.add(operation_hash)

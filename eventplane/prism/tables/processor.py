@@ -64,7 +64,7 @@ class Source:
             return b""
 
     def text(self) -> str:
-        """As it is stored: tables made for another source are refused."""
+        """The text that identifies the source in the tables: those made for another source are refused."""
         return f"{self.kind} {'.'.join(map(str, self.path))}"
 
 
