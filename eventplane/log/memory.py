@@ -61,7 +61,7 @@ class MemoryStore:
             return len(fresh)
 
     def rewind(self, anchor: int) -> Head:
-        """Take back every block after `anchor` and raise the epoch. Raises `NotTheNextBlock` if the log never had it."""
+        """Take back all blocks after `anchor` and raise the epoch. Raises `NotTheNextBlock` if the log never had it."""
         with self._changed:
             if anchor == self._head.anchor:
                 return self._head

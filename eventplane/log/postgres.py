@@ -64,7 +64,7 @@ class PostgresDatabase:
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Session]:
-        """A transaction that sees the snapshot of its first statement; writers that lock the same row run one after another."""
+        """A transaction that sees the snapshot of its first statement; writers that lock the same row take turns."""
         with self._connection() as connection:
             if connection.read_only is write or connection.isolation_level is None:
                 connection.read_only = not write
@@ -90,7 +90,7 @@ class PostgresDatabase:
         session.run("SELECT pg_notify(?::text, '')", (channel,))
 
     def wait(self, channel: str, timeout: float) -> None:
-        """Wait for a notification, at most `timeout` seconds; may return early or miss one. One thread at a time listens."""
+        """Wait for a notification, at most `timeout` seconds; it may return early. One thread at a time listens."""
         timeout = min(timeout, _POLL_SECONDS)
         if not self._listen_lock.acquire(timeout=timeout):
             return

@@ -115,7 +115,7 @@ class SqlStore:
         return len(ends)
 
     def rewind(self, anchor: int) -> Head:
-        """Take back every block after `anchor` and raise the epoch. Raises `NotTheNextBlock` if the log never had it."""
+        """Take back all blocks after `anchor` and raise the epoch. Raises `NotTheNextBlock` if the log never had it."""
         with self.database.transaction(write=True) as session:
             head = self._head(session, lock=True)
             if anchor == head.anchor:

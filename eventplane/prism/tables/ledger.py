@@ -122,7 +122,7 @@ class SqlLedger:
         return operation_id in self._applied
 
     def is_rejected(self, operation_id: bytes) -> bool:
-        """Whether this operation was rejected. Asks the tables, since that is rarely asked: most operations are applied."""
+        """Whether this operation was rejected. It asks the tables; this is rare, since most operations are applied."""
         return operation_id in self._rejected or bool(
             self._session.run(
                 "SELECT 1 FROM atala_operations "
