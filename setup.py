@@ -1,4 +1,4 @@
-"""Compiles the hot modules with mypyc where that is possible; everything else stands in pyproject.toml.
+"""Compiles the hot modules with mypyc where that is possible; everything else is in pyproject.toml.
 
 The compiled modules are the same source, and behave the same (PS-90). A wheel is compiled when mypyc and a C compiler
 are there, and is pure Python otherwise; PUBSUB_PURE=1 asks for pure Python. An editable install is pure, or a change

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 HERE: Final = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent))  # last: `PYTHONPATH=build/compiled python bench` measures what stands there
+sys.path.append(str(HERE.parent))  # last: `PYTHONPATH=build/compiled python bench` measures that build
 
 from bench import canisters, chains, events, node, outer, peer, prism, tries  # noqa: E402  # after the path
 from bench.measure import PURE, Result  # noqa: E402  # the same

@@ -158,7 +158,7 @@ def image(published: dict[PubsubKey, bytes]) -> State:
 
 
 def entry(key: PubsubKey, number: int) -> bytes:
-    """What stands under a key since block `number`: 64 bytes."""
+    """The entry of a key since block `number`: 64 bytes."""
     return PublishedEntry(2 * blake2_256(key + number.to_bytes(4, "little")), 0, RelayBlockNumber(number)).encode()
 
 

@@ -1,4 +1,4 @@
-"""What lies outside of the chains: history on disk, and how long the command line takes to answer."""
+"""The costs outside of the chains: history on disk, and how long the command line takes to answer."""
 
 import importlib.util
 import resource

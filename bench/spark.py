@@ -157,7 +157,7 @@ def proof_bytes(file: pq.FileMetaData) -> int:
 
 
 def stored(history: Path, lone: Path) -> Iterator[Result]:
-    """The lines on storage; kilobytes stand where others have milliseconds."""
+    """The lines on storage, in kilobytes where others have milliseconds."""
     for name, path, target in (("ten subscribers", history, 0.25), ("a lone subscriber", lone, None)):
         kept, inlined, rest = stored_bytes(path)
         note = f"kB, not ms; the rest of the rows is {rest / 1e3:.0f}"

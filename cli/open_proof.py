@@ -194,7 +194,7 @@ def _as_json(opened: Opened) -> dict[str, Any]:
 
 
 def _tree(opened: Opened) -> list[Drawn]:
-    """What was read, for drawing: child tries below the keys where their roots stand."""
+    """What was read, for drawing: each child trie below the key that stores its root."""
     keys: dict[bytes, list[Part]] = {}
     for part in opened.found.parts:
         if part.key is not None:

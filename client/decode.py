@@ -40,7 +40,7 @@ _VALUES_A_BYTE: Final = 16
 class Walk:
     """Reads values by untrusted metadata.
 
-    Types without bytes can stand for any number of values: no more are read than 10,000 and 16 for each byte there is.
+    A few bytes can announce any number of values of a type without bytes: at most 10,000 and 16 per byte are read.
     """
 
     __slots__ = ("left", "metadata", "reader")

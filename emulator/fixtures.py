@@ -337,7 +337,7 @@ def _accepted(storage: Storage, candidate: Candidate, outcome: BlockOutcome) -> 
     if outcome.state.top.get(CODE) != storage.get(CODE):
         return "upgrade", "a downward message brings another runtime"
     if plan.cursor is not None:
-        return "stopped", "the stop rule fired; the cursor stands where the next walk goes on"
+        return "stopped", "the stop rule fired; the cursor is where the next walk starts"
     if PROCESSING_CURSOR.get(storage) is not None:
         return "resumed", "a walk that was stopped goes on at the cursor, round to where it began, and ends"
     if plan.changed_key_sets:

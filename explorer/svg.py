@@ -2,7 +2,7 @@
 
 A branch is a square of sixteen cells, one for each child: row by row 0–3, 4–7, 8–b, c–f. Leaves are discs, detached
 values diamonds, references whose node is not there hollow rings. Colours say what became of a node, see `tree.Fate`;
-they stand in `trie.css`, which pages bring along and a drawing on its own carries itself.
+they are in `trie.css`, which pages include and a drawing on its own contains.
 """
 
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ class Placed:
 
 
 def layout(trees: Iterable[Drawn]) -> list[Placed]:
-    """Columns by depth; a first child stands in its parent's row, every other one in a row of its own.
+    """Columns by depth; a first child is in its parent's row, every other one in a row of its own.
 
     What has a name keeps its row to itself and its values: a trie below it begins in the next row.
     """
@@ -109,7 +109,7 @@ def arrange(trees: Iterable[Drawn]) -> Drawing:
 
 
 def render(drawing: Drawing) -> str:
-    """The drawing as SVG that stands alone, with its colours and tooltips."""
+    """The drawing as a complete SVG file, with its colours and tooltips."""
     edges: list[str] = []
     nodes: list[str] = []
     ends = [0] * len(drawing.texts)

@@ -11,7 +11,7 @@ become nodes of the drawing:
     MISSING     needed, and not there
     PRUNED      a hash, and nobody asked for what is below
 
-Every node of a proof is drawn exactly once; where it is referred to again stands `Shape.AGAIN`.
+Every node of a proof is drawn exactly once; a further reference to it is `Shape.AGAIN`.
 """
 
 from bisect import bisect_left
@@ -42,11 +42,11 @@ class Fate(Enum):
 
 
 _OFF_PATH: Final = (Fate.UNUSED, Fate.WAITING)
-"""What a node of the proof may be that stands on no path that was asked for."""
+"""What a node of the proof may be that is on no requested path."""
 
 
 class Shape(Enum):
-    """What stands at a place of the drawing; the value is its letter in drawings."""
+    """What a place of the drawing shows; the value is its letter in drawings."""
 
     BRANCH = "B"
     LEAF = "L"
@@ -274,7 +274,7 @@ class _Builder:
         return []
 
     def child_trie(self, place: Drawn, root: bytes, below: Below) -> list[_Todo]:
-        """The trie whose root stands here."""
+        """The trie whose root this value is."""
         place.note = below.note
         asked = below.asked
         if root == EMPTY_TRIE_ROOT and root not in self.sources.proof:

@@ -10,13 +10,13 @@
     root         the relay root against which a proof alone is judged
     seeds        the collators' secret seeds, in turn order
     block        the honest block; null for a proof alone
-    proof        the honest proof; the block's own stands in it, too
+    proof        the honest proof, which is also that of `block`
     shrunk       what was done to it, without all that is not needed for `verdicts`
     steps        the same in full; null where nothing could be left out
     expected     the verdicts that had to be found against `shrunk`, all of them
     verdicts     those that were found against `shrunk`; a line starting with ! is the failure of the verifier itself
 
-Bytes are hex after 0x. A block's proof is left out of `block` and put back from `proof` (it would stand there twice).
+Bytes are hex after 0x. A block's proof is not repeated in `block`, and is put back from `proof`.
 """
 
 import json

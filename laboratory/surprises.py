@@ -78,7 +78,7 @@ class Surprises:
     groups: dict[GroupKey, Group] = field(default_factory=dict)
 
     def add(self, case: Case, count: int = 1) -> None:
-        """Count a case that stands for `count` of its group, and keep it if it is the smallest one."""
+        """Count a case that represents `count` of its group, and keep it if it is the smallest one."""
         key = group_key(case)
         group = self.groups.get(key)
         if group is None:

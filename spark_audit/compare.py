@@ -1,7 +1,7 @@
 """The first block in which two records of what happened differ: histories, fixture sets, or one of each.
 
 A record gives blocks one after the other, each as it was judged: what the candidate says, what the relay chain vouched
-for, and what came of it. Two blocks that stand for each other are compared field by field; where they differ, both are
+for, and what came of it. Two blocks at the same position are compared field by field; where they differ, both are
 executed, and their states are compared key by key and down to the trie node.
 
     history × history      chain by chain, position by position

@@ -58,7 +58,7 @@ FILES = (
 def judge(
     mutants: Sequence[Mutant], workers: int, folder: Path, results: Results, patience: float, *, careful: bool
 ) -> None:
-    """Judge what `results` does not hold yet; the project stands in `folder`."""
+    """Judge what `results` does not hold yet; the project is in `folder`."""
     progress = os.fdopen(os.dup(sys.stderr.fileno()), "w")  # the judges' own is silent
 
     def judges(name: str) -> Judges:
@@ -76,7 +76,7 @@ def judge(
     results.read()
     if careful:
         # What was swapped has failed no test that executes it: left to ask are those that start programs, which
-        # import it. Where importing executes the statement, any test may stand on what it left.
+        # import it. Where importing executes the statement, any test may depend on what it left.
         every, some = coverage.seconds.keys(), coverage.starting_programs()
         undecided = [mutant for mutant in results.undecided(mutants) if results.is_known(mutant)]
         cases = [(mutant, every if results.is_deferred(mutant) else some) for mutant in undecided]

@@ -70,7 +70,7 @@ class Finder(ast.NodeVisitor):
         self.statement = (0, 0)
 
     def visit(self, node: ast.AST) -> None:
-        """Know the statement that stands around whatever is found."""
+        """Remember the statement around each mutant that is found."""
         if not isinstance(node, ast.stmt):
             super().visit(node)
             return
@@ -84,7 +84,7 @@ class Finder(ast.NodeVisitor):
         return self.starts[line - 1] + len(prefix)
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        """Where a node stands."""
+        """The position of a node in the source."""
         return self.at(node.lineno, node.col_offset), self.at(node.end_lineno or 0, node.end_col_offset or 0)
 
     def add(self, start: int, end: int, after: str) -> None:
@@ -95,7 +95,7 @@ class Finder(ast.NodeVisitor):
         self.found.append(Mutant(self.file, line, start, end, before, after, context, *self.statement))
 
     def operator(self, left: ast.expr, right: ast.expr, sign: str, after: str) -> None:
-        """The operator that stands between two operands."""
+        """The operator between two operands."""
         low, high = self.span(left)[1], self.span(right)[0]
         pattern = r"\s+".join(map(re.escape, sign.split()))
         match = re.search(pattern, self.text[low:high])

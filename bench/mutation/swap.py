@@ -36,7 +36,7 @@ class Swapper:
                 raise Unswappable(f"a function made inside of {old.co_qualname} is alive")
             alive = self._alive.get(_place(old), ())
             if not alive or any(_shape(function.__code__) != _shape(old) for function in alive):
-                raise Unswappable(f"{old.co_qualname} is not found as it stands in the file")
+                raise Unswappable(f"{old.co_qualname} is not found as it is in the file")
             for function in alive:
                 try:
                     function.__code__ = new
@@ -70,7 +70,7 @@ def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]
 
 
 def _shape(code: CodeType, *, deep: bool = True) -> tuple[object, ...]:
-    """What a code object does, wherever it stands; not `deep`, without the code objects inside."""
+    """What a code object does, without its position; not `deep`, without the code objects inside."""
     constants = tuple(
         (_shape(constant) if deep else None) if isinstance(constant, CodeType) else (type(constant), repr(constant))
         for constant in code.co_consts

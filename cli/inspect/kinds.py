@@ -1,4 +1,4 @@
-"""Which kind of file or folder stands at a path, by what it holds, and who looks into it."""
+"""Which kind of file or folder a path is, by its content, and which function shows it."""
 
 from pathlib import Path
 from typing import Any

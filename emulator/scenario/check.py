@@ -109,13 +109,13 @@ def _listed_once(scenario: Scenario) -> Iterator[Misplaced]:
     for at, group in enumerate(scenario.publishers):
         for para in group.paras:
             if para in seen:
-                yield Misplaced(("publishers", at, "paras"), f"para {para} stands there more than once")
+                yield Misplaced(("publishers", at, "paras"), f"para {para} is listed more than once")
             seen.add(para)
     known: set[ParaId] = set()
     names = Counter(each.name for each in scenario.subscribers if "name" in each.model_fields_set)
     for at, subscriber in enumerate(scenario.subscribers):
         if subscriber.para in known:
-            yield Misplaced(("subscribers", at, "para"), f"para {subscriber.para} stands there more than once")
+            yield Misplaced(("subscribers", at, "para"), f"para {subscriber.para} is listed more than once")
         known.add(subscriber.para)
         if names[subscriber.name] > 1:
             yield Misplaced(("subscribers", at, "name"), f"{names[subscriber.name]} subscribers are called that")

@@ -1,6 +1,6 @@
 """Alerts: the data of system events, written from facts and read back into them (IC-38, RP-6).
 
-A fact is a tuple of what names it; its value stands beside it. What is not understood in an alert is passed over: one
+A fact is a tuple of its names and has a value. Unknown facts in an alert are skipped: one
 entry that nobody can read must not hide the others.
 """
 

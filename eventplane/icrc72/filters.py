@@ -342,7 +342,7 @@ _NOTHING: Final = Variant("Option", None)
 
 
 def compare_word(found: Variant, operator: str, word: Word) -> bool:
-    """True when a value stands in the relation to a word."""
+    """Whether a value has the relation to a word."""
     tag, inside = found
     text = word.text
     if operator.endswith("~="):
@@ -363,7 +363,7 @@ def compare_word(found: Variant, operator: str, word: Word) -> bool:
 
 
 def compare(found: Variant, operator: str, other: Variant) -> bool:
-    """True when two values stand in the relation: numbers with numbers, Text with Text, and so on."""
+    """Whether two values have the relation: numbers with numbers, Text with Text, and so on."""
     if operator.endswith("~="):
         return found.tag == other.tag == "Text" and _contains(found.value, operator, other.value)
     kinds = _KINDS.get(found.tag), _KINDS.get(other.tag)

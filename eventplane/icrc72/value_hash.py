@@ -11,7 +11,7 @@ _NAN: Final = bytes.fromhex("000000000000f87f")
 
 
 def value_hash(value: Variant) -> bytes:
-    """The 32 bytes that stand for a value."""
+    """The 32-byte hash of a value."""
     tag, inside = value
     made = _ICRC3.get(tag)
     if made is not None:

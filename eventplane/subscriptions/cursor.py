@@ -25,7 +25,7 @@ class Cursor(NamedTuple):
 
 
 def log_tag(network: str, log_id: bytes) -> bytes:
-    """8 bytes that stand for a log in its cursors."""
+    """8 bytes that identify a log in its cursors."""
     return blake2b(network.encode() + b"\0" + log_id, digest_size=8).digest()
 
 

@@ -21,7 +21,7 @@ PER_CLIENT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a token stands for; `name` is the hash of the token in hex and safe to write down."""
+    """The subscription of a token; `name` is the hash of the token in hex and safe to write down."""
 
     name: str
     filters: tuple[Filter, ...]

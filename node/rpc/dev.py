@@ -229,7 +229,7 @@ def _named_pairs(call: Call, values: dict[str, Any]) -> list[Pair]:
 
 
 async def _arrived(call: Call, chain: ParaId, sent: Moment) -> None:
-    """Step until a parachain's block stands on the relay block that sent it something."""
+    """Step until a parachain has a block on the relay block that sent it a message."""
     for _ in range(MOST_STEPS):
         await attempt(call.node.control.build((actions.Turn(para=chain),)))
         parent = LAST_RELAY_PARENT.get(Storage(call.node.timeline.views[chain].best.state))

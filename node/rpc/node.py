@@ -84,7 +84,7 @@ class Runtimes:
         return api.call(self.at(block), name, data)
 
     def storage_pairs(self, block: Block, values: Mapping[str, Any]) -> list[tuple[bytes, bytes | None]]:
-        """Keys and values that `{Pallet: {Item: value}}` stands for.
+        """The keys and values of `{Pallet: {Item: value}}`.
 
         The value of a map is a list of `[keys, value]`; `null` removes, and `$removePrefix` lists items to empty.
         Raises `PubsubError`.

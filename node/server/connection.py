@@ -32,7 +32,7 @@ log: Final = logging.getLogger("pubsub.node")
 class Connection:
     """A client on one chain's path. An `Outlet`."""
 
-    def __init__(  # noqa: PLR0917  # all that it stands between
+    def __init__(  # noqa: PLR0917  # everything that it connects
         self,
         name: str,
         socket: web.WebSocketResponse,

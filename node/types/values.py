@@ -72,7 +72,7 @@ def to_json(info: TypeInfo, data: bytes, names: Names) -> Any:
 
 
 def read(info: TypeInfo, reader: Reader, names: Names, depth: int = 0) -> Any:
-    """The value that stands next. Raises `ScaleError`."""
+    """The next value. Raises `ScaleError`."""
     if depth > MAX_DEPTH:
         raise ScaleError(f"values nest deeper than {MAX_DEPTH} at offset {reader.pos}")
     below = depth + 1

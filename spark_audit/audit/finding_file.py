@@ -108,7 +108,7 @@ def _subject(judgement: Judgement, row: Mapping[str, Any]) -> bytes | None:
 
 
 def _value(path: Path, name: str, value: object) -> Any:
-    """A field as the column that it stands for. Raises `FindingError`."""
+    """A field as a value of its column. Raises `FindingError`."""
     if value is None and name in _OPTIONAL:
         return None
     if name in _TEXTS and isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Tables of an event server's deliveries; they lie beside a history, and nothing in a history refers to them."""
+"""Tables of an event server's deliveries; they are stored beside a history, which never refers to them."""
 
 from typing import Final
 

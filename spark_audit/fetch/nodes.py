@@ -149,7 +149,7 @@ class NodeSource:
     # Runtimes
 
     async def _runtimes(self, blocks: list[RawBlock]) -> list[str]:
-        """The runtime of each block; what lies between two blocks of one runtime is of that runtime too."""
+        """The runtime of each block; blocks between two blocks of one runtime have that runtime too."""
         names: dict[int, str] = {}
 
         async def fill(low: int, high: int) -> None:

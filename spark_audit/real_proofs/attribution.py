@@ -2,7 +2,7 @@
 
 key         the nodes that lead to this key alone, and its detached value
 child trie  the same of a child trie's root; its entries are keys of their own
-neighbour   an entry that stands in a node that is there anyway: no part of its own
+neighbour   an entry within a node that is needed anyway: no bytes of its own
 shared      nodes on the way to several keys, by how many
 absence     nodes on the way to no entry: they prove that some key is absent, or that nothing below them changed
 unplaced    nodes that no node of the proof leads to, where the chain's own state may hold what does
@@ -116,7 +116,7 @@ def attribute(
         ledger.add(root, (TOP, key), top, usual=True)
     for child, (trie_root, opened) in tries.items():
         others = sorted(opened.entries.keys() - (first if child == TOP else ()))
-        if absences:  # what stands deepest was asked for, and what stands on its way may be there by chance
+        if absences:  # the deepest was asked for, and those on its way may be there by chance
             others.sort(key=lambda key: -len(path_nodes(trie_root, ledger.nodes, key)[0]))
         for key in others:
             ledger.add(trie_root, (child, key), opened.entries, usual=False)
@@ -128,7 +128,7 @@ def attribute(
 def attribute_reads(root: Hash, proof: Iterable[bytes], asked: Mapping[bytes, Iterable[bytes]]) -> Attribution:
     """Attribute the bytes of a proof to the keys that it was made for, by trie. Nodes that no key needs are unread.
 
-    Raises `ProofError` when it leaves open what stands under one of them, naming the key and the missing node.
+    Raises `ProofError` if it does not prove the value of one of them, naming the key and the missing node.
     """
     listed = list(proof)
     ledger = _Ledger({blake2_256(node): node for node in listed})

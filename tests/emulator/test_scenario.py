@@ -126,7 +126,7 @@ PUBLISHER_FIELDS = (
         (
             "paras = [1000, 2100]",
             "paras = [1000, 1000]",
-            "6: publishers.1.paras: para 1000 stands there more than once",
+            "6: publishers.1.paras: para 1000 is listed more than once",
         ),
         ("keys = 3", "keys = ", "7: Invalid value (at line 7"),
         (

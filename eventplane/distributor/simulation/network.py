@@ -1,4 +1,4 @@
-"""Emulated networks with their adapters, and emulated subscribers: what stands around a distributor."""
+"""Emulated networks with their adapters, and emulated subscribers: the surroundings of a distributor."""
 
 import hashlib
 from collections import Counter

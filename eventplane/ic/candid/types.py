@@ -50,7 +50,7 @@ PRIMITIVES: Final = {
     "empty": 0x6F,
     "principal": 0x68,
 }
-"""The byte that stands for each primitive type in a type table."""
+"""The byte of each primitive type in a type table."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -119,7 +119,7 @@ PRIMS: Final = {name: Prim(name) for name in PRIMITIVES}
 
 
 def resolved(type_: Type) -> Type:
-    """The type behind names. Raises `DidError` for a name that is nowhere defined or stands for itself."""
+    """The type behind names. Raises `DidError` for a name that is not defined or is defined as itself."""
     met = 0
     while isinstance(type_, Named):
         found = type_.definitions.get(type_.name)

@@ -53,7 +53,7 @@ class Abandoned(PrismError):
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a token stands for; `key` is its SHA-256, `after` the lower bound."""
+    """The subscription of a token; `key` is its SHA-256, `after` the lower bound."""
 
     key: bytes
     filters: tuple[Filter, ...]

@@ -120,7 +120,7 @@ class Processor:
         self.processed = -1
         """The last block that is processed, of the branch that the log has."""
         self._last_block = -1
-        """The last one with objects: a rewind leaves it, though it may lie less deep then (PR-5)."""
+        """The last block with objects: a rewind leaves it, though it may be less deep then (PR-5)."""
         self._deep_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
         self._seen = 0
         """Up to where the log has nothing more for us, not stored."""
