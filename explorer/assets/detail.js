@@ -27,7 +27,7 @@ async function candidateView(run, block, go) {
     ["cache policy", chain.subscribes ? chain.cache : null],
   ]);
   const parts = block.verdict ? [head, evidence(run, block, detail), section("The block", about)] : [head, about];
-  if (block.stopped) parts.push(note("The walk stopped at the budget: the cursor stands where the next block goes on."));
+  if (block.stopped) parts.push(note("The walk stopped at the budget: the cursor is where the next block continues."));
   parts.push(section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))));
   parts.push(section(`Proof: ${plural(block.nodes, "node")}`, trieView(run, detail)));
   if (detail.deliveries && detail.deliveries.length) parts.push(section(`Deliveries: ${detail.deliveries.length.toLocaleString("en")}`, deliveries(run, detail.deliveries)));
