@@ -23,7 +23,7 @@ EVENTS = 600
 
 
 class Source(App):
-    """Makes a hundred events a call."""
+    """Makes events: as many per call as its argument says."""
 
     def start(self) -> Any:
         """How many were made."""
@@ -77,7 +77,7 @@ def _deliver(observers: tuple[Observer, ...] = ()) -> int:
 
 
 def races() -> Iterator[Race]:
-    """Ratios of time: 3.33 is 0.3 of the bare codec's notifications a second."""
+    """Ratios of time: 3.33 is 0.3 of the bare codec's notifications per second."""
     recorder = Recorder()
     delivered = _deliver((recorder,))
     messages = [

@@ -227,7 +227,7 @@ def validating(header: Header, state: State, encoded: bytes, context: RelayConte
 
 
 def _fuzz_case() -> Race:
-    """A mutation drawn, carried out and judged, over a proof of some fifty nodes; what is said is cases a second."""
+    """A mutation drawn, carried out and judged, over a proof of some fifty nodes; the figure is cases per second."""
     situation = None
     for number in range(400):
         world = World(b"bench/%d" % number, proofs_only=True)

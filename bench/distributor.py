@@ -256,10 +256,10 @@ def main() -> None:
         bare = sadds(url)
         print(f"SADD one by one: {bare.second:,.0f}/s, {bare.cpu * 1000:.0f} µs of CPU")
         rate, trips = asyncio.run(in_process(url, count))
-        print(f"events in process: {rate.beside(bare)}; {trips:.2f} round trips an event")
+        print(f"events in process: {rate.beside(bare)}; {trips:.2f} round trips per event")
         for address in given.also:
             rate, trips = asyncio.run(in_process(address, count))
-            print(f"the same, {address.partition(':')[0]}: {rate.beside(bare)}; {trips:.2f} round trips an event")
+            print(f"the same, {address.partition(':')[0]}: {rate.beside(bare)}; {trips:.2f} round trips per event")
         redis.Redis.from_url(url).flushall()
         middle, late = asyncio.run(latency(url, min(count, 500)))
         print(f"log to POST in process: median {middle:.1f} ms, 99th percentile {late:.1f} ms")

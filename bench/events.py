@@ -191,7 +191,7 @@ def _matching() -> Race:
 
 
 async def fan_out(clients: int, blocks: int) -> None:
-    """Append ten blocks a second and see when every client has every event."""
+    """Append ten blocks per second and see when every client has every event."""
     folder = Path(tempfile.mkdtemp(prefix="bench-events-"))
     store = open_store(str(folder / "live.db"), "bench")
     arguments = ["events", "serve", "--log", str(folder / "live.db"), "--port", "0", "--streams", str(clients)]

@@ -1,4 +1,4 @@
-"""How many changed proofs a second are made, judged and compared with what was due, on one core.
+"""How many changed proofs per second are made, judged and compared with what was due, on one core.
 
     python -m bench.fuzz_rate [--cases 4000] [--nodes 50]
 
@@ -31,7 +31,7 @@ def situation_of(nodes: int) -> Situation:
 
 
 def rate(cases: int, began: float) -> str:
-    """Cases a second of CPU time since `began`."""
+    """Cases per second of CPU time since `began`."""
     return f"{cases / (time.process_time() - began):9,.0f} /s"
 
 

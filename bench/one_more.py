@@ -1,6 +1,6 @@
 """What one more segment costs an audit, by how many there were: `python -m bench.one_more 250 500 1000`.
 
-The history is one publisher's and one subscriber's, twenty relay blocks a segment: a chain's state grows until it has
+The history is one publisher's and one subscriber's, twenty relay blocks per segment: a chain's state grows until it has
 the hashes of 4,096 blocks, which 205 segments are, so that all sizes judge blocks on states of the same size. Every
 audit runs in this process, and its CPU time is that of the process: all of a turn, and of it judging and folding.
 `--turns` are made one after another, as `--follow` makes them, in turn for each size; the median of them is told.

@@ -42,7 +42,7 @@ def _wallet(number: int) -> tuple[bytes, bytes, list[Signed]]:
 
 
 def races() -> Iterator[Race]:
-    """The ratio of time: at most 2 is half as many operations a second as signature checks."""
+    """The ratio of time: at most 2 is half as many operations per second as signature checks."""
     folder = Path(tempfile.mkdtemp(prefix="bench-prism-"))
     wallets = [_wallet(number) for number in range(WALLETS)]
     checks: list[tuple[bytes, bytes, bytes]] = []

@@ -88,7 +88,7 @@ def main() -> None:
     used = resident() - before
     print(f"{given.publishers:,} publishers x {given.keys:,} keys of {given.value} bytes, policy {given.policy}")
     print(f"rows made in {made - started:.1f} s, tries and root in {loaded - made:.1f} s; root 0x{root.hex()}")
-    print(f"memory: {used / 2**20:,.0f} MiB, {used / total:,.0f} bytes a key")
+    print(f"memory: {used / 2**20:,.0f} MiB, {used / total:,.0f} bytes per key")
 
     gc.freeze()
     chooser = random.Random(160)
@@ -119,9 +119,7 @@ def main() -> None:
         f"a block of {given.publishes} publishes, median of {given.blocks}: pallet {median(pallet_ms):.2f} ms "
         f"({each:.1f} us each), sweep {median(idle_ms):.2f} ms, commit {median(commit_ms):.2f} ms"
     )
-    print(
-        f"root after block {given.blocks}: 0x{root.hex()}; memory now {(resident() - before) / total:,.0f} bytes a key"
-    )
+    print(f"root after block {given.blocks}: 0x{root.hex()}; now {(resident() - before) / total:,.0f} bytes per key")
 
 
 if __name__ == "__main__":

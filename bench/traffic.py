@@ -248,7 +248,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.traffic", description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--kill-every", type=float, default=60, help="seconds")
-    parser.add_argument("--rate", type=float, default=20, help="events a second")
+    parser.add_argument("--rate", type=float, default=20, help="events per second")
     parser.add_argument("--how", choices=["kill", "roll", "both"], default="kill", help="how a process is ended")
     parser.add_argument("--store", choices=["redis", "sqlite", "postgresql"], default="redis")
     wish = parser.parse_args()

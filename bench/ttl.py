@@ -75,7 +75,7 @@ def build(policy: TtlPolicy, ttls: dict[Place, int]) -> Run:
 
 
 def steady(policy: TtlPolicy, keys: int, due: int, blocks: int) -> tuple[list[int], int, float]:
-    """Lags, entries still waiting at the end, CPU seconds a block."""
+    """Lags, entries still waiting at the end, CPU seconds per block."""
     ttl = keys // due
     run = build(policy, {place: 1 + i % ttl for i, place in enumerate(places(keys))})
     warm = -(-keys // run.pallet.config.max_ttl_scans_per_idle)

@@ -30,7 +30,7 @@ from pubsub_emulator.spark_audit.report.words import counted, size
 MOST_CHAINS = 12
 MOST_FAULTS = 8
 SLOWEST_SHOWN = 0.1
-"""The slowest pace that is shown, in units a second."""
+"""The slowest pace that is shown, in units per second."""
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
 PHASES = {
     "start": "starting the engine",

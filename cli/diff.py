@@ -11,7 +11,7 @@ MOST = 12
 
 
 def run_diff(a: Path, b: Path) -> Result:
-    """The command."""
+    """Show the first difference of two histories or folders of fixtures, down to the trie node."""
     result = compare(a, b)
     say(f"A: {a}\nB: {b}\n{result.compared:,} blocks compared")
     if result.genesis:

@@ -88,7 +88,7 @@ def _stories(seed: int, count: int) -> Result:
 
 
 def demonstrate(seed: int) -> Result:
-    """The demonstration."""
+    """Play the demonstration, and print its messages and figures."""
     found = demo.demonstrate(seed)
     say(f"{found.events} events, published through two distributors and by strangers")
     table("Networks", ("network", "events in its log"), found.on_networks.items())

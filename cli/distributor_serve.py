@@ -18,7 +18,7 @@ from pubsub_emulator.eventplane.once import open_store
 
 
 def serve_distributor(path: Path) -> None:
-    """Serve until told to end."""
+    """Serve a distributor until a signal ends it."""
     config = read_config(path)
     log_lines()
 
@@ -47,7 +47,7 @@ class AdapterWish:
 
 
 def serve_adapter(wish: AdapterWish) -> None:
-    """Serve until told to end."""
+    """Serve an adapter of one network until a signal ends it."""
     from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
 
     if not NETWORK.fullmatch(wish.network):

@@ -27,7 +27,7 @@ _URLS: Final = ("ws://", "wss://", "http://", "https://")
 def follow_source(  # noqa: PLR0917  # the options of the command
     source: str, place: str, network: str, paras: Sequence[str], first: int | None, until: int | None
 ) -> None:
-    """The command. Raises `PubsubError`."""
+    """Append the blocks of a source to a log, and follow it if wanted. Raises `PubsubError`."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if not source.startswith(_URLS) and (paras or first is not None):
         raise click.UsageError("--para and --from need a node's URL as SOURCE")
@@ -87,7 +87,7 @@ def read_log(  # noqa: PLR0917  # the options of the command
     *,
     wait: bool,
 ) -> None:
-    """The command. Raises `PubsubError`."""
+    """Print matching rows of a log, and wait for more if wanted. Raises `PubsubError`."""
     where = _where(kinds, chain, text)
     with closing(existing_store(place)) as store:
         left = limit
@@ -112,7 +112,7 @@ def read_log(  # noqa: PLR0917  # the options of the command
 
 
 def rewind_log(place: str, block: int) -> None:
-    """The command. Raises `PubsubError`."""
+    """Take back the blocks of a log after one block. Raises `PubsubError`."""
     with closing(existing_store(place)) as store:
         head = store.rewind(block)
         say(f"{store.database.place}: block {head.anchor}, seq {head.seq}, epoch {head.epoch}")

@@ -105,7 +105,7 @@ async def _judged(chain: _Chain, found: dict[str, Any], number: int) -> BlockRec
 
 
 class _Node:
-    """What is read of a node."""
+    """Reads and verifies headers and blocks of a node."""
 
     def __init__(self, relay: Rpc, url: str) -> None:
         self._relay = relay
@@ -176,7 +176,7 @@ async def _state(rpc: Rpc, name: str) -> State:
 
 
 async def _together(work: Iterable[Any]) -> list[Any]:
-    """All of it, some at a time, in order."""
+    """The results in order; at most `AT_ONCE` are awaited at a time."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(each: Any) -> Any:

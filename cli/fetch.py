@@ -19,7 +19,7 @@ from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
 from pubsub_emulator.spark_audit.report.words import size
 
 _WHOLE: Final = 10
-"""Blocks a second from which the pace is told without a fraction."""
+"""Blocks per second from which the pace is told without a fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Asked:
 
 
 def run_fetch(asked: Asked) -> Result:
-    """The command."""
+    """Fetch blocks of a parachain into a history, and show what was added."""
     given = [bool(asked.nodes), asked.chunks is not None, asked.export is not None]
     if sum(given) != 1:
         raise click.UsageError("give one of --node, --chunks and --export")

@@ -12,7 +12,7 @@ from pubsub_emulator.laboratory.fixture_set import README_FILE, SCENARIO, SCHEMA
 
 
 def run_fixtures(out: Path) -> None:
-    """The command."""
+    """Write the project's fixtures into a new folder."""
     blocks = load_bundled(SCENARIO).relay_blocks
     with new_folder(out) as folder:
         with stage(f"running {SCENARIO}: {blocks} relay blocks", blocks) as advance:
@@ -23,7 +23,7 @@ def run_fixtures(out: Path) -> None:
     files(
         "written:",
         (
-            (out, "one block a file; `pubsub replay` plays them again"),
+            (out, "one block per file; `pubsub replay` plays them again"),
             (out / SCHEMA_FILE, "the JSON Schema of these files"),
             (out / README_FILE, "what each file shows"),
         ),

@@ -140,7 +140,7 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
             for name in (*singles, *(name for name in MANY.values() if name in rows))
         ),
     )
-    rate = f", {result.cases / seconds:,.0f} cases a second" if seconds > 1 else ""
+    rate = f", {result.cases / seconds:,.0f} cases per second" if seconds > 1 else ""
     say(
         f"{kept} kept cases replayed; {result.cases:,} cheats tried on {result.honest:,} honest blocks, of which "
         f"{result.stopped:,} stopped for their budget{rate}"

@@ -6,7 +6,7 @@ from pubsub_emulator.spark_audit.history.migrate import migrate
 
 
 def run_migrate(history: str) -> Result:
-    """The command."""
+    """Convert a history to the present format, in place."""
     with stage(f"checking and migrating {history}") as advance:
         try:
             done = migrate(history, lambda at, total: advance(at, total, "checking files"))

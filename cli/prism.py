@@ -45,7 +45,7 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """The command's arguments."""
+    """The arguments of `serve`."""
 
     url: str
     place: str
@@ -108,7 +108,7 @@ async def _serve(given: Serve, log: SqlStore, seed: bytes, recorders: tuple[Reco
 
 
 def submit_operations(files: Sequence[Path], node: str) -> None:
-    """The command. Raises `PubsubError`."""
+    """Submit the operations in files to a PRISM node, and print their ids. Raises `PubsubError`."""
     signed = [raw for path in files for raw in _operations(path)]
 
     async def run() -> None:
@@ -121,7 +121,7 @@ def submit_operations(files: Sequence[Path], node: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """The command's arguments."""
+    """The arguments of `subscribe`."""
 
     filters: Sequence[str]
     status: str | None
@@ -133,7 +133,7 @@ class Subscribe:
 
 
 def subscribe_to(given: Subscribe) -> None:
-    """The command. Raises `PubsubError`."""
+    """Print the events of a subscription as they come. Raises `PubsubError`."""
     known = _kept(given.state)
     if known is None and not given.filters:
         raise click.UsageError("give a --filter, or --state with the file of a subscription")
@@ -165,7 +165,7 @@ async def _subscribe(given: Subscribe, filters: Sequence[Filter], known: Subscri
 
 
 def watch_status(operation_id: str, node: str) -> None:
-    """The command. Raises `PubsubError`."""
+    """Print every status of one operation until it is final. Raises `PubsubError`."""
     if not is_hex_hash(operation_id):
         raise click.UsageError("OPERATION: not 64 lower-case hex digits")
 

@@ -10,7 +10,7 @@ from pubsub_emulator.spark_audit.real_proofs.relay_proofs import Imported, impor
 
 
 def import_proofs(paths: Sequence[Path], out: Path) -> None:
-    """The command."""
+    """Add relay proofs in files to a history, and show what was added."""
     imported = import_relay_proofs(paths, out)
     show_import(imported)
     click.echo(f"written:\n  {out}  a history, for `pubsub audit`")

@@ -18,7 +18,7 @@ def can_draw() -> bool:
 
 
 def run_report(audit: str, out: Path | None) -> Result:
-    """The command."""
+    """Write the report of an audit, and show its files."""
     written = tuple(make_report(audit, out))
     files("written:", written)
     return Result({"page": written[0][0], "charts": written[1][0]})

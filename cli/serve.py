@@ -31,7 +31,7 @@ _SLOT: Final = 6000
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """The command's arguments."""
+    """The arguments of `serve`."""
 
     port: int
     host: str

@@ -18,7 +18,7 @@ MOST_SHOWN = 12
 def run_simulate(
     networks: int, blocks: int, seed: str, out: str, *, cheat_rate: float, master: str | None, engine: str
 ) -> Result:
-    """The command."""
+    """Simulate many networks into one history, and show what was made."""
     if not may_be_spark(engine, master):
         spare_memory()
     wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION))
@@ -70,7 +70,7 @@ def show_simulated(simulated: Simulated) -> None:
 
 
 def run_score(history: str, audit: str) -> Result:
-    """The command."""
+    """Compare the findings of an audit with the cheats planted in its history."""
     scored = score(history, audit)
     rows = ((name, planted, scored.caught[name]) for name, planted in sorted(scored.planted.items()))
     table("planted cheats and findings", ("strategy", "planted", "found"), rows)

@@ -10,7 +10,7 @@ from pubsub_emulator.spark_audit.tables.ask import ask
 
 
 def run_sql(audit: str, question: str) -> Result:
-    """The command."""
+    """Run a query on the tables of an audit, and print the result."""
     answer = ask(audit, question)
     rows = [tuple(_plain(cell) for cell in row) for row in answer.rows]
     table("", answer.columns, [tuple(_shown(cell) for cell in row) for row in rows])

@@ -231,7 +231,7 @@ ACTS: Final = (
 
 
 def take_tour() -> Result:
-    """The command. Raises `TourFailed`."""
+    """Play all acts, and print the digest of them. Raises `TourFailed`."""
     log = open_store(":memory:", "tour")
     try:
         tour = Tour(log)

@@ -72,7 +72,7 @@ class ProofSizes(Observer):
     # An observer
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Count it."""
+        """Count a relay block."""
         self.figures["relay_blocks"] = record.number
 
     def subscriptions(self, record: SubscriptionRecord) -> None:

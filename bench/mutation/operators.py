@@ -88,7 +88,7 @@ class Finder(ast.NodeVisitor):
         return self.at(node.lineno, node.col_offset), self.at(node.end_lineno or 0, node.end_col_offset or 0)
 
     def add(self, start: int, end: int, after: str) -> None:
-        """Note a mutant."""
+        """Add a mutant."""
         line = self.text.count("\n", 0, start) + 1
         before = " ".join(self.text[start:end].split())
         context = self.lines[line - 1].strip()

@@ -149,7 +149,7 @@ def _subscriptions(session: Session, given: Given) -> Iterator[Shown]:
 
 
 class KeyNames(Protocol):
-    """What knows keys by name."""
+    """Gives keys their names."""
 
     def key_name(self, key: bytes) -> str:
         """A key by the name it was made from, if that is known."""

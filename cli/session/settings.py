@@ -31,7 +31,7 @@ _FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
 
 
 class Keys(Protocol):
-    """What knows keys by name."""
+    """Finds keys by their names."""
 
     def key(self, text: str) -> PubsubKey:
         """A key by name or in hex. Raises `CommandError`."""

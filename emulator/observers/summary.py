@@ -75,7 +75,7 @@ class Summary(Observer):
     # An observer
 
     def relay_block(self, record: RelayRecord) -> None:
-        """Count it."""
+        """Count a relay block and its events."""
         self.relay_blocks = record.number
         self.relay_root = record.storage_root
         for event in record.events:

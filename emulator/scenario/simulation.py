@@ -66,7 +66,7 @@ class Simulation:
         self.network.finish()
 
     def step(self) -> Step:
-        """One relay block with its traffic."""
+        """Send the next block's traffic and build one relay block."""
         block = RelayBlockNumber(self.network.number + 1 - self.network.relay.first)
         self._publish(block)
         self._load(block)

@@ -20,7 +20,7 @@ class Limits:
 class Schedule:
     """A fair schedule that is drawn: each draw is a hash of the seed and of what it is for.
 
-    `delay` is how many rounds a message may take longer, `refuse` how many requests of a hundred are refused.
+    `delay` is how many rounds a message may take longer, `refuse` how many percent of requests are refused.
     """
 
     seed: bytes
