@@ -1,1 +1,1 @@
-"""The event plane: what chains did, told to others in order, without gaps, to each whom it concerns, once."""
+"""The event plane: events of chains, delivered in order, without gaps, once to each subscriber that they concern."""

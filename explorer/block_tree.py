@@ -1,4 +1,4 @@
-"""A block's proof as a trie: which nodes were read for whom, what was cached, what was left for later."""
+"""A block's proof as a trie: nodes read for each publisher, cached nodes, and nodes left for later."""
 
 from bisect import bisect_left
 from functools import lru_cache

@@ -166,7 +166,7 @@ class Difference:
 
     @property
     def group(self) -> str:
-        """What differs, whatever the case: differences of one group have one cause, as a rule."""
+        """What differs, without the case: differences of one group usually have one cause."""
         return f"ours {self.ours}, theirs {self.theirs}"
 
     def to_json(self) -> str:

@@ -105,7 +105,7 @@ class BlockDifference:
     notes: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """For people."""
+        """The difference in words, one line each."""
         if self.a is None or self.b is None:
             return [
                 f"A ends here; B goes on with {self.b}" if self.a is None else f"B ends here; A goes on with {self.a}"

@@ -126,7 +126,7 @@ def collator_sets(max_size: int = 4, of: st.SearchStrategy[str] | None = None) -
 def items(
     publishers: Sequence[int] = PUBLISHERS, of: st.SearchStrategy[tuple[PubsubKey, ...]] | None = None
 ) -> st.SearchStrategy[dict[int, tuple[PubsubKey, ...]]]:
-    """Which keys of whom a parachain subscribes, at least of one publisher."""
+    """The keys that a parachain subscribes to, by publisher; at least one publisher."""
     return st.dictionaries(st.sampled_from(publishers), key_sets() if of is None else of, min_size=1, max_size=3)
 
 

@@ -1,8 +1,7 @@
-"""A state trie whose nodes lie elsewhere and are fetched when something first needs them.
+"""A state trie whose nodes are stored elsewhere and are fetched on demand.
 
-`PartialTrie` does the work; here a node that is not at hand is asked for by its place in the trie, since a chain's node
-tells proofs of keys and no nodes by hash. What is handed back was held against its hash, so a fetched trie has the root
-it was begun with or fails. It has the methods of `Trie` that states, blocks and their readers use.
+`PartialTrie` does the work. Here a missing node is requested by its place in the trie, since a chain's node gives
+proofs of keys and no nodes by hash. Each fetched node was verified by its hash, so the trie has its first root or fails. It has the methods of `Trie` that states, blocks and their readers use.
 """
 
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pubsub_emulator.trie.partial import Far, PartialNode, PartialTrie, Referenc
 
 
 class StateUnavailable(PubsubError):
-    """A part of a state that is fetched by need cannot be had. Nothing about the state follows from it."""
+    """A part of a state that is fetched on demand cannot be had. Nothing about the state follows from it."""
 
     is_infrastructure = True
 
@@ -57,7 +56,7 @@ class LazyTrie(PartialTrie):
         if isinstance(reference, Far) and isinstance(node.value, bytes) and len(node.value) > MAX_INLINE_VALUE[1]:
             raise StateUnavailable(
                 f"node {reference.hash.hex()} is of layout version 0, in which values are not detached: only states of "
-                "version 1 are fetched by need"
+                "version 1 are fetched on demand"
             )
         return node
 

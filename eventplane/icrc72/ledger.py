@@ -50,7 +50,7 @@ class Ledger(Core):
         return self.balances, self.others, self.allowances, self.blocks
 
     def resume(self, state: Any) -> None:
-        """Go on."""
+        """Continue with the saved state."""
         self.balances, self.others, self.allowances, self.blocks = state
 
     def total(self) -> int:

@@ -50,7 +50,7 @@ class Database(Protocol):
         """A transaction that sees one moment. Writers come one after the other where they lock the same row."""
 
     def notify(self, session: Session, channel: str) -> None:
-        """Wake whoever waits on a channel, once the transaction is committed."""
+        """Wake those who wait on a channel once the transaction is committed."""
 
     def wait(self, channel: str, timeout: float) -> None:
         """Wait for a notification, at most `timeout` seconds; it may return early, and may miss one."""

@@ -204,7 +204,7 @@ class SqlStore:
 
 
 def existing_store(place: str, *, prefix: str = "log") -> SqlStore:
-    """The log that is at a path or URL, whatever its network. Raises `StoreError` when there is none."""
+    """The log at a path or URL, of any network. Raises `StoreError` if there is none."""
     if "://" not in place and not Path(place).is_file():
         raise StoreError(f"{place}: there is no log; `pubsub log follow` makes one")
     database = open_database(place)

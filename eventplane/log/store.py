@@ -1,4 +1,4 @@
-"""What every log offers its readers and writers, whatever it is kept in (EV-5).
+"""The methods of every log for readers and writers, for any storage (EV-5).
 
 Methods block and may be called from any thread; servers call them in worker threads.
 """

@@ -56,13 +56,13 @@ def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -
 
 
 def forget(tx: Transaction, set_name: str, member: str) -> None:
-    """Remove a claim, whoever has it: for what is known otherwise."""
+    """Remove a claim of any owner."""
     if tx.get(CLAIMS, _key(set_name, member)) is not None:
         tx.delete(CLAIMS, _key(set_name, member))
 
 
 def commit(tx: Transaction, set_name: str, member: str) -> None:
-    """The id is done, whoever says so and whenever."""
+    """Mark the id as done, also without a claim."""
     tx.add(set_name, member)
     forget(tx, set_name, member)
 

@@ -103,4 +103,4 @@ class MemoryStore:
         return self._trips
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no connection."""

@@ -144,5 +144,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""
         ...

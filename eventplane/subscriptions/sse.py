@@ -60,7 +60,7 @@ class SseFront:
         self._texts: dict[int, tuple[bytes, bytes]] = {}
 
     def application(self) -> web.Application:
-        """The aiohttp application; the service is started and stopped by whoever made it."""
+        """The aiohttp application; its maker starts and stops the service."""
         app = web.Application(client_max_size=MAX_BYTES, middlewares=[_problems])
         app[SERVICE] = self._service
         app.router.add_post("/subscriptions", self.subscribe)

@@ -142,7 +142,7 @@ class _WatchedBody:
 
     @property
     def length(self) -> int:
-        """Bytes of all of them."""
+        """The bytes of all extrinsics."""
         return sum(map(len, self.extrinsics))
 
     def run(self, storage: Storage, spec: RuntimeSpec) -> tuple[DispatchOutcome, ...]:

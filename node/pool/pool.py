@@ -83,7 +83,7 @@ class Pool:
 
     @property
     def future_count(self) -> int:
-        """How many wait for others."""
+        """The number of extrinsics that wait for an earlier nonce."""
         return len(self._entries) - len(self._ready)
 
     def status_of(self, name: Hash) -> Literal["ready", "future"] | None:

@@ -46,7 +46,7 @@ def submit_extrinsic(call: Call, extrinsic: bytes) -> Json:
 
 
 class Updates(Subscription):
-    """What becomes of an extrinsic."""
+    """The status updates of an extrinsic."""
 
     method = "author_extrinsicUpdate"
     group = "extrinsic"
@@ -57,7 +57,7 @@ class Updates(Subscription):
         self._name = name
 
     def pooled(self, change: PoolChange) -> None:
-        """Where the pool has it."""
+        """The pool's status of it has changed."""
         status: Any = {"usurped": hexed(change.by)} if change.kind == "usurped" and change.by else change.kind
         if change.kind != "retracted":
             self.notify(compact(status))

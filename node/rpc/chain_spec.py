@@ -81,7 +81,7 @@ def system_sync_state(call: Call) -> Json:
 
 @method("system_peers")
 def system_peers(_call: Call) -> Json:
-    """Nobody."""
+    """No peers."""
     return []
 
 

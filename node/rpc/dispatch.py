@@ -59,13 +59,13 @@ NOTHING: Final = Answer(None)
 
 
 class Observed(Protocol):
-    """Told of every call."""
+    """An observer of calls."""
 
     def began(self) -> float:
         """A call begins: a time in seconds."""
 
     def ended(self, method: str, began: float, *, failed: bool) -> None:
-        """It is over."""
+        """The call ended."""
 
 
 def _refuse_constant(name: str) -> NoReturn:

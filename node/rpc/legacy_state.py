@@ -273,7 +273,7 @@ def subscribe_storage(call: Call, keys: list[bytes]) -> Json:
 
 @method("state_unsubscribeStorage", Param("subscription", text), live=True)
 def unsubscribe_storage(call: Call, name: str) -> Json:
-    """End it; whether there was one."""
+    """End the subscription. Returns whether there was one."""
     return call.session is not None and call.session.remove(name, StorageChanges.group)
 
 
@@ -323,5 +323,5 @@ def subscribe_runtime_version(call: Call) -> Json:
     live=True,
 )
 def unsubscribe_runtime_version(call: Call, name: str) -> Json:
-    """End it; whether there was one."""
+    """End the subscription. Returns whether there was one."""
     return call.session is not None and call.session.remove(name, RuntimeVersions.group)

@@ -178,9 +178,9 @@ class Node:
         self.tell_pooled(chain)
 
     def tell_pooled(self, chain: Chain) -> None:
-        """Tell whoever watches an extrinsic what the pool of its chain says."""
+        """Tell the watchers of an extrinsic its status in the pool."""
         self.watches.pooled(chain, self.pools[chain].take_changes())
 
     def chain_name(self, chain: Chain) -> str:
-        """What a chain calls itself."""
+        """The name of a chain."""
         return f"{self.name} relay chain" if chain is RELAY else f"{self.name} parachain {chain}"

@@ -160,7 +160,7 @@ def batched(items: list[T], count: int) -> Iterator[list[T]]:
 
 
 def anything(value: Any) -> Any:
-    """Whatever it is."""
+    """Any JSON value."""
     return value
 
 

@@ -334,7 +334,7 @@ def subscribe_candidates(call: Call, wanted: ParaId | None) -> Json:
 
 @method("pubsub_unsubscribeCandidates", Param("subscription", text), live=True)
 def unsubscribe_candidates(call: Call, name: str) -> Json:
-    """End it; whether there was one."""
+    """End the subscription. Returns whether there was one."""
     return call.session is not None and call.session.remove(name, Candidates.group)
 
 
@@ -414,5 +414,5 @@ def subscribe_deliveries(call: Call, wanted: dict[str, Any] | None) -> Json:
 
 @method("pubsub_unsubscribeDeliveries", Param("subscription", text), live=True)
 def unsubscribe_deliveries(call: Call, name: str) -> Json:
-    """End it; whether there was one."""
+    """End the subscription. Returns whether there was one."""
     return call.session is not None and call.session.remove(name, Deliveries.group)

@@ -89,7 +89,7 @@ class Subscription:
         """Nothing was sent for a while."""
 
     def closed(self) -> None:
-        """The subscription ended, whoever ended it: let go of what it holds."""
+        """Release what the subscription holds: it ended, on either side."""
 
     def newest(self, timeline: Timeline) -> None:
         """Send what matters now, after events were left out."""

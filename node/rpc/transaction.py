@@ -38,7 +38,7 @@ class Watch(Subscription):
         self._name = name
 
     def pooled(self, change: PoolChange) -> None:
-        """Valid, or gone."""
+        """The pool's status of it has changed."""
         match change.kind:
             case "ready" | "future":
                 self.notify('{"event":"validated"}')
@@ -87,7 +87,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
 
 @method("transactionWatch_v1_unwatch", Param("subscription", text), live=True)
 def unwatch(call: Call, name: str) -> Json:
-    """Tell nothing more."""
+    """End the subscription."""
     if call.session is None or not call.session.remove(name, Watch.group):
         raise RpcError(INVALID_PARAMS, "Invalid subscription", f"{name} is none")
 

@@ -11,7 +11,7 @@ from pubsub_emulator.primitives.types import Hash
 
 
 class Watcher(Protocol):
-    """Who is told of one extrinsic."""
+    """A subscription to the status of one extrinsic."""
 
     def pooled(self, change: PoolChange) -> None:
         """The pool says something of it; after `usurped`, `dropped` and `invalid` nothing follows."""
@@ -48,7 +48,7 @@ class Watches:
         self._watched[chain].setdefault(name, Watched(extrinsic)).watchers.append(watcher)
 
     def forget(self, chain: Chain, name: Hash, watcher: Watcher) -> None:
-        """Tell it nothing more."""
+        """Remove a watcher."""
         watched = self._watched[chain].get(name)
         if watched is not None and watcher in watched.watchers:
             watched.watchers.remove(watcher)
@@ -64,7 +64,7 @@ class Watches:
         }
 
     def pooled(self, chain: Chain, changes: Iterable[PoolChange]) -> None:
-        """Tell of what the pool says."""
+        """Tell the watchers the pool's status of an extrinsic."""
         for change in changes:
             watched = self._watched[chain].get(change.hash)
             if watched is None or watched.place is not None:

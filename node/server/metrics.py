@@ -150,7 +150,7 @@ class NodeMetrics:
     # What is asked for
 
     def text(self, node: Node) -> str:
-        """All of it."""
+        """All figures in Prometheus' text format."""
         lines: list[str] = []
         for name, kind, rows in self._series(node):
             lines.append(f"# TYPE {name} {kind}")
@@ -220,7 +220,7 @@ class NodeMetrics:
 
 
 def _states(node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
-    """What the newest states say."""
+    """Figures from the newest states."""
     views = node.timeline.views
     best = views[RELAY].best
     storage = Storage(best.state)

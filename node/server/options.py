@@ -14,7 +14,7 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 
 class BadOption(PubsubError):
-    """An option that cannot be."""
+    """An option has a value that is not possible."""
 
 
 class Build(Enum):

@@ -58,7 +58,7 @@ class Pages(Protocol):
 
 
 class CannotListen(PubsubError):
-    """A port that cannot be had."""
+    """The port cannot be listened on."""
 
 
 @dataclass(frozen=True, slots=True)

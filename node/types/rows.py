@@ -37,7 +37,7 @@ class StorageEntry:
 
     @property
     def value_info(self) -> TypeInfo:
-        """What its values are."""
+        """The type of the item's values."""
         return self.definition.info or described(self.definition.item.codec)
 
     @property

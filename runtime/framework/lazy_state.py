@@ -1,4 +1,4 @@
-"""A state that lies elsewhere: its top trie and its child tries are fetched by need.
+"""A state that is stored elsewhere: its top trie and its child tries are fetched on demand.
 
 What is written stays here, in the same tries, so every block on top has the root that the whole state would have.
 """
@@ -27,7 +27,7 @@ def lazy_state(root: Hash, source: StateSource) -> State:
 
 
 def is_lazy(state: State) -> bool:
-    """Whether a state is fetched by need: what goes through all of it takes long."""
+    """Whether a state is fetched on demand: what goes through all of it takes long."""
     return isinstance(state.top, LazyTrie)
 
 

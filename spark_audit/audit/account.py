@@ -43,13 +43,13 @@ class ChainAccount:
     """The network's segments after the last one that speaks of it."""
 
     def meet(self, segment: int) -> None:
-        """A segment speaks of the chain."""
+        """Note that a segment has rows of the chain."""
         self.absent += self.since
         self.since = []
         self.last = segment
 
     def add(self, receipt: Mapping[str, Any]) -> None:
-        """A segment of it was judged."""
+        """Add the result of a segment of the chain."""
         if self.started_in is None:
             self.genesis, self.start, self.started_in = receipt["genesis"], receipt["start"], receipt["segment"]
         for name in ("complete", "candidates", "judged", "proof_bytes"):
@@ -125,7 +125,7 @@ class NetworkAccount:
         self.fold = receipt
 
     def count(self, found: Sequence[Sequence[Any]]) -> None:
-        """More findings."""
+        """Add findings."""
         totals = {(severity, code): count for severity, code, count in self.counts}
         for severity, code, count in found:
             totals[severity, code] = totals.get((severity, code), 0) + count

@@ -50,7 +50,7 @@ class _Kept:
         self.real: Mapper | None = None
 
     def open(self, name: str, master: str | None) -> Mapper:
-        """Start it, or hand it out again."""
+        """Start the engine, or return the one that is open."""
         if self.real is None:
             self.real = open_mapper(name, master)
             self.name = name
@@ -65,9 +65,9 @@ class _Kept:
         return self.real.map(unit, tasks, out, report, weights)
 
     def close(self) -> None:
-        """It stays for the next turn."""
+        """Keep the engine open for the next turn."""
 
     def end(self) -> None:
-        """Stop it."""
+        """Stop the engine."""
         if self.real is not None:
             self.real.close()

@@ -112,5 +112,5 @@ def short(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """The same, bytes in hex."""
+    """A value in one line: bytes in hexadecimal digits, anything else as `short`."""
     return value.hex() if isinstance(value, bytes) else short(value)

@@ -196,7 +196,7 @@ class Rounds:
                 self.out.remove(path)
 
     def close(self) -> None:
-        """Stop what was started."""
+        """Stop the engine, if one was started."""
         if self.opened is not None:
             self.engine = self.opened.name
             self.opened.close()

@@ -156,7 +156,7 @@ def _demand(rounds: Rounds, head: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """What is said of whole chains."""
+    """The tables about whole chains."""
 
     chains: list[Row]
     findings: list[Row]

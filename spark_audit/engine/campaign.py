@@ -44,7 +44,7 @@ class WorldTask:
         return json.dumps(asdict(self))
 
     def run(self) -> CampaignResult:
-        """Try it."""
+        """Try the situations of this world."""
         return try_world(self.seed, self.number, self.strategies or None, self.most)
 
 

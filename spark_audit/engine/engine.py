@@ -50,7 +50,7 @@ def check_form(master: str) -> None:
 
 
 class Mapper(Protocol):
-    """Who runs units."""
+    """Runs units of work, here or on workers."""
 
     name: str
 
@@ -63,7 +63,7 @@ class Mapper(Protocol):
         """
 
     def close(self) -> None:
-        """Stop what was started."""
+        """Stop all workers."""
 
 
 class PythonMapper:
@@ -88,7 +88,7 @@ class PythonMapper:
         return receipts
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: no worker was started."""
 
 
 def heaviest_first(count: int, weights: Sequence[int] | None) -> list[int]:

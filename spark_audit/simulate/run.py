@@ -53,7 +53,7 @@ class Simulation:
         }
 
     def tasks(self) -> list[NetworkTask]:
-        """One a network."""
+        """One task per network."""
         return [NetworkTask(self.seed, number, self.blocks, self.cheat_rate) for number in range(self.networks)]
 
 

@@ -49,7 +49,7 @@ class NetworkTask:
 
     @property
     def population(self) -> Population:
-        """The network itself."""
+        """The network of this task."""
         return Population(self.seed, self.number, self.cheat_rate)
 
     def to_json(self) -> str:

@@ -68,7 +68,7 @@ def _day() -> Column:
 
 
 def _answer() -> Column:
-    """All of a status as one text."""
+    """A status page as one text."""
     return F.to_json(F.struct(*_DETAILS))
 
 

@@ -27,14 +27,14 @@ _CHAIN_WANTED = "a chain is `relay` or a parachain's id"
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One chain of the node, as whoever reads its state asks it."""
+    """One chain of the node, for reading its state."""
 
     remote: "Remote"
     chain: str
 
     @property
     def url(self) -> str:
-        """For errors."""
+        """Where the node is, for errors."""
         return self.remote.url if self.chain == RELAY else f"{self.remote.url}/{self.chain}"
 
     def ask(self, method: str, *params: object) -> Any:

@@ -339,7 +339,7 @@ def _index(text: str) -> list[list[Any]]:
 
 
 def put_index(tx: Transaction, index: list[list[Any]]) -> None:
-    """Write what is matched against."""
+    """Write the index of subscriptions that events are matched with."""
     tx.put(INTERESTS, "index", _ENCODER.encode(index))
 
 

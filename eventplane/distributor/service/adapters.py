@@ -83,7 +83,7 @@ class Adapter(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 

@@ -72,7 +72,7 @@ class DistributorHttp(Interface):
         self._serving = 0
 
     def application(self) -> web.Application:
-        """The application; the engine is started and stopped by whoever made it."""
+        """The application; its maker starts and stops the engine."""
         app = self._routed(self._measured, problems, self._bounded)
         app.router.add_post("/internal/eventNotification/{network}/{key}", self.notification)
         app.router.add_post("/internal/desmosNotification/{network}/{subscription}/{key}", self.notification)
