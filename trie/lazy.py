@@ -1,7 +1,8 @@
 """A state trie whose nodes are stored elsewhere and are fetched on demand.
 
 `PartialTrie` does the work. Here a missing node is requested by its place in the trie, since a chain's node gives
-proofs of keys and no nodes by hash. Each fetched node was verified by its hash, so the trie has its first root or fails. It has the methods of `Trie` that states, blocks and their readers use.
+proofs of keys and no nodes by hash. Each fetched node was verified by its hash, so the trie has its first root or
+fails. It has the methods of `Trie` that states, blocks and their readers use.
 """
 
 from collections.abc import Iterator
