@@ -9,12 +9,12 @@ from typing import Final
 import click
 
 from pubsub_emulator.cli.result import Result
-from pubsub_emulator.cli.screen import files, say, stage
+from pubsub_emulator.cli.screen import Advance, files, say, stage
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, Limits
 from pubsub_emulator.spark_audit.fetch.exports import ExportSource
-from pubsub_emulator.spark_audit.fetch.fetch import Advance, Fetched, Range, Source, fetch
+from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetch
 from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
 from pubsub_emulator.spark_audit.report.words import size
 
@@ -49,9 +49,7 @@ def run_fetch(asked: Asked) -> Result:
     began = monotonic()
     try:
         with stage(f"fetching blocks of {asked.network} {asked.chain}") as advance:
-            fetched = asyncio.run(
-                _fetch(asked, lambda done, total: advance(done, total, f"fetching: blocks of {asked.chain}"))
-            )
+            fetched = asyncio.run(_fetch(asked, _Watch(advance, asked.chain)))
     except KeyboardInterrupt:
         say("interrupted: whole units are in the history, and the same command goes on")
         raise
@@ -73,12 +71,28 @@ def run_fetch(asked: Asked) -> Result:
     )
 
 
-async def _fetch(asked: Asked, advance: Advance) -> Fetched:
+class _Watch:
+    """Shows how far a fetch is, and why it waits when all nodes rest."""
+
+    def __init__(self, advance: Advance, chain: int) -> None:
+        self._advance = advance
+        self._chain = chain
+        self._far: tuple[int, int | None] = (0, None)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._far = (done, total)
+        self._advance(done, total, f"fetching: blocks of {self._chain}")
+
+    def resting(self, said: str) -> None:
+        self._advance(*self._far, f"waiting for a node, {said}")
+
+
+async def _fetch(asked: Asked, watch: _Watch) -> Fetched:
     limits = Limits(asked.connections, asked.rate, asked.timeout)
     async with AsyncExitStack() as stack:
         relay = None
         if asked.relay_nodes:
-            relay = await stack.enter_async_context(Endpoints(asked.relay_nodes, limits))
+            relay = await stack.enter_async_context(Endpoints(asked.relay_nodes, limits, watch.resting))
         source: Source
         chain = ParaId(asked.chain)
         if asked.chunks is not None:
@@ -86,9 +100,9 @@ async def _fetch(asked: Asked, advance: Advance) -> Fetched:
         elif asked.export is not None:
             source = ExportSource(asked.network, chain, asked.export, relay)
         else:
-            nodes = await stack.enter_async_context(Endpoints(asked.nodes, limits))
+            nodes = await stack.enter_async_context(Endpoints(asked.nodes, limits, watch.resting))
             source = NodeSource(asked.network, chain, nodes, relay)
-        return await fetch(source, Range(asked.first, asked.last, asked.unit), asked.out, advance)
+        return await fetch(source, Range(asked.first, asked.last, asked.unit), asked.out, watch)
 
 
 def _show(fetched: Fetched, seconds: float) -> None:

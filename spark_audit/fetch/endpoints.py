@@ -23,6 +23,8 @@ REFUSALS: Final = 3
 LOSSES: Final = 8
 """A question is asked so often while no node answers."""
 _MOST_REST: Final = 60.0
+_LONG_REST: Final = 2.0
+"""Seconds from which a rest of all nodes is told."""
 _BUSY: Final = frozenset({-32005, -32029, 429})
 _BUSY_WORDS: Final = ("rate limit", "too many", "limit exceeded", "slow down")
 
@@ -49,6 +51,8 @@ class _Endpoint:
     busy: int = 0
     until: float = 0.0
     rests: int = 0
+    said: str = ""
+    """Why it rests."""
     next_at: float = 0.0
 
     async def call(self, method: str, params: Sequence[object]) -> Any:
@@ -87,9 +91,14 @@ class _Question:
 
 
 class Endpoints:
-    """The nodes of one chain; use it as an asynchronous context manager. Raises `ClientError` for an odd URL."""
+    """The nodes of one chain; use it as an asynchronous context manager. Raises `ClientError` for an odd URL.
 
-    def __init__(self, urls: Sequence[str], limits: Limits) -> None:
+    `resting` is told what nodes said last when all of them rest for longer than a moment.
+    """
+
+    def __init__(
+        self, urls: Sequence[str], limits: Limits, resting: Callable[[str], None] = lambda _said: None
+    ) -> None:
         if not urls:
             raise FetchError("no node is given")
         self.limits = limits
@@ -99,6 +108,7 @@ class Endpoints:
             for url in dict.fromkeys(urls)
         ]
         self.requests = 0
+        self._resting = resting
 
     async def __aenter__(self) -> Self:
         for node in self._nodes:
@@ -145,10 +155,11 @@ class Endpoints:
 
     def _lost(self, question: _Question, node: _Endpoint, said: str, after: float | None) -> None:
         node.give_rest(after)
+        node.said = said
         question.losses += 1
         question.said[node.rpc.url] = said
         if question.losses >= LOSSES * len(self._nodes):
-            raise SourceLost("; ".join(question.said.values()))
+            raise SourceLost(f"{'; '.join(question.said.values())}; the same command goes on when a node answers")
 
     def _refused(self, question: _Question, url: str, said: str) -> None:
         question.refusals[url] = question.refusals.get(url, 0) + 1
@@ -170,4 +181,7 @@ class Endpoints:
             if awake:
                 # Another node first, where this one has refused the question already.
                 return min(awake, key=lambda node: (question.refusals.get(node.rpc.url, 0), node.busy))
-            await asyncio.sleep(max(min(node.until for node in fit) - now, 0.001))
+            wait = min(node.until for node in fit) - now
+            if wait >= _LONG_REST:
+                self._resting("; ".join(node.said for node in fit))
+            await asyncio.sleep(max(wait, 0.001))

@@ -35,6 +35,7 @@ from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.fetch import endpoints
 from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, Limits
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, SourceLost, WrongBlock
@@ -138,6 +139,18 @@ async def test_au18_a_node_that_does_not_tell_its_name_is_fetched_from_all_the_s
 
     assert (await _from_nodes(tmp_path / "out", [(real_chain(), nameless)])).fetched == 11
     assert read_names(open_store(tmp_path / "out"), "polkadot") == ({}, None)
+
+
+@story
+async def test_au18_nodes_that_all_rest_are_told_and_that_the_same_command_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(endpoints, "_LONG_REST", 0.0)
+    told: list[str] = []
+    async with Endpoints(["ws://127.0.0.1:1"], QUICK, told.append) as nodes:
+        with pytest.raises(SourceLost, match="the same command goes on when a node answers"):
+            await NodeSource("polkadot", ParaId(CHAIN), nodes).newest()
+    assert set(told) == {"nobody listens at ws://127.0.0.1:1"}
 
 
 LAGGING = """
