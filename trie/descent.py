@@ -1,7 +1,7 @@
 """The descent: from a trie's root towards one key after another, over encoded nodes.
 
-Every reader of encoded tries is a policy on this class: it says where a child node comes from, what reading it costs,
-and when to stop on the way to a key. `Descent` knows the rest:
+Readers of many keys use `Descent`. A subclass says where a child node comes from, what reading it costs, and when to
+stop on the way to a key. Readers of one key use `walk.follow`. `Descent` knows the rest:
 
 the trail    Nodes on the way to the last key that are on the way to the next key too. The next key starts at the
              deepest of them, so sorted keys read each node once.

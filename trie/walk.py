@@ -1,4 +1,6 @@
-"""One step through one encoded trie node. Every reader of proofs is made of such steps.
+"""One step through one encoded trie node, and `follow`, which takes all steps towards one key.
+
+`Descent` goes towards many keys; it takes such a step at every node whose shape it does not know.
 
 `step` accepts exactly the byte strings that sp-trie's `NodeCodec` decodes, because a verifier that is stricter or laxer
 than the relay chain would fork from it. Refused, whatever the key (`BadNode`):

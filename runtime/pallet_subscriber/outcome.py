@@ -69,7 +69,7 @@ class PublisherPlan:
 
     @property
     def exact(self) -> bool:
-        """Whether the nodes walked are all that are on its paths: no node is on a path through the empty trie."""
+        """Whether the walk visited every node on the publisher's paths: it is complete, or its child trie is empty."""
         return self.complete or (not self.settled and self.root == EMPTY_TRIE_ROOT)
 
 

@@ -1,11 +1,12 @@
 """The walk: the nodes of the relay state that a block must have, and what they say.
 
-`plan` reads nodes from a source in an order that depends only on the subscriber's state and on the nodes already read.
-The stop rule is applied before reading anything not yet taken in this block: the walk stops if the bytes charged so far
-exceed the budget less the largest item (`Meter.check`), whatever the next node would be. The collator runs
-`plan` over the whole relay state and keeps the nodes taken. The chain, and later the audit, run it over the nodes
-received. A block is valid only if its nodes are exactly those taken. So for one state, relay root and budget there is
-exactly one valid set of nodes (PS-52), and two different proofs cannot both be valid.
+`plan` reads nodes from a source in an order that depends only on the subscriber's state, the budget, the block's root
+calls and the nodes already read. The stop rule is applied before reading anything not yet taken in this block: the walk
+stops if the bytes charged so far exceed the budget less the largest item and one row (`Meter.check`), whatever the next
+node would be. The collator runs `plan` over the whole relay state and keeps the nodes taken. The chain, and later the
+audit, run it over the nodes received, so for one state, relay root, budget and root calls they take the same nodes
+(PS-52). `validate` refuses nodes that were not taken (`_unused`) and any order but the ascending one (`check_list`), so
+two different proofs cannot both be valid.
 
 Nodes are looked up by hash, so a forged node is never read. An attacker can only omit a node, which ends the walk with
 `Plan.missing`, or add one, which is not in `Plan.taken`.
@@ -18,6 +19,23 @@ A walk ends when it has visited every publisher, when the stop rule fires (`Plan
     4  top path          the publisher's child root; an unchanged root settles the publisher       PS-41, PS-42
     5  items             child path, then `LastDelivered`, then the value                          PS-43, PS-45, PS-69
     6  the stop rule     `Meter.check`, before reading anything not yet taken in this block        PS-51
+
+What is charged, and whether there must be room for it before:
+
+    what is read                                        room needed before     charged
+    nodes of static keys                                no                     never
+    the two maps of the pre-state                       no                     when read
+    rows of a root call                                 `has_room` for all     when read
+    stale rows, `CacheInfo` of changed key sets,
+      `DisabledPublishers`, the cursor                  no                     by `settle`
+    nodes of top path and child trie, values            stop rule              when read
+    delivered rows                                      stop rule              when read
+    rows of slots; cached nodes, when found             stop rule              when read, if `meter_cache_reads`
+    rows that a cache's `begin` and `foresee` read      `has_room(0)`          by `settle`
+
+`settle` charges afterwards what the nodes of all own rows take beyond these charges and a fixed allowance, if
+`meter_cache_reads`, and does not stop the walk. So `used <= budget` is not an invariant. A node or row already taken in
+this block is free.
 """
 
 from bisect import bisect_left
@@ -54,6 +72,9 @@ def plan(
 
     The reads of the block's root `calls` are made, and charged, before the walk. Hostile nodes raise nothing: a missing
     node ends the walk with `Plan.missing`, and a publisher whose genuine data cannot be read is disabled (PS-54).
+
+    Raises `ScaleError` if a row of the chain's own state does not decode, and `StateUnavailable` if that state is
+    fetched when it is read and cannot be fetched.
     """
     meter = Meter(view.spec, source, budget)
     out = Plan(budget, meter.taken)

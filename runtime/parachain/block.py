@@ -77,7 +77,7 @@ MAX_CANDIDATE_BYTES: Final = 16 * 1_048_576
 """The most bytes of a candidate: the relay chain's `MAX_POV_SIZE`."""
 
 MAX_PROOF_NODES: Final = MAX_CANDIDATE_BYTES // 33
-"""The most nodes of a proof: all but the root are longer than 32 bytes."""
+"""The most nodes of a proof: all but the root have at least 32 bytes, and their length takes one more."""
 
 _CALL: Final = bytes((PALLET_INDEX["ParachainSystem"], 0))
 """The call `set_validation_data`."""

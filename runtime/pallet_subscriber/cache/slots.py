@@ -11,8 +11,9 @@ So if a walk finds R at Q again, everything below Q is unchanged. Neither collat
 one row of the parachain's own state for up to sixteen subtrees. A reference is the hash of a subtree, so nobody can
 make another subtree look like the resolved one.
 
-If a single subscribed key is left below a node, its leaf need not be read either: the leaf with the entry last
-delivered has only one encoding, so its hash can be computed (`leaf_reference`).
+If a single subscribed key is left below a node, its leaf need not be read either: a trie encodes the leaf with the
+entry last delivered in one way, so its hash can be computed (`leaf_reference`). `walk.step` accepts other encodings
+too, for example with bytes after the end. Such a leaf is merely not recognised, and is read.
 """
 
 from bisect import bisect_left
