@@ -97,11 +97,11 @@ def command(  # noqa: PLR0917  # its options
     words. Inputs that show something new are kept in the folder `corpus` of --out, and the next campaign starts there.
     """
     if again is not None:
-        from pubsub_emulator.cli.fuzz_targets import replay_targets
+        from pubsub_emulator.cli.target_runs import replay_targets
 
         return replay_targets(targets, again)
     if targets:
-        from pubsub_emulator.cli.fuzz_targets import list_targets, run_targets
+        from pubsub_emulator.cli.target_runs import list_targets, run_targets
 
         if corpus is not None:
             raise click.UsageError("--target stores its corpus in --out and takes no --corpus")
