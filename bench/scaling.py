@@ -31,7 +31,7 @@ from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES
 from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
-from pubsub_emulator.runtime.pallet_subscriber.meter import NodeSource
+from pubsub_emulator.runtime.pallet_subscriber.meter import NodesByHash
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import ChainHead
@@ -163,7 +163,9 @@ def by_subscribed_keys(counts: Iterable[int]) -> Table:
         relay.prove(fixed_keys(spec.para_id), {derive_child_key(ParaId(2_000)): keys}, source)
         root = relay.root()
 
-        def walk(spec: RuntimeSpec = spec, state: State = state, root: Hash = root, nodes: NodeSource = source) -> Plan:
+        def walk(
+            spec: RuntimeSpec = spec, state: State = state, root: Hash = root, nodes: NodesByHash = source
+        ) -> Plan:
             return plan(SubscriberView(Storage(state.fork()), spec), root, nodes, UNLIMITED)
 
         size = sum(node_cost(len(node)) for node in walk().proof())

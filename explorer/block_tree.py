@@ -28,7 +28,7 @@ def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item
     own = {
         name: node
         for publisher in plan.publishers.values()
-        for name, node in publisher.walked.items()
+        for name, node in publisher.visited.items()
         if name not in proof
     }
     static = static_nodes(plan)

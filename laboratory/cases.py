@@ -43,7 +43,7 @@ from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.validate import (
     BadState,
     RelayContext,
-    check_list,
+    check_node_order,
     check_state,
     judge_block,
     judge_proof,
@@ -100,7 +100,7 @@ class JudgingContext:
     def judge_proof(self, view: SubscriberView, proof: tuple[bytes, ...]) -> Found:
         """The verifier's verdicts on a proof alone."""
         try:
-            offences = [*check_list(proof), *judge_proof(view, self.root, proof, self.budget or 0)[1]]
+            offences = [*check_node_order(proof), *judge_proof(view, self.root, proof, self.budget or 0)[1]]
         except ScaleError as fault:
             raise BadCase(f"state: {fault}") from fault
         except Exception as failure:  # noqa: BLE001  # as above

@@ -322,8 +322,8 @@ def deep_paths_disable() -> None:
             spec = replace(now.spec, subscriptions=keys, max_trie_depth=limit)
             met = now.walk_as_if(spec=spec, budget=1 << 40).publishers[publisher.para]
             assert met.disabled is DisableReason.TRIE_DEPTH_EXCEEDED
-            assert len(met.walked) <= limit
-            deepest = max(deepest, len(met.walked))
+            assert len(met.visited) <= limit
+            deepest = max(deepest, len(met.visited))
     assert deepest == 16
 
 

@@ -82,12 +82,12 @@ class Descent:
         last = self.at
         self.at = at
         common = self._shared[last] if at == last + 1 else shared(keys[last], key)
-        name, node, depth, bitmap = trail[-1]
+        node_hash, node, depth, bitmap = trail[-1]
         while depth > common:
             trail.pop()
-            name, node, depth, bitmap = trail[-1]
+            node_hash, node, depth, bitmap = trail[-1]
         above = len(trail)
-        goes_on = self._shared[at]
+        shared_after = self._shared[at]
         end = 2 * len(key)
         whole: Any  # the node again: mypyc takes what indexes bytes for a number
         while True:
@@ -97,30 +97,30 @@ class Descent:
                 if not bitmap & bit:
                     return ABSENT, b"", depth
                 whole = node
-                name = whole[CHILD_HASHES[CHILDREN[bitmap & (bit - 1)]]]
+                node_hash = whole[CHILD_HASHES[CHILDREN[bitmap & (bit - 1)]]]
                 depth += 1
             else:
                 try:
                     kind, payload, depth = step(node, key, depth)
                 except BadNode as error:
-                    raise error.placed(name, self.root) from None
+                    raise error.placed(node_hash, self.root) from None
                 if kind == INLINE:
                     if not self.inline(payload, depth, above):
                         return INLINE, payload, depth
                     node = payload
                     bitmap = 0
                     above += 1
-                    if depth <= goes_on:
-                        trail.append((name, node, depth, 0))
+                    if depth <= shared_after:
+                        trail.append((node_hash, node, depth, 0))
                     continue
                 if kind != CHILD:
                     return kind, payload, depth
-                name = Hash(payload)
-            found = nodes.get(name)
+                node_hash = Hash(payload)
+            found = nodes.get(node_hash)
             if found is None:
-                found = self.child(name, depth, above)
+                found = self.child(node_hash, depth, above)
                 if found is None:
-                    return CHILD, name, depth
+                    return CHILD, node_hash, depth
             whole = node = found
             above += 1
             bitmap = 0
@@ -140,5 +140,5 @@ class Descent:
                         rest = HASHED_LEAF_HEADS[end - depth] + key[half:]
                     if whole[BEFORE_HASH] == rest:
                         return DETACHED, whole[DETACHED_HASH], end
-            if depth <= goes_on:
-                trail.append((name, node, depth, bitmap))
+            if depth <= shared_after:
+                trail.append((node_hash, node, depth, bitmap))

@@ -20,7 +20,7 @@ class StateUnavailable(PubsubError):
     is_infrastructure = True
 
 
-class NodeSource(Protocol):
+class NodeFetcher(Protocol):
     """Where the nodes of one trie come from."""
 
     def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
@@ -35,7 +35,7 @@ class LazyTrie(PartialTrie):
 
     __slots__ = ("_ahead", "_source")
 
-    def __init__(self, root: Hash, source: NodeSource) -> None:
+    def __init__(self, root: Hash, source: NodeFetcher) -> None:
         super().__init__(root, lambda _wanted: None)
         self._source = source
         self._ahead = False

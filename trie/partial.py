@@ -108,7 +108,7 @@ class PartialTrie:
         if node is None or rest is not None or node.value is None:
             return False
         start = "".join(f"{above.partial}{nibble:x}" for above, nibble in path)
-        self._ascend(path, self._settled(replace(node, value=None), start))
+        self._ascend(path, self._merged(replace(node, value=None), start))
         return True
 
     def remove_prefix(self, prefix: bytes) -> None:
@@ -257,10 +257,10 @@ class PartialTrie:
             starts.append(f"{starts[-1]}{node.partial}{nibble:x}")
         for (node, nibble), start in zip(reversed(path), reversed(starts[:-1]), strict=True):
             changed = node.with_child(nibble, reference)
-            reference = self._settled(changed, start) if reference is None else changed
+            reference = self._merged(changed, start) if reference is None else changed
         self._root = reference
 
-    def _settled(self, node: PartialNode, start: str) -> PartialNode | None:
+    def _merged(self, node: PartialNode, start: str) -> PartialNode | None:
         """What replaces a node that lost its value or a child: nothing if it is empty, an only child merged with it.
 
         `start` is the path to the node.

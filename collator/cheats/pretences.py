@@ -164,7 +164,7 @@ def as_if_delivered(situation: Situation, draws: Draws) -> Proposal:
 @strategy("as-if-cached", "leave out a node as if the parachain remembered it", _OMITTED, _UNUSED, on_proof=True)
 def as_if_cached(situation: Situation, draws: Draws) -> Proposal:
     """Build as if nodes of a publisher's paths were cached."""
-    walked = [plan for plan in situation.walked.publishers.values() if plan.walked]
+    walked = [plan for plan in situation.walked.publishers.values() if plan.visited]
     if not walked:
         return None
     plan = draws.choice(walked)
@@ -172,7 +172,7 @@ def as_if_cached(situation: Situation, draws: Draws) -> Proposal:
     def lie(storage: Storage) -> None:
         info = CACHE_INFO.get(storage, plan.para)
         CACHE_INFO.insert(storage, plan.para, CacheInfo(info.generation, info.nodes + 1, info.bytes))
-        for node_hash, node in draws.sample(list(plan.walked.items()), draws.between(1, len(plan.walked))):
+        for node_hash, node in draws.sample(list(plan.visited.items()), draws.between(1, len(plan.visited))):
             CACHED_TRIE_NODES.insert(storage, (plan.para, info.generation), node_hash, node)
 
     return _pretend(situation, lie)

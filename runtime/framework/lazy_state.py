@@ -10,13 +10,13 @@ from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie import StateTrie
-from pubsub_emulator.trie.lazy import LazyTrie, NodeSource, StateUnavailable
+from pubsub_emulator.trie.lazy import LazyTrie, NodeFetcher, StateUnavailable
 
 
 class StateSource(Protocol):
     """Where the tries of one state come from."""
 
-    def trie(self, child_key: bytes | None) -> NodeSource:
+    def trie(self, child_key: bytes | None) -> NodeFetcher:
         """The source of the top trie, or of the child trie with that storage key, without its prefix."""
 
 

@@ -51,7 +51,7 @@ def apply(
     roots = dict(items.PROCESSED_ROOTS.get(storage))
     _forget_changed_key_sets(storage, spec, plan, roots)
     for publisher in plan.publishers.values():
-        _settle(storage, publisher, roots)
+        _store_result(storage, publisher, roots)
     items.LAST_RELAY_PARENT.put(storage, relay_parent)  # before any handler asks how fresh an entry is
     disabled = {para for para, publisher in plan.publishers.items() if publisher.disabled is not None}
     deliver = _Deliverer(storage, spec, relay_parent, handler).deliver
@@ -81,7 +81,7 @@ def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, ro
         items.SUBSCRIPTION_HASH.kill(storage)
 
 
-def _settle(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash]) -> None:
+def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash]) -> None:
     """Update a publisher's cache and processed root (PS-42, PS-60 to PS-62, PS-68)."""
     para, root = publisher.para, publisher.root
     if publisher.disabled is not None:
@@ -90,7 +90,7 @@ def _settle(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash
         items.DISABLED_PUBLISHERS.insert(storage, para, publisher.disabled)
         deposit(storage, PublisherDisabled(para, publisher.disabled))
     elif root is not None and not publisher.unchanged:
-        kept = publisher.cache.settle(storage, publisher.walked, complete=publisher.exact)
+        kept = publisher.cache.store(storage, publisher.visited, complete=publisher.has_all_nodes)
         if publisher.complete and kept:
             roots[para] = root
         else:

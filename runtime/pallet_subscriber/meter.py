@@ -12,12 +12,12 @@ from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec
 
-NodeSource = Mapping[Hash, bytes]
+NodesByHash = Mapping[Hash, bytes]
 """Nodes and detached values by hash: a received proof, or all of the relay state that a walk may read."""
 
 
 @dataclass(frozen=True, slots=True)
-class MissingNode:
+class NeededNode:
     """A node that a walk needed and the source does not have; `depth` is in nibbles of `key`."""
 
     node_hash: Hash
@@ -39,7 +39,7 @@ class Stopped(Exception):
 class Cut(Exception):
     """A needed node is not in the source. Raised and caught within a walk."""
 
-    def __init__(self, missing: MissingNode) -> None:
+    def __init__(self, missing: NeededNode) -> None:
         self.missing = missing
 
 
@@ -55,7 +55,7 @@ class Meter:
 
     __slots__ = ("_last_start", "source", "taken", "used")
 
-    def __init__(self, spec: RuntimeSpec, source: NodeSource, budget: int) -> None:
+    def __init__(self, spec: RuntimeSpec, source: NodesByHash, budget: int) -> None:
         self.source = source
         self.taken: dict[Hash, bytes] = {}
         self.used = 0
@@ -74,7 +74,7 @@ class Meter:
         """Take a node or value from the source, free of charge. Raises `Cut` if the source does not have it."""
         node = self.source.get(node_hash)
         if node is None:
-            raise Cut(MissingNode(node_hash, key, depth))
+            raise Cut(NeededNode(node_hash, key, depth))
         self.taken[node_hash] = node
         return node
 
@@ -84,7 +84,7 @@ class Meter:
             raise Stopped
         node = self.source.get(node_hash)
         if node is None:
-            raise Cut(MissingNode(node_hash, key, depth))
+            raise Cut(NeededNode(node_hash, key, depth))
         self.taken[node_hash] = node
         length = len(node)
         self.used += length + 2 if 0x40 <= length < 0x4000 else node_cost(length)

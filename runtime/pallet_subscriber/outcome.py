@@ -10,7 +10,7 @@ from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.cache import Cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import StaleRows
-from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, MissingNode
+from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, NeededNode
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OwnState
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
 
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 class PublisherPlan:
     """The result of the walk for one publisher, and its charges in bytes.
 
-    `root` is `None` until the top path has been read. `walked` has every node of the child trie that the walk visited,
+    `root` is `None` until the top path has been read. `visited` has every node of the child trie that the walk visited,
     read or cached. `child_trie_bytes` is all that was charged below the child root.
     """
 
@@ -46,7 +46,7 @@ class PublisherPlan:
     unchanged: bool = False
     disabled: DisableReason | None = None
     resolved: int = 0
-    walked: dict[Hash, bytes] = field(default_factory=dict)
+    visited: dict[Hash, bytes] = field(default_factory=dict)
     top_path_bytes: int = 0
     child_trie_bytes: int = 0
     value_bytes: int = 0
@@ -58,19 +58,19 @@ class PublisherPlan:
         return self.child_trie_bytes - self.value_bytes - self.row_charges - self.cache.charges
 
     @property
-    def settled(self) -> bool:
+    def needs_no_walk(self) -> bool:
         """Whether no item needs to be walked: the root was processed before, or the publisher cannot be read."""
         return self.unchanged or self.disabled is not None
 
     @property
     def complete(self) -> bool:
         """Whether every item was resolved under this root in this block (PS-61)."""
-        return not self.settled and self.resolved == len(self.keys)
+        return not self.needs_no_walk and self.resolved == len(self.keys)
 
     @property
-    def exact(self) -> bool:
+    def has_all_nodes(self) -> bool:
         """Whether the walk visited every node on the publisher's paths: it is complete, or its child trie is empty."""
-        return self.complete or (not self.settled and self.root == EMPTY_TRIE_ROOT)
+        return self.complete or (not self.needs_no_walk and self.root == EMPTY_TRIE_ROOT)
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Plan:
     publishers: dict[ParaId, PublisherPlan] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     cursor: Item | None = None
-    missing: MissingNode | None = None
+    missing: NeededNode | None = None
     stale: StaleRows = field(default_factory=StaleRows)
     calls: int | None = None
     """How many of the block's root calls it has room for; `None` if the walk was given none."""

@@ -5,8 +5,8 @@ calls and the nodes already read. The stop rule is applied before reading anythi
 stops if the bytes charged so far exceed the budget less the largest item and one row (`Meter.check`), whatever the next
 node would be. The collator runs `plan` over the whole relay state and keeps the nodes taken. The chain, and later the
 audit, run it over the nodes received, so for one state, relay root, budget and root calls they take the same nodes
-(PS-52). `validate` refuses nodes that were not taken (`_unused`) and any order but the ascending one (`check_list`), so
-two different proofs cannot both be valid.
+(PS-52). `validate` refuses nodes that were not taken (`_unused`) and any order but the ascending one
+(`check_node_order`), so two different proofs cannot both be valid.
 
 Nodes are looked up by hash, so a forged node is never read. An attacker can only omit a node, which ends the walk with
 `Plan.missing`, or add one, which is not in `Plan.taken`.
@@ -16,7 +16,7 @@ A walk ends when it has visited every publisher, when the stop rule fires (`Plan
     1  static keys       the keys that every parachain proves; free                                PS-44
     2  pre-state         two maps of the parachain's own state; charged                            PS-45, PS-63
     3  rotation          publishers ascending, from the cursor around to the cursor                PS-40
-    4  top path          the publisher's child root; an unchanged root settles the publisher       PS-41, PS-42
+    4  top path          the publisher's child root; if it is unchanged, its items are left out    PS-41, PS-42
     5  items             child path, then `LastDelivered`, then the value                          PS-43, PS-45, PS-69
     6  the stop rule     `Meter.check`, before reading anything not yet taken in this block        PS-51
 
@@ -27,15 +27,15 @@ What is charged, and whether there must be room for it before:
     the two maps of the pre-state                       no                     when read
     rows of a root call                                 `has_room` for all     when read
     stale rows, `CacheInfo` of changed key sets,
-      `DisabledPublishers`, the cursor                  no                     by `settle`
+      `DisabledPublishers`, the cursor                  no                     by `charge_own_state`
     nodes of top path and child trie, values            stop rule              when read
     delivered rows                                      stop rule              when read
     rows of slots; cached nodes, when found             stop rule              when read, if `meter_cache_reads`
-    rows that a cache's `begin` and `foresee` read      `has_room(0)`          by `settle`
+    rows that a cache's `begin` and `foresee` read      `has_room(0)`          by `charge_own_state`
 
-`settle` charges afterwards what the nodes of all own rows take beyond these charges and a fixed allowance, if
-`meter_cache_reads`, and does not stop the walk. So `used <= budget` is not an invariant. A node or row already taken in
-this block is free.
+`charge_own_state` charges afterwards what the nodes of all own rows take beyond these charges and a fixed allowance,
+if `meter_cache_reads`, and does not stop the walk. So `used <= budget` is not an invariant. A node or row already taken
+in this block is free.
 """
 
 from bisect import bisect_left
@@ -52,7 +52,7 @@ from pubsub_emulator.runtime.framework.static_keys import read_static_keys
 from pubsub_emulator.runtime.pallet_subscriber.cache import leaf_reference, open_cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import stale_rows
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, key_set_hash
-from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter, NodeSource, Stopped
+from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter, NodesByHash, Stopped
 from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, Plan, PublisherPlan, RootCall
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OwnState, recorded
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
@@ -66,7 +66,7 @@ __all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
 
 
 def plan(
-    view: SubscriberView, relay_root: Hash, source: NodeSource, budget: int, calls: Sequence[RootCall] | None = None
+    view: SubscriberView, relay_root: Hash, source: NodesByHash, budget: int, calls: Sequence[RootCall] | None = None
 ) -> Plan:
     """Walk the relay state under `relay_root` for the subscriber with the state `view`. Writes nothing.
 
@@ -160,7 +160,7 @@ class _Walk:
     def make_room(self, calls: Sequence[RootCall]) -> int:
         """Make the reads of root calls, charged as rows. Returns the number of calls for which there is room."""
         for at, call in enumerate(calls):
-            self.settle(None)
+            self.charge_own_state(None)
             if not self.meter.has_room(call.rows * ROW_COST):
                 return at
             known = len(self.reads)
@@ -171,7 +171,7 @@ class _Walk:
             self.charged += cost
         return len(calls)
 
-    def settle(self, publisher: PublisherPlan | None) -> None:
+    def charge_own_state(self, publisher: PublisherPlan | None) -> None:
         """Charge what the rows read so far add to the chain's own proof beyond all charges and the allowance.
 
         It is charged to `publisher`, whose rows were read last, or to the reads before the walk.
@@ -198,7 +198,7 @@ class _Walk:
     def rotation(self) -> Iterator[tuple[ParaId, tuple[PubsubKey, ...], int, int]]:
         """Ranges `keys[low:high]` of each publisher, from the first item at or after the cursor on around (PS-40)."""
         enabled = [(para, keys) for para, keys in self.spec.subscriptions.items() if not self.view.is_disabled(para)]
-        self.settle(None)
+        self.charge_own_state(None)
         para, key = self.view.cursor() or (ParaId(0), PubsubKey(b""))
         first = bisect_left(enabled, para, key=lambda entry: entry[0])
         split = bisect_left(enabled[first][1], key) if first < len(enabled) and enabled[first][0] == para else 0
@@ -212,7 +212,7 @@ class _Walk:
             yield para, keys, 0, split
 
     def publisher(self, para: ParaId, keys: tuple[PubsubKey, ...], low: int, high: int) -> None:
-        """Resolve the items `keys[low:high]`, unless the publisher's root settles them all."""
+        """Resolve the items `keys[low:high]`, unless the publisher needs no walk."""
         if low == high:
             return
         self.item = (para, keys[low])
@@ -220,7 +220,7 @@ class _Walk:
         try:
             if found is None:
                 found = self.top_path(para, keys)
-            if not found.settled:
+            if not found.needs_no_walk:
                 self.items(found, low, high)
         except BadNode:
             self.out.publishers[para].disabled = DisableReason.UNDECODABLE
@@ -231,9 +231,9 @@ class _Walk:
 
     def end_range(self, publisher: PublisherPlan | None) -> None:
         """Let the cache read the rows that it needs when the block is executed, and charge them."""
-        if publisher is not None and publisher.exact and self.meter.has_room(0):
-            publisher.cache.foresee(publisher.walked)
-        self.settle(publisher)
+        if publisher is not None and publisher.has_all_nodes and self.meter.has_room(0):
+            publisher.cache.foresee(publisher.visited)
+        self.charge_own_state(publisher)
 
     # 4: top path
 
@@ -309,7 +309,7 @@ class _ChildTrie(Descent):
         "places",
         "publisher",
         "taken",
-        "walked",
+        "visited",
     )
 
     def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
@@ -318,7 +318,7 @@ class _ChildTrie(Descent):
         self.taken = meter.taken
         self.changes = changes
         self.publisher = publisher
-        self.walked = publisher.walked
+        self.visited = publisher.visited
         self.cache = publisher.cache
         self.delivered = view.delivered(meter, publisher.para, publisher.keys)
         self.most_nodes = _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
@@ -372,7 +372,7 @@ class _ChildTrie(Descent):
         """
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-        if depth in self.places and self.settled_by_slot(reference, depth):
+        if depth in self.places and self.covered_by_slot(reference, depth):
             return None
         if depth >= self.alone_from and self.is_last_delivered(reference, depth):
             return None
@@ -381,16 +381,16 @@ class _ChildTrie(Descent):
             node = self.cached(reference)
         if node is None:
             node = self.meter.read(reference, self.keys[self.at], depth)
-        self.walked[reference] = node
+        self.visited[reference] = node
         return node
 
     def inline(self, node: bytes, depth: int, above: int) -> bool:
         """As `child`; the reference of an inline node is its hash."""
         if above >= self.most_nodes:
             raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-        return depth not in self.places or not self.settled_by_slot(blake2_256(node), depth)
+        return depth not in self.places or not self.covered_by_slot(blake2_256(node), depth)
 
-    def settled_by_slot(self, reference: Hash, depth: int) -> bool:
+    def covered_by_slot(self, reference: Hash, depth: int) -> bool:
         """Whether nothing changed below `reference`, because its slot holds it (PS-69)."""
         self.known = self.cache.covers(self.at, self.places[depth], reference)
         return self.known > 0
@@ -408,7 +408,7 @@ class _ChildTrie(Descent):
 
     def cached(self, reference: Hash) -> bytes | None:
         """A node that this walk visited before, for free, else one of the cache, charged."""
-        node = self.walked.get(reference)
+        node = self.visited.get(reference)
         if node is None:
             self.meter.check()
             node = self.cache.lookup(reference)

@@ -116,7 +116,7 @@ def _validated(
         *check_parent(parent.header, candidate.header),
         *check_relay_parent(storage, inherent),
         *check_messages_weight(spec, inherent),
-        *check_list(inherent.proof),
+        *check_node_order(inherent.proof),
     ]
     storage.start_recording()
     walked = _walk(storage, spec, inherent, relay.storage_root, offences)
@@ -276,7 +276,7 @@ def check_message_heads(storage: Storage, inherent: Inherent, statics: StaticVal
     return out
 
 
-def check_list(proof: tuple[bytes, ...]) -> list[Offence]:
+def check_node_order(proof: tuple[bytes, ...]) -> list[Offence]:
     """The nodes are strictly ascending: none twice, adjacent or not, and none before a smaller one."""
     if all(map(lt, proof, islice(proof, 1, None))):
         return []

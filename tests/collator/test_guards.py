@@ -170,9 +170,9 @@ GUARDS = [
     Guard("missing", validate.judge_proof, "missing = walked.missing", "missing = None", "omissions"),
     Guard("missing-root", validate.judge_proof, "missing.node_hash == relay_root", "False", "empty proof"),
     Guard("unused", validate._unused, "source.keys() == walked.taken.keys()", "True", "additions"),
-    Guard("duplicates", validate.check_list, "if repeated:", "if False:", "duplicates"),
-    Guard("duplicates-apart", validate.check_list, "ordered = sorted(proof)", "ordered = proof", "duplicates"),
-    Guard("ascending", validate.check_list, "if unsorted is not None:", "if False:", "order"),
+    Guard("duplicates", validate.check_node_order, "if repeated:", "if False:", "duplicates"),
+    Guard("duplicates-apart", validate.check_node_order, "ordered = sorted(proof)", "ordered = proof", "duplicates"),
+    Guard("ascending", validate.check_node_order, "if unsorted is not None:", "if False:", "order"),
     # The state
     Guard(
         "post-state",
@@ -221,7 +221,7 @@ GUARDS = [
     ),
     Guard(
         "slot-written-when-whole",
-        SlotCache.settle,
+        SlotCache.store,
         " if done == slot.high - slot.low else NOTHING",
         "",
         "deliveries, slots",

@@ -70,7 +70,7 @@ def test_nodes_from_the_cache_are_drawn_as_remembered(explored: Explored) -> Non
         if block.outcome is None:
             continue
         plan = block.outcome.plan
-        cached = {name for each in plan.publishers.values() for name in each.walked if name not in plan.taken}
+        cached = {name for each in plan.publishers.values() for name in each.visited if name not in plan.taken}
         drawn = {place.hash for place in drawing(explored, at) if place.fate is Fate.REMEMBERED and place.data}
         assert drawn == cached
         seen += len(cached)

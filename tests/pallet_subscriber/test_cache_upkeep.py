@@ -65,7 +65,7 @@ def test_nodes_of_an_item_that_the_stop_cut_short_are_cached() -> None:
     relay = Relay(1, {1000: filled(keys)})
     first = subscriber.block(relay, 5000)
     assert first.cursor is not None
-    walked = first.plan.publishers[P].walked
+    walked = first.plan.publishers[P].visited
     assert set(subscriber.cached(1000)) == set(walked) != set()
     again = subscriber.block(relay, 5000)
     assert not set(walked) & set(again.plan.taken)
@@ -80,7 +80,7 @@ def test_while_incomplete_old_and_new_nodes_stay_together() -> None:
     old = set(subscriber.cached(1000))
     step = subscriber.block(Relay(2, {1000: filled(keys, b"w" * 40)}), 6000)
     assert step.cursor is not None
-    assert set(subscriber.cached(1000)) == old | set(step.plan.publishers[P].walked)
+    assert set(subscriber.cached(1000)) == old | set(step.plan.publishers[P].visited)
     assert subscriber.roots == {}
 
 

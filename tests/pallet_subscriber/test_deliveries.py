@@ -551,7 +551,7 @@ def test_a_path_deeper_than_the_limit_disables_its_publisher(policy: str, length
         assert subscriber.roots == {}
         assert subscriber.last() == {}
         assert subscriber.cached(1000) == subscriber.slots(1000) == {}
-        walked = step.plan.publishers[P].walked
+        walked = step.plan.publishers[P].visited
         assert len(walked) == 16
         assert set(walked) <= set(step.plan.taken)
         assert step.plan.publishers[P].child_node_bytes == sum(map(cost, walked.values()))
@@ -573,7 +573,7 @@ def test_inline_nodes_count_for_the_depth(policy: str) -> None:
     inline = Subscriber(make_spec({1000: keys}, cache=policy))
     step = inline.block(relay)
     assert len(step.deliveries) == 4
-    assert len(step.plan.publishers[P].walked) < 4
+    assert len(step.plan.publishers[P].visited) < 4
     for limit, disabled in ((4, False), (3, True)):
         subscriber = Subscriber(make_spec({1000: keys}, cache=policy, max_trie_depth=limit))
         subscriber.block(relay)

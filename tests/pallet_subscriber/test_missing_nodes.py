@@ -6,7 +6,7 @@ from support.world import Relay, Subscriber, entry, filled, make_spec, numbered
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.runtime.pallet_subscriber.meter import MissingNode
+from pubsub_emulator.runtime.pallet_subscriber.meter import NeededNode
 
 KEYS = numbered(3)
 CONFIG = b"c" * 40
@@ -27,7 +27,7 @@ VALUE = entry(b"v" * 40).encode()
 def test_a_missing_node_is_named_with_its_key_and_where_it_starts(name: Hash, key: bytes, depth: int) -> None:
     subscriber = Subscriber(make_spec({1000: KEYS}))
     nodes = {at: node for at, node in RELAY.nodes.items() if at != name}
-    assert subscriber.plan(RELAY, nodes=nodes).missing == MissingNode(name, key, depth)
+    assert subscriber.plan(RELAY, nodes=nodes).missing == NeededNode(name, key, depth)
 
 
 def test_a_publisher_that_cannot_be_read_is_not_called_unchanged() -> None:

@@ -203,7 +203,7 @@ def test_what_a_publisher_is_charged_adds_up_when_the_walk_comes_back_to_it(poli
     if policy == "nodes":
         for share in shares:
             cached = [
-                cost(node) + ROW_COST for node_hash, node in share.walked.items() if node_hash not in walked.taken
+                cost(node) + ROW_COST for node_hash, node in share.visited.items() if node_hash not in walked.taken
             ]
             assert share.cache.charges == INFO_ROW + sum(cached), "no node is charged twice"
 

@@ -264,7 +264,7 @@ def test_omitting_a_publisher_cannot_pass_for_its_absence() -> None:
     pretend = with_proof(honest, foreign.inherent.proof)
     assert verdict(chain, pretend).verdict is Verdict.ROOT_MISMATCH
     union = {*honest.inherent.proof} - {
-        n for h, n in chain.judge(honest, RELAY).plan.publishers[ParaId(1000)].walked.items()
+        n for h, n in chain.judge(honest, RELAY).plan.publishers[ParaId(1000)].visited.items()
     }
     assert verdict(chain, with_proof(honest, sorted(union))).verdict is Verdict.OMITTED_BELOW_BUDGET
 
@@ -290,7 +290,7 @@ def test_a_cached_node_in_the_proof_is_unused_and_counts_make_up_for_nothing() -
     relay = Relay(6, PUBLISHERS | {1000: PUBLISHERS[1000] | {KEYS[0]: entry(b"new" * 20)}})
     honest = chain.author(relay)
     plan = chain.judge(honest, relay).plan
-    cached = [n for h, n in plan.publishers[ParaId(1000)].walked.items() if h not in plan.taken]
+    cached = [n for h, n in plan.publishers[ParaId(1000)].visited.items() if h not in plan.taken]
     assert cached
     with_cached = with_proof(honest, sorted([*honest.inherent.proof, cached[0]]))
     assert verdicts(verdict(chain, with_cached, relay)) == [Verdict.UNUSED_NODES]

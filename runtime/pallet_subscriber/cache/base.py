@@ -80,17 +80,17 @@ class Cache:
         del at, depth
         return 0
 
-    def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
+    def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:
         """Store the result of the walk. Returns `False` if it does not fit and the root must be dropped too."""
-        del storage, walked, complete
+        del storage, visited, complete
         return True
 
     def begin(self) -> None:
-        """Read the rows that `settle` and `drop` always need. Called at the start of each range if there is room."""
+        """Read the rows that `store` and `drop` always need. Called at the start of each range if there is room."""
 
-    def foresee(self, walked: Mapping[Hash, bytes]) -> None:
-        """Read the rows that `settle` needs for a complete publisher, as far as there is room."""
-        del walked
+    def foresee(self, visited: Mapping[Hash, bytes]) -> None:
+        """Read the rows that `store` needs for a complete publisher, as far as there is room."""
+        del visited
 
     @staticmethod
     def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:

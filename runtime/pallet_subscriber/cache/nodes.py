@@ -73,8 +73,8 @@ class NodeCache(Cache):
             self._hits[node_hash] = None
         return node
 
-    def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
-        """Add the nodes walked; if complete, remove all others. Returns `False` above `max_cache_bytes`."""
+    def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:
+        """Add the nodes visited; if complete, remove all others. Returns `False` above `max_cache_bytes`."""
         stored = info = items.CACHE_INFO.get(storage, self.para)
         if complete and info.nodes != len(self._hits):  # never where the key set changed: that cache was dropped before
             stale = self._gone
@@ -85,7 +85,7 @@ class NodeCache(Cache):
                 info = _abandon(storage, self.para, info)
                 self._hits = {}
         if _waiting(storage, self.para) < MOST_WAITING:
-            info = self._add(storage, info, walked)
+            info = self._add(storage, info, visited)
         if info != stored:
             items.CACHE_INFO.insert(storage, self.para, info)
         if info.bytes > self.view.spec.max_cache_bytes:
@@ -97,18 +97,18 @@ class NodeCache(Cache):
         """Read the info row, which the first lookup of a node charges."""
         self.view.cache_info(self.para)
 
-    def foresee(self, walked: Mapping[Hash, bytes]) -> None:
+    def foresee(self, visited: Mapping[Hash, bytes]) -> None:
         """Read the nodes that left the publisher's paths, if they are few."""
         info = self.view.cache_info(self.para)
         if self.trusted and info.nodes != len(self._hits):
-            self._gone = self._stale(info.generation, walked)
+            self._gone = self._stale(info.generation, visited)
 
-    def _add(self, storage: Storage, info: CacheInfo, walked: Mapping[Hash, bytes]) -> CacheInfo:
+    def _add(self, storage: Storage, info: CacheInfo, visited: Mapping[Hash, bytes]) -> CacheInfo:
         # A node that was free, since another publisher's walk took it, may be stored here already. Checking would be an
         # uncharged read. If it is counted twice, the next completion starts a new generation.
         generation = (self.para, info.generation)
         nodes, size = info.nodes, info.bytes
-        for node_hash, node in walked.items():
+        for node_hash, node in visited.items():
             if node_hash not in self._hits:
                 items.CACHED_TRIE_NODES.insert(storage, generation, node_hash, node)
                 nodes += 1
@@ -121,19 +121,19 @@ class NodeCache(Cache):
         gone = sum(node_cost(len(node)) for node in stale.values())
         return CacheInfo(info.generation, info.nodes - len(stale), info.bytes - gone)
 
-    def _stale(self, generation: int, walked: Mapping[Hash, bytes]) -> dict[Hash, bytes] | None:
+    def _stale(self, generation: int, visited: Mapping[Hash, bytes]) -> dict[Hash, bytes] | None:
         """The nodes that left the subscribed paths since the last processed root; `None` if they are many.
 
         Few means about as many as the proof added. So emptying or replacing a large trie does not make anyone read all
         of the old one.
         """
         found: dict[Hash, bytes] = {}
-        most = len(walked) - len(self._hits) + FEW_STALE_NODES
+        most = len(visited) - len(self._hits) + FEW_STALE_NODES
         root = self.view.processed_roots()[0].get(self.para)
         todo = [] if root is None else [(root, 0, 0, len(self.keys))]
         while todo:
             node_hash, depth, low, high = todo.pop()
-            if node_hash in walked or node_hash in found:
+            if node_hash in visited or node_hash in found:
                 continue
             if len(found) > most or not self.meter.has_room(0):
                 return None

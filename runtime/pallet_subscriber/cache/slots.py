@@ -191,9 +191,9 @@ class SlotCache(Cache):
                 index = slots[index].above
         return done
 
-    def settle(self, storage: Storage, walked: Mapping[Hash, bytes], *, complete: bool) -> bool:
+    def store(self, storage: Storage, visited: Mapping[Hash, bytes], *, complete: bool) -> bool:
         """Write the reference seen at each slot whose items are all resolved; clear the other slots visited."""
-        del walked, complete
+        del visited, complete
         changed: dict[int, bytearray] = {}
         for index, done in self._done().items():
             slot = self._layout.slots[index]
