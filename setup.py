@@ -38,6 +38,7 @@ COMPILED = [
     "pubsub_emulator/runtime/pallet_subscriber/cache/nodes.py",
     "pubsub_emulator/runtime/pallet_subscriber/cache/slots.py",
     "pubsub_emulator/runtime/pallet_subscriber/outcome.py",
+    "pubsub_emulator/runtime/pallet_subscriber/child_trie.py",
     "pubsub_emulator/runtime/pallet_subscriber/plan.py",
     "pubsub_emulator/runtime/pallet_subscriber/view.py",
     "pubsub_emulator/runtime/pallet_subscriber/own_state.py",

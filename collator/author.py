@@ -17,7 +17,7 @@ from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
-from pubsub_emulator.runtime.framework.static_keys import StaticValues, read_static_keys
+from pubsub_emulator.runtime.framework.static_keys import StaticValues, read_static_keys, static_value
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
@@ -28,8 +28,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inhere
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
-from pubsub_emulator.trie import BadNode, MissingNode
-from pubsub_emulator.trie.walk import DETACHED, VALUE, follow
+from pubsub_emulator.trie import MissingNode
 
 
 class RelayAccess(Protocol):
@@ -112,13 +111,7 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
 
     def read(key: bytes) -> bytes | None:
         relay.prove((key,), {}, nodes)
-        try:
-            kind, payload, depth = follow(root, key, node)
-        except BadNode:
-            return None  # as the walk takes it
-        if kind == DETACHED:
-            return node(Hash(payload), key, depth)
-        return payload if kind == VALUE else None
+        return static_value(root, key, node)
 
     statics = read_static_keys(spec.para_id, read)
     static_nodes = tuple(nodes)

@@ -8,6 +8,8 @@ from pubsub_emulator.primitives import scale, storage_keys
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
+from pubsub_emulator.trie import BadNode
+from pubsub_emulator.trie.walk import DETACHED, VALUE, follow
 
 _para_ids = scale.vec(scale.u32)
 _mqc_head = scale.option(scale.fixed(32))
@@ -58,6 +60,20 @@ def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> Sta
         key = storage_keys.hrmp_channel(para, recipient)
         out.values[key] = read(key)
     return out
+
+
+def static_value(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes]) -> bytes | None:
+    """The value of one static key under the relay root, `None` if absent; `node_of` as for `follow`.
+
+    A key whose path has a malformed node counts as absent: the relay root commits to it, so no collator is at fault.
+    """
+    try:
+        kind, payload, depth = follow(root, key, node_of)
+    except BadNode:
+        return None
+    if kind == DETACHED:
+        return node_of(Hash(payload), key, depth)
+    return payload if kind == VALUE else None
 
 
 def _decode_para_ids(value: bytes | None) -> list[ParaId]:

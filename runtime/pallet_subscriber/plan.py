@@ -40,27 +40,21 @@ in this block is free.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
-from typing import Final
 
-from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.pubsub import PublishedEntry, node_cost, publisher_root_key
+from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
-from pubsub_emulator.runtime.framework.static_keys import read_static_keys
-from pubsub_emulator.runtime.pallet_subscriber.cache import leaf_reference, open_cache
+from pubsub_emulator.runtime.framework.static_keys import read_static_keys, static_value
+from pubsub_emulator.runtime.pallet_subscriber.cache import open_cache
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import stale_rows
+from pubsub_emulator.runtime.pallet_subscriber.child_trie import ChildTrie
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, key_set_hash
 from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Disabled, DisableReason, Meter, NodesByHash, Stopped
 from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, Plan, PublisherPlan, RootCall
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OwnState, recorded
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.trie import BadNode
-from pubsub_emulator.trie.codec import EMPTY_NODE
-from pubsub_emulator.trie.descent import Descent
-from pubsub_emulator.trie.nibbles import shared_with_next
-from pubsub_emulator.trie.walk import ABSENT, DETACHED, VALUE, follow
+from pubsub_emulator.trie.walk import ABSENT, VALUE, follow
 
 __all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
 
@@ -110,30 +104,24 @@ class _Walk:
         self.own_state = out.own_state = OwnState(view.storage.state)
         self.item: Item | None = None
         self.roots: Mapping[ParaId, Hash] = {}
-        self.children: dict[ParaId, _ChildTrie] = {}
+        self.children: dict[ParaId, ChildTrie] = {}
 
     # 1: static keys
 
     def static_keys(self) -> None:
         """Take the nodes of the keys that every parachain proves, free of charge (PS-44)."""
 
-        def take(node_hash: Hash, key: bytes, depth: int) -> bytes:
+        def free_node(node_hash: Hash, key: bytes, depth: int) -> bytes:
             node = self.meter.taken.get(node_hash)
             if node is None:
                 node = self.meter.take(node_hash, key, depth)
                 self.out.static_bytes += node_cost(len(node))
             return node
 
-        def read(key: bytes) -> bytes | None:
-            try:
-                kind, payload, depth = follow(self.relay_root, key, take)
-            except BadNode:
-                return None  # the relay root commits to this node, so no collator is at fault: the key counts as absent
-            if kind == DETACHED:
-                return take(Hash(payload), key, depth)
-            return payload if kind == VALUE else None
+        def value(key: bytes) -> bytes | None:
+            return static_value(self.relay_root, key, free_node)
 
-        self.out.statics = read_static_keys(self.spec.para_id, read)
+        self.out.statics = read_static_keys(self.spec.para_id, value)
 
     # 2: pre-state
 
@@ -243,7 +231,7 @@ class _Walk:
         found = PublisherPlan(para, keys, open_cache(self.view, self.meter, para, keys, trusted=trusted))
         self.out.publishers[para] = found
 
-        def read(node_hash: Hash, key: bytes, depth: int) -> bytes:
+        def charged_node(node_hash: Hash, key: bytes, depth: int) -> bytes:
             node = self.meter.taken.get(node_hash)
             if node is None:
                 before = self.meter.used
@@ -251,7 +239,7 @@ class _Walk:
                 found.top_path_bytes += self.meter.used - before
             return node
 
-        kind, value, _ = follow(self.relay_root, publisher_root_key(para), read)
+        kind, value, _ = follow(self.relay_root, publisher_root_key(para), charged_node)
         if kind == ABSENT:
             found.root = EMPTY_TRIE_ROOT
         elif kind == VALUE and len(value) == len(EMPTY_TRIE_ROOT):
@@ -268,7 +256,7 @@ class _Walk:
         para, keys, cache = publisher.para, publisher.keys, publisher.cache
         trie = self.children.get(para)
         if trie is None:
-            trie = self.children[para] = _ChildTrie(self.view, self.meter, self.out.changes, publisher)
+            trie = self.children[para] = ChildTrie(self.view, self.meter, self.out.changes, publisher)
         cache.end = high
         if self.meter.has_room(0):
             cache.begin()
@@ -283,146 +271,3 @@ class _Walk:
             publisher.row_charges = trie.delivered.charges
             publisher.child_trie_bytes += self.meter.used - before
             self.charged += publisher.row_charges + cache.charges - own
-
-
-@lru_cache(maxsize=1024)
-def _shared_with_next(keys: tuple[PubsubKey, ...]) -> tuple[int, ...]:
-    return tuple(shared_with_next(list(keys)))
-
-
-_NO_LIMIT: Final = 1 << 32
-"""More nodes than any path has."""
-
-
-class _ChildTrie(Descent):
-    """The descent of one publisher's child trie: where its nodes come from, and where it may end early."""
-
-    __slots__ = (
-        "alone_from",
-        "cache",
-        "changes",
-        "delivered",
-        "entered",
-        "known",
-        "meter",
-        "most_nodes",
-        "places",
-        "publisher",
-        "taken",
-        "visited",
-    )
-
-    def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
-        super().__init__(publisher.root or EMPTY_TRIE_ROOT, publisher.keys, _shared_with_next(publisher.keys), {})
-        self.meter = meter
-        self.taken = meter.taken
-        self.changes = changes
-        self.publisher = publisher
-        self.visited = publisher.visited
-        self.cache = publisher.cache
-        self.delivered = view.delivered(meter, publisher.para, publisher.keys)
-        self.most_nodes = _NO_LIMIT if view.spec.max_trie_depth is None else view.spec.max_trie_depth
-        self.entered = False
-        # For the current item: the depths at which to ask the cache, and how many items the cache has resolved.
-        self.places: Mapping[int, int] = {}
-        self.alone_from = _NO_LIMIT
-        self.known = 0
-
-    def enter(self, at: int) -> None:
-        """Read the root node, once, for `keys[at]`. The root of an empty trie need not be read."""
-        if not self.entered:
-            self.at = at
-            node = EMPTY_NODE if self.root == EMPTY_TRIE_ROOT else self.child(self.root, 0, 0)
-            if node is not None:
-                self.start(node)
-            self.entered = True
-
-    def resolve(self, at: int) -> int:
-        """Resolve `keys[at]` and note its change. Returns how many items this resolves, several with a slot (PS-69).
-
-        Raises `Stopped`, `Cut`, `Disabled`, `BadNode`.
-        """
-        remembers = self.cache.keeps_references
-        if remembers:
-            self.places, self.alone_from, self.known = self.cache.places[at], self.cache.alone_from[at], 0
-        kind, payload, depth = self.find(at)
-        if remembers:
-            if kind == ABSENT:
-                self.known = self.cache.covers_absence(at, depth)
-            if self.known:
-                self.publisher.resolved += self.known
-                return self.known
-        delivered = self.delivered.read(at)
-        if kind == ABSENT:
-            if delivered is not None:
-                self.changes.append(Change(self.publisher.para, self.publisher.keys[at], delivered, None))
-        else:
-            entry_hash: Hash = payload if kind == DETACHED else blake2_256(payload)  # type: ignore[assignment]
-            if delivered != entry_hash:
-                self.value(at, entry_hash, payload if kind == VALUE else self.taken.get(entry_hash))
-        if remembers:
-            self.cache.resolved.append(at)
-        self.publisher.resolved += 1
-        return 1
-
-    def child(self, reference: Hash, depth: int, above: int) -> bytes | None:
-        """The child node: free if already taken, else from the cache, else from the source (PS-43).
-
-        `None` if nothing changed below it (PS-69). Raises `Disabled` if the path is too long (PS-68).
-        """
-        if above >= self.most_nodes:
-            raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-        if depth in self.places and self.covered_by_slot(reference, depth):
-            return None
-        if depth >= self.alone_from and self.is_last_delivered(reference, depth):
-            return None
-        node = self.taken.get(reference)
-        if node is None and self.cache.keeps_nodes:
-            node = self.cached(reference)
-        if node is None:
-            node = self.meter.read(reference, self.keys[self.at], depth)
-        self.visited[reference] = node
-        return node
-
-    def inline(self, node: bytes, depth: int, above: int) -> bool:
-        """As `child`; the reference of an inline node is its hash."""
-        if above >= self.most_nodes:
-            raise Disabled(DisableReason.TRIE_DEPTH_EXCEEDED)
-        return depth not in self.places or not self.covered_by_slot(blake2_256(node), depth)
-
-    def covered_by_slot(self, reference: Hash, depth: int) -> bool:
-        """Whether nothing changed below `reference`, because its slot holds it (PS-69)."""
-        self.known = self.cache.covers(self.at, self.places[depth], reference)
-        return self.known > 0
-
-    def is_last_delivered(self, reference: Hash, depth: int) -> bool:
-        """Whether `reference` is the leaf that was last delivered under the key (PS-69)."""
-        delivered = self.delivered.read(self.at)
-        if delivered is None:
-            self.alone_from = _NO_LIMIT
-        elif leaf_reference(self.keys[self.at], depth, delivered) == reference:
-            self.cache.resolved.append(self.at)
-            self.known = 1
-            return True
-        return False
-
-    def cached(self, reference: Hash) -> bytes | None:
-        """A node that this walk visited before, for free, else one of the cache, charged."""
-        node = self.visited.get(reference)
-        if node is None:
-            self.meter.check()
-            node = self.cache.lookup(reference)
-        return node
-
-    def value(self, at: int, entry_hash: Hash, data: bytes | None) -> None:
-        """Note the change of `keys[at]`, whose value is read unless given as `data`. Values are not cached (PS-45)."""
-        key = self.publisher.keys[at]
-        if data is None:
-            before = self.meter.used
-            data = self.meter.read(entry_hash, key, 2 * len(key))
-            self.publisher.value_bytes += self.meter.used - before
-        try:
-            entry = PublishedEntry.decode(data)
-        except ScaleError:
-            raise Disabled(DisableReason.UNDECODABLE) from None
-        self.changes.append(Change(self.publisher.para, key, entry_hash, entry))

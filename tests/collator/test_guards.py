@@ -33,10 +33,11 @@ from guard_attacks import (
 
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import SlotCache
+from pubsub_emulator.runtime.pallet_subscriber.child_trie import ChildTrie
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader, PackedReader
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
-from pubsub_emulator.runtime.pallet_subscriber.plan import _ChildTrie, _Walk
+from pubsub_emulator.runtime.pallet_subscriber.plan import _Walk
 from pubsub_emulator.runtime.parachain import validate
 from pubsub_emulator.trie import walk
 from pubsub_emulator.trie.descent import Descent
@@ -201,17 +202,17 @@ GUARDS = [
     Guard("stop-at-a-slot", SlotCache._read, "self.meter.check()", "pass", "stops, slots"),
     Guard("stop-at-a-cached-node", NodeCache.lookup, "self.meter.check()", "pass", "stops, nodes"),
     # The walk
-    Guard("node-charged-once", _ChildTrie.child, "node = self.taken.get(reference)", "node = None", "charges"),
+    Guard("node-charged-once", ChildTrie.child, "node = self.taken.get(reference)", "node = None", "charges"),
     Guard("root-length", _Walk.top_path, " and len(value) == len(EMPTY_TRIE_ROOT)", "", "faults"),
     Guard("bad-child-node", _Walk.publisher, "except BadNode", "except ZeroDivisionError", "faults"),
-    Guard("bad-entry", _ChildTrie.value, "except ScaleError", "except ZeroDivisionError", "no entries"),
-    Guard("depth", _ChildTrie.child, "above >= self.most_nodes", "False", "deep paths"),
+    Guard("bad-entry", ChildTrie.value, "except ScaleError", "except ZeroDivisionError", "no entries"),
+    Guard("depth", ChildTrie.child, "above >= self.most_nodes", "False", "deep paths"),
     Guard("disabled", _Walk.rotation, " if not self.view.is_disabled(para)", "", "disabled"),
     Guard("key-set", _Walk.top_path, "trusted and self.roots", "self.roots", "changed keys"),
     Guard("cache-of-another-key-set", NodeCache.lookup, "if not self.trusted", "if False", "changed keys"),
-    Guard("changed-entry", _ChildTrie.resolve, "delivered != entry_hash", "True", "deliveries"),
-    Guard("new-entry", _ChildTrie.resolve, "delivered != entry_hash", "delivered is None", "deliveries"),
-    Guard("removed-entry", _ChildTrie.resolve, "if delivered is not None:", "if False:", "deliveries"),
+    Guard("changed-entry", ChildTrie.resolve, "delivered != entry_hash", "True", "deliveries"),
+    Guard("new-entry", ChildTrie.resolve, "delivered != entry_hash", "delivered is None", "deliveries"),
+    Guard("removed-entry", ChildTrie.resolve, "if delivered is not None:", "if False:", "deliveries"),
     Guard(
         "slot-reference",
         SlotCache.covers,
