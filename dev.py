@@ -272,8 +272,8 @@ def compiled() -> int:
         sys.stderr.write(built.stderr)
         raise SetupError(f"the compiled build failed: {last_line(built)}")
     check = (
-        f"import sys; sys.path.insert(0, {str(target)!r}); from pubsub_emulator.trie import walk; "
-        "sys.exit(walk.__file__.endswith('.py'))"
+        f"import sys; sys.path.insert(0, {str(target)!r}); from pubsub_emulator.trie import step; "
+        "sys.exit(step.__file__.endswith('.py'))"
     )
     if quiet(PYTHON, "-c", check).returncode != 0:
         raise SetupError("the compiled build is not compiled")

@@ -19,7 +19,7 @@ COMPILED = [
     "pubsub_emulator/trie/nibbles.py",
     "pubsub_emulator/trie/codec.py",
     "pubsub_emulator/trie/nodes.py",
-    "pubsub_emulator/trie/walk.py",
+    "pubsub_emulator/trie/step.py",
     "pubsub_emulator/trie/descent.py",
     "pubsub_emulator/trie/bulk.py",
     "pubsub_emulator/trie/batch.py",

@@ -14,9 +14,9 @@ from statistics import median
 from time import process_time
 from typing import Final
 
-from pubsub_emulator.trie import walk
+from pubsub_emulator.trie import step
 
-PURE: Final = walk.__file__.endswith(".py")
+PURE: Final = step.__file__.endswith(".py")
 """Whether the project measured is the one in pure Python."""
 
 Work = Callable[[], object]

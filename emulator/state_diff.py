@@ -14,7 +14,7 @@ from pubsub_emulator.runtime.framework.system import EVENTS
 from pubsub_emulator.trie import StateTrie
 from pubsub_emulator.trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
 from pubsub_emulator.trie.decoded import DecodedNode
-from pubsub_emulator.trie.walk import CHILD, INLINE, step
+from pubsub_emulator.trie.step import CHILD, INLINE, step
 
 _KINDS: Final = {
     0: "empty trie",

@@ -36,7 +36,7 @@ from pubsub_emulator.runtime.parachain.block import extrinsics_root
 from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.trie import BadNode, Trie, read_proof
-from pubsub_emulator.trie.walk import step
+from pubsub_emulator.trie.step import step
 
 Attack = Callable[[], None]
 

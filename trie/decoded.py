@@ -1,4 +1,4 @@
-"""A whole node decoded, for code that shows or rewrites nodes. Code that follows one key uses `walk.step`."""
+"""A whole node decoded, for code that shows or rewrites nodes. Code that follows one key uses `step.follow`."""
 
 from typing import NoReturn
 
@@ -22,7 +22,7 @@ class DecodedNode:
     __slots__ = ("bitmap", "body_at", "children", "kind", "nibbles", "node", "partial_at", "value_at", "value_end")
 
     def __init__(self, node: bytes) -> None:
-        """Raises `BadNode` for what `walk.step` refuses, and for bytes after the node's end."""
+        """Raises `BadNode` for what `step` refuses, and for bytes after the node's end."""
         self.node = node
         self.kind = 0
         self.nibbles = 0

@@ -1,15 +1,15 @@
 """The descent: from a trie's root towards one key after another, over encoded nodes.
 
 Readers of many keys use `Descent`. A subclass says where a child node comes from, what reading it costs, and when to
-stop on the way to a key. Readers of one key use `walk.follow`. `Descent` knows the rest:
+stop on the way to a key. Readers of one key use `follow`. `Descent` knows the rest:
 
 the trail    Nodes on the way to the last key that are on the way to the next key too. The next key starts at the
              deepest of them, so sorted keys read each node once.
 the shapes   Nearly every node of a state is a branch of hashes without partial key and value, or the leaf of the key at
              hand with a detached value. `find` knows these two by comparing bytes. It hands every other node to
-             `walk.step`, which decides what is malformed.
+             `step`, which decides what is malformed.
 
-A property in the tests holds `find` equal to a walk that takes every step with `walk.step`.
+A property in the tests holds `find` equal to a walk that takes every step with `step`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from pubsub_emulator.trie.codec import (
 )
 from pubsub_emulator.trie.errors import BadNode
 from pubsub_emulator.trie.nibbles import shared
-from pubsub_emulator.trie.walk import ABSENT, CHILD, DETACHED, INLINE, branch_of_hashes, step
+from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, branch_of_hashes, step
 
 
 class Descent:
@@ -72,7 +72,7 @@ class Descent:
         self._trail = [(self.root, node, 0, branch_of_hashes(node))]
 
     def find(self, at: int) -> tuple[int, bytes, int]:
-        """Go down towards `keys[at]` and return what the trie says of it: `(kind, payload, depth)` as `walk.step`.
+        """Go down towards `keys[at]` and return what the trie says of it: `(kind, payload, depth)` as `step`.
 
         `CHILD` or `INLINE` means that the policy ended the way. Keys may be asked for in any order; ascending order is
         the fast one. Raises `BadNode`, with the node's hash, for a malformed node.

@@ -29,7 +29,7 @@ class MissingNode(TrieError):
 class BadNode(TrieError):
     """The bytes of node `hash` are not a trie node; `reason` says what is wrong with them.
 
-    `hash` and `root` are empty where the bytes were judged alone (`walk.step`); an inline node is named by the hash of
+    `hash` and `root` are empty where the bytes were judged alone (`step`); an inline node is named by the hash of
     the node that holds it.
     """
 

@@ -11,7 +11,7 @@ from pubsub_emulator.trie.codec import EMPTY_NODE, digest_of, feed, new_hasher
 from pubsub_emulator.trie.descent import Descent
 from pubsub_emulator.trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
 from pubsub_emulator.trie.nibbles import shared_with_next
-from pubsub_emulator.trie.walk import CHILD, DETACHED, VALUE
+from pubsub_emulator.trie.step import CHILD, DETACHED, VALUE
 
 
 def read_proof(

@@ -46,7 +46,7 @@ FILES = (
     "runtime/pallet_subscriber/cache/base.py",
     "runtime/pallet_subscriber/cache/nodes.py",
     "runtime/pallet_subscriber/cache/slots.py",
-    "trie/walk.py",
+    "trie/step.py",
     "trie/proof.py",
     "trie/batch.py",
     "trie/nodes.py",

@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
 from pubsub_emulator.trie import BadNode
-from pubsub_emulator.trie.walk import DETACHED, VALUE, follow
+from pubsub_emulator.trie.step import DETACHED, VALUE, follow
 
 _para_ids = scale.vec(scale.u32)
 _mqc_head = scale.option(scale.fixed(32))

@@ -15,7 +15,7 @@ from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.trie.codec import EMPTY_NODE
 from pubsub_emulator.trie.descent import Descent
 from pubsub_emulator.trie.nibbles import shared_with_next
-from pubsub_emulator.trie.walk import ABSENT, DETACHED, VALUE
+from pubsub_emulator.trie.step import ABSENT, DETACHED, VALUE
 
 
 @lru_cache(maxsize=1024)

@@ -54,7 +54,7 @@ from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, Plan, Publ
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OwnState, recorded
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.trie import BadNode
-from pubsub_emulator.trie.walk import ABSENT, VALUE, follow
+from pubsub_emulator.trie.step import ABSENT, VALUE, follow
 
 __all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
 

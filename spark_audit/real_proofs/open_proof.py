@@ -1,6 +1,6 @@
 """A proof opened without knowing what it was made for: every entry and every node that its root leads to.
 
-Readers who know their keys use `trie.walk`; this enumerates, so that no byte of a real proof stays unexplained. The
+Readers who know their keys use `trie.step`; this enumerates, so that no byte of a real proof stays unexplained. The
 work is bounded by the nodes given: each is entered once for each place that refers to it, at most `_MOST_VISITS`.
 """
 
@@ -12,7 +12,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import BadNode
 from pubsub_emulator.trie.decoded import DecodedNode
-from pubsub_emulator.trie.walk import CHILD, DETACHED, INLINE, step
+from pubsub_emulator.trie.step import CHILD, DETACHED, INLINE, step
 
 _MOST_VISITS: Final = 1 << 20
 

@@ -39,7 +39,7 @@ from pubsub_emulator.runtime.pallet_subscriber.delivered import DeliveredReader,
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.plan import _Walk
 from pubsub_emulator.runtime.parachain import validate
-from pubsub_emulator.trie import walk
+from pubsub_emulator.trie import step
 from pubsub_emulator.trie.descent import Descent
 
 
@@ -229,31 +229,31 @@ GUARDS = [
     ),
     # Proof reading
     Guard(
-        "partial-key", walk._matches, "return node[at : at + (nibbles >> 1)] == ", "return True or ", "divergent paths"
+        "partial-key", step._matches, "return node[at : at + (nibbles >> 1)] == ", "return True or ", "divergent paths"
     ),
-    Guard("no-such-child", walk.step, "if not bitmap & bit", "if False", "divergent paths"),
+    Guard("no-such-child", step.step, "if not bitmap & bit", "if False", "divergent paths"),
     Guard("no-such-child-of-a-branch-of-hashes", Descent.find, "if not bitmap & bit", "if False", "divergent paths"),
     *(
         Guard(f"refuses-{reason}", function, text, "None", f"node: {reason}", times)
         for reason, function, text, times in (
-            ("no bytes", walk.step, '_refuse(key, depth, "no bytes")', 1),
-            ("reserved header {head:#04x}", walk.step, '_refuse(key, depth, f"reserved header {head:#04x}")', 1),
-            ("truncated header", walk.step, '_refuse(key, depth, "truncated header")', 1),
-            ("truncated partial key", walk.step, '_refuse(key, depth, "truncated partial key")', 1),
+            ("no bytes", step.step, '_refuse(key, depth, "no bytes")', 1),
+            ("reserved header {head:#04x}", step.step, '_refuse(key, depth, f"reserved header {head:#04x}")', 1),
+            ("truncated header", step.step, '_refuse(key, depth, "truncated header")', 1),
+            ("truncated partial key", step.step, '_refuse(key, depth, "truncated partial key")', 1),
             (
                 "padding of the partial key is not zero",
-                walk.step,
+                step.step,
                 '_refuse(key, depth, "padding of the partial key is not zero")',
                 1,
             ),
-            ("truncated value hash", walk.step, '_refuse(key, depth, "truncated value hash")', 1),
-            ("truncated bitmap", walk.step, '_refuse(key, depth, "truncated bitmap")', 1),
-            ("branch without children", walk.step, '_refuse(key, depth, "branch without children")', 1),
-            ("truncated child", walk.step, '_refuse(key, depth, "truncated child")', 1),
-            ("length exceeds u32", walk._compact, '_refuse(key, depth, "length exceeds u32")', 1),
+            ("truncated value hash", step.step, '_refuse(key, depth, "truncated value hash")', 1),
+            ("truncated bitmap", step.step, '_refuse(key, depth, "truncated bitmap")', 1),
+            ("branch without children", step.step, '_refuse(key, depth, "branch without children")', 1),
+            ("truncated child", step.step, '_refuse(key, depth, "truncated child")', 1),
+            ("length exceeds u32", step._compact, '_refuse(key, depth, "length exceeds u32")', 1),
             (
                 "length is not in its shortest form",
-                walk._compact,
+                step._compact,
                 '_refuse(key, depth, "length is not in its shortest form")',
                 1,
             ),

@@ -4,7 +4,7 @@ import pytest
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.trie import read_proof
-from pubsub_emulator.trie.walk import branch_of_hashes
+from pubsub_emulator.trie.step import branch_of_hashes
 
 BRANCH = b"\x80\x05\x80" + 3 * (b"\x80" + bytes(range(32)))
 

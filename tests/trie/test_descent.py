@@ -1,4 +1,4 @@
-"""The descent against `walk.step`: for many keys, in any order, it finds what stepping down anew for each key finds."""
+"""The descent against `step`: for many keys, in any order, it finds what stepping down anew for each key finds."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -13,7 +13,7 @@ from pubsub_emulator.trie import BadNode, Trie
 from pubsub_emulator.trie.codec import EMPTY_NODE
 from pubsub_emulator.trie.descent import Descent
 from pubsub_emulator.trie.nibbles import shared_with_next
-from pubsub_emulator.trie.walk import CHILD, INLINE, follow, step
+from pubsub_emulator.trie.step import CHILD, INLINE, follow, step
 
 Found = tuple[int, bytes, int] | tuple[str, bytes, bytes, int]
 Asked = tuple[Hash, int, int]

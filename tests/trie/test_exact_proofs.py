@@ -8,7 +8,7 @@ from slow_trie import blake2
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
 from pubsub_emulator.trie import BadNode, DuplicateNodes, MissingNode, Trie, UnusedNodes, read_child_proof, read_proof
 from pubsub_emulator.trie.codec import HASHED_LEAF, node_head
-from pubsub_emulator.trie.walk import DETACHED, step
+from pubsub_emulator.trie.step import DETACHED, step
 
 JUNK = b"\x40\x04not of this trie"
 CHILD_KEY = b":child_storage:default:pubsub"

@@ -21,7 +21,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST
 from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.trie.walk import CHILD, step
+from pubsub_emulator.trie.step import CHILD, step
 
 STALE_ROWS_A_BLOCK: Final = 100
 MOST_WAITING: Final = 2

@@ -12,7 +12,7 @@ one row of the parachain's own state for up to sixteen subtrees. A reference is 
 make another subtree look like the resolved one.
 
 If a single subscribed key is left below a node, its leaf need not be read either: a trie encodes the leaf with the
-entry last delivered in one way, so its hash can be computed (`leaf_reference`). `walk.step` accepts other encodings
+entry last delivered in one way, so its hash can be computed (`leaf_reference`). `step` accepts other encodings
 too, for example with bytes after the end. Such a leaf is merely not recognised, and is read.
 """
 

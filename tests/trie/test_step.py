@@ -11,7 +11,7 @@ from trie_support import entries, keys, unhex, versions
 from pubsub_emulator.trie import BadNode, MissingNode, Trie, read_proof
 from pubsub_emulator.trie.codec import node_head
 from pubsub_emulator.trie.decoded import DecodedNode
-from pubsub_emulator.trie.walk import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
+from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
 
 HASH = bytes(range(32))
 
