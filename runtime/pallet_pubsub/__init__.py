@@ -1,6 +1,8 @@
-"""`Broadcaster`, the relay-side pallet of pub-sub: parachains publish entries, subscribers read them through proofs.
+"""The relay-side pallet of pub-sub: parachains publish entries, subscribers read them through proofs.
 
-Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `hooks`; then the logic that those call:
+The FRAME pallet is called `Broadcaster`: so its storage prefix, calls and events are named.
+
+Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `pallet`; then the logic that those call:
 `registry`, `publish`, `expiry` with its two policies `scan` and `expiry_index`; last `integrity`,
 `try_state` and `genesis`.
 """
@@ -8,7 +10,7 @@ Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `hooks`; t
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.errors import Error
 from pubsub_emulator.runtime.pallet_pubsub.genesis import GenesisPublisher, genesis_rows
-from pubsub_emulator.runtime.pallet_pubsub.hooks import Broadcaster
+from pubsub_emulator.runtime.pallet_pubsub.pallet import Broadcaster
 
 __all__ = [
     "Broadcaster",
