@@ -17,7 +17,7 @@ from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, Rela
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
-from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext
 from pubsub_emulator.runtime.relay.paras import HEADS
 

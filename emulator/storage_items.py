@@ -15,7 +15,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import storage as broadcaster
 from pubsub_emulator.runtime.pallet_subscriber import handler as consumer
 from pubsub_emulator.runtime.pallet_subscriber import storage as subscriber
-from pubsub_emulator.runtime.parachain import genesis
+from pubsub_emulator.runtime.parachain import storage as parachain
 from pubsub_emulator.runtime.relay import babe, configuration, dmp, host_configuration, hrmp, paras, registrar, session
 from pubsub_emulator.runtime.relay.message_queue import types as message_queue
 
@@ -42,7 +42,7 @@ _RELAY: Final[tuple[ModuleType, ...]] = (
 _PARACHAIN: Final[tuple[ModuleType, ...]] = (
     system,
     events,
-    genesis,
+    parachain,
     subscriber,
     consumer,
     balances,

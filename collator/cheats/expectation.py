@@ -18,8 +18,8 @@ from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict
-from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 from pubsub_emulator.runtime.parachain.signed_body import BadBody
+from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
 
 def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:

@@ -32,7 +32,7 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as subscriber
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
 from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRINSICS, CachePolicy, RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import VALUES
-from pubsub_emulator.runtime.parachain import genesis
+from pubsub_emulator.runtime.parachain import storage as own_items
 
 MAX_WEIGHT: Final = Weight(1_500_000_000_000, MAX_EXTRINSICS)
 """The most weight of the signed extrinsics of one block."""
@@ -95,13 +95,15 @@ _PARACHAIN_SYSTEM: Final = PalletDefinition(
     "ParachainSystem",
     "cumulus_pallet_parachain_system",
     (
-        Item(genesis.LAST_DMQ_MQC_HEAD, "The head of the hash chain of downward messages seen so far."),
-        Item(genesis.LAST_HRMP_MQC_HEADS, "The heads of the hash chains of horizontal messages, by sender."),
+        Item(own_items.LAST_DMQ_MQC_HEAD, "The head of the hash chain of downward messages seen so far."),
+        Item(own_items.LAST_HRMP_MQC_HEADS, "The heads of the hash chains of horizontal messages, by sender."),
     ),
     ParachainSystem,
 )
 _AURA: Final = PalletDefinition(
-    "Aura", "pallet_aura", (Item(genesis.AUTHORITIES, "The current authority set: Ed25519 keys, in turn order."),)
+    "Aura",
+    "pallet_aura",
+    (Item(own_items.AUTHORITIES, "The current authority set: Ed25519 keys, in turn order."),),
 )
 _PUBLISHER: Final = PalletDefinition(
     publisher.PALLET,
@@ -113,7 +115,7 @@ _CONSUMER: Final = PalletDefinition(
     "Consumer", "pallet_consumer", (Item(VALUES, "The newest value of each entry, with the handler `store`."),)
 )
 _PARACHAIN_INFO: Final = PalletDefinition(
-    "ParachainInfo", "staging_parachain_info", (Item(genesis.PARACHAIN_ID, "The id of this parachain."),)
+    "ParachainInfo", "staging_parachain_info", (Item(own_items.PARACHAIN_ID, "The id of this parachain."),)
 )
 _SUBSCRIBER_STORAGE: Final = tuple(
     item

@@ -21,7 +21,6 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 from pubsub_emulator.runtime.parachain.accounts import execute_superuser, parachain_accounts
 from pubsub_emulator.runtime.parachain.block import Inherent, queue_head
-from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 from pubsub_emulator.runtime.parachain.governance import execute_downward, is_root_call
 from pubsub_emulator.runtime.parachain.ledger import (
     ExtrinsicsCost,
@@ -31,6 +30,7 @@ from pubsub_emulator.runtime.parachain.ledger import (
     own_state_bytes,
 )
 from pubsub_emulator.runtime.parachain.signed_body import NO_EXTRINSICS, Body, note_time
+from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,10 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     deliveries = apply(storage, spec, plan, inherent.relay_parent_number, handlers[spec.handler])
     calls = 0
     for message in inherent.messages.downward:
-        calls += is_root_call(message.msg)
-        if plan.calls is not None and calls > plan.calls and is_root_call(message.msg):
-            continue  # the block has no room for its reads
+        if is_root_call(message.msg):
+            calls += 1
+            if plan.calls is not None and calls > plan.calls:
+                continue  # the block has no room for its reads
         if spec.accounts:
             execute_superuser(storage, parachain_accounts(spec).calls, message.msg)
         else:

@@ -1,33 +1,17 @@
-"""The genesis of a parachain, and the storage items of `ParachainSystem` and `Aura`."""
+"""The genesis of a parachain."""
 
-from typing import Final
-
-from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.storage_keys import CODE
-from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.accounts.genesis import endow
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
-from pubsub_emulator.runtime.pallet_subscriber.storage import hash_, para_id
+from pubsub_emulator.runtime.pallet_subscriber.storage import para_id
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.governance import check_runtime
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES, PARACHAIN_ID
 from pubsub_emulator.trie import ordered_root
-
-AUTHORITIES: Final[StorageValue[list[bytes], list[bytes]]] = StorageValue(
-    "Aura", "Authorities", scale.vec(scale.fixed(32)), []
-)
-"""Ed25519 keys of the collators, in turn order."""
-
-LAST_DMQ_MQC_HEAD: Final[StorageValue[Hash, Hash]] = StorageValue(
-    "ParachainSystem", "LastDmqMqcHead", hash_, Hash(bytes(32))
-)
-LAST_HRMP_MQC_HEADS: Final[StorageValue[dict[ParaId, Hash], dict[ParaId, Hash]]] = StorageValue(
-    "ParachainSystem", "LastHrmpMqcHeads", scale.sorted_map(para_id, hash_), {}
-)
-PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue("ParachainInfo", "ParachainId", para_id, ParaId(100))
 
 
 def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | None = None) -> ChainHead:

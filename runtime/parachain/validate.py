@@ -37,9 +37,9 @@ from pubsub_emulator.runtime.parachain.execute import (
     execute_block,
     horizontal_heads_after,
 )
-from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
 from pubsub_emulator.runtime.parachain.governance import ensure_handler, root_calls, sound_runtime
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ def _validated(
         *check_node_order(inherent.proof),
     ]
     storage.start_recording()
-    walked = _walk(storage, spec, inherent, relay.storage_root, offences)
+    walked, found = _walk(storage, spec, inherent, relay.storage_root)
+    offences += found
     outcome = None
     if walked is not None and walked.missing is None:
         digest = tuple(item for item in candidate.header.digest if item.kind is not DigestKind.SEAL)
@@ -141,13 +142,13 @@ def _validated(
 
 
 def _walk(
-    storage: Storage, spec: RuntimeSpec, inherent: Inherent, relay_root: Hash | None, offences: list[Offence]
-) -> Plan | None:
-    """Run the plan over the proof and add its offences to `offences`. Returns `None` for an unknown relay parent."""
+    storage: Storage, spec: RuntimeSpec, inherent: Inherent, relay_root: Hash | None
+) -> tuple[Plan | None, list[Offence]]:
+    """Run the plan over the proof, and check the claimed root and the messages. No plan for an unknown relay parent."""
     if relay_root is None:
         detail = f"the relay chain has no block {inherent.relay_parent_number}"
-        offences.append(Offence(Verdict.ROOT_MISMATCH, detail))
-        return None
+        return None, [Offence(Verdict.ROOT_MISMATCH, detail)]
+    offences = []
     if inherent.relay_parent_storage_root != relay_root:
         detail = (
             f"claims storage root {inherent.relay_parent_storage_root.hex()}, the relay parent's is {relay_root.hex()}"
@@ -159,8 +160,7 @@ def _walk(
     walked, found = judge_proof(view, relay_root, inherent.proof, spec.budget(weight), calls)
     if walked.statics.values:
         offences.extend(check_message_heads(storage, inherent, walked.statics))
-    offences.extend(found)
-    return walked
+    return walked, [*offences, *found]
 
 
 def judge_proof(

@@ -41,7 +41,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, d
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.audit import findings
 from pubsub_emulator.trie import BadNode, MissingNode

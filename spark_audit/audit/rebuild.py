@@ -9,7 +9,7 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
 from pubsub_emulator.runtime.parachain.block import Candidate
-from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.spark_audit.audit.measures import I64_MAX
 from pubsub_emulator.spark_audit.audit.notes import Notes, short, shown
 from pubsub_emulator.spark_audit.history.rows import LostNode, Row, RowError, candidate_of

@@ -163,8 +163,8 @@ GUARDS = [
     Guard(
         "relay-parent-exists",
         validate._walk,
-        "offences.append(Offence(Verdict.ROOT_MISMATCH, detail))",
-        "pass",
+        "return None, [Offence(Verdict.ROOT_MISMATCH, detail)]",
+        "return None, []",
         "unknown relay parent",
     ),
     Guard("claimed-root", validate._walk, "inherent.relay_parent_storage_root != relay_root", "False", "claimed root"),

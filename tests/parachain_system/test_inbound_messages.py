@@ -12,7 +12,7 @@ from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, message_chain
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
-from pubsub_emulator.runtime.parachain.genesis import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
+from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
 KEYS = numbered(3)
 ZERO = Hash(bytes(32))

@@ -21,7 +21,7 @@ from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.block import Candidate
-from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
 from pubsub_emulator.spark_audit.audit.finding_file import FindingError, check_finding, finding_text
 from pubsub_emulator.spark_audit.audit.findings import finding_id

@@ -22,7 +22,7 @@ from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSED_ROOTS, PROCESSING_CURSOR
-from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES, LAST_DMQ_MQC_HEAD
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES, LAST_DMQ_MQC_HEAD
 from pubsub_emulator.spark_audit.audit import check, findings
 from pubsub_emulator.spark_audit.audit.evidence import equivocation_evidence, judge
 from pubsub_emulator.spark_audit.audit.finding_file import check_finding, finding_text

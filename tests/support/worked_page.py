@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.execute import runtime_spec
-from pubsub_emulator.runtime.parachain.genesis import AUTHORITIES, PARACHAIN_ID
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES, PARACHAIN_ID
 from pubsub_emulator.trie.codec import CHILDREN
 
 Cut = list[tuple[str, bytes]]
