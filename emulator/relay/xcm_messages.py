@@ -77,7 +77,7 @@ class XcmMessages:
         if execution.rejected is not None:
             return _failed(execution.rejected, prepared.weight)
         outcome = execution.outcome
-        if not isinstance(outcome, Complete | Incomplete):
+        if not isinstance(outcome, (Complete, Incomplete)):
             raise DefensiveFailure(f"{outcome} without a reason")
         note_execution(storage, para, message_id, execution)
         return MessageResult(outcome.used, success=isinstance(outcome, Complete))
