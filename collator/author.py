@@ -63,7 +63,7 @@ class RelayBlock:
     def prove(
         self, top_keys: Iterable[bytes], child_keys: Mapping[bytes, Iterable[bytes]], into: dict[Hash, bytes]
     ) -> None:
-        """As `State.prove`."""
+        """Add to `into` the nodes that prove these keys of the top trie and of child tries."""
         self.state.prove(top_keys, child_keys, into)
 
 

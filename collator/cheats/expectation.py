@@ -72,7 +72,7 @@ def expected(situation: Situation, candidate: Candidate) -> tuple[Verdict, ...]:
 
 
 def expected_of_proof(situation: Situation, proof: tuple[bytes, ...]) -> tuple[Verdict, ...]:
-    """As `expected`, for a proof alone, with the situation's budget."""
+    """The verdicts due for a proof without its block, under the situation's budget."""
     present = {blake2_256(node) for node in proof}
     return (*list_verdicts(proof), *set_verdicts(situation.walked.taken, situation.relay.storage_root, present))
 

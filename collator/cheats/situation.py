@@ -117,7 +117,7 @@ class Situation:
         return RelayContext(RelayBlockNumber(number), root, self.slot_now)
 
     def proof_of(self, relay: RelayAccess) -> FullProof:
-        """As `proof`, for another relay block."""
+        """The full proof of what the subscriber may read of a relay block."""
         if relay is self.relay:
             return self.proof
         key = (relay.number, relay.storage_root)

@@ -227,5 +227,5 @@ def records(storage: Storage) -> list[EventRecord]:
 
 
 def events(storage: Storage) -> list[Event]:
-    """As `records`, events only."""
+    """The events deposited in this block so far, in order, without phases and topics."""
     return [record.event for record in records(storage)]

@@ -207,7 +207,7 @@ class StorageMap(_Item[T, D], Generic[K, T, D]):
             yield key, self.codec.decode(raw)
 
     def keys(self, storage: Storage, after: bytes | None = None) -> Iterator[K]:
-        """As `items`, keys only; values are not decoded."""
+        """Keys in storage-key order, strictly after the full storage key `after`; values are not decoded."""
         skip = len(self.prefix)
         for full in storage.next_keys(self.prefix, after):
             yield self.hasher.read(Reader(full, skip), self.key_codec)

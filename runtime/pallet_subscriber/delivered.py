@@ -114,7 +114,7 @@ class PackedReader(DeliveredReader):
         self._packs: dict[int, bytes] = {}
 
     def read(self, at: int) -> Hash | None:
-        """As in the class above."""
+        """The hash of the entry of `keys[at]` delivered last, or `None`; each row is charged once."""
         number = at // PACK
         row = self._packs.get(number)
         if row is None:

@@ -209,10 +209,6 @@ class Rounds:
             *(fault.row() for fault in self.faults),
         ]
 
-    def is_kept(self) -> bool:
-        """Whether nothing rests on a read that failed."""
-        return not self._unsure
-
     def uncommitted(self) -> int:
         """Data files that no manifest names."""
         lasts = {name: kept.account.last for name, kept in self.networks.items()}
