@@ -8,7 +8,8 @@ from urllib.parse import unquote, urlsplit
 from pubsub_emulator.primitives.errors import PubsubError
 
 SCHEMES: Final = ("file", "s3", "s3a", "gs", "gcs", "hdfs")
-_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_URI: Final = re.compile(rf"([A-Za-z][A-Za-z0-9+.-]+):/|({'|'.join(SCHEMES)}):", re.IGNORECASE)
+"""What looks like a URI, or like one of a known storage whose slashes were forgotten."""
 
 Address = str | Path
 """A path of this machine, or a URI."""
@@ -20,8 +21,7 @@ class StorageError(PubsubError):
 
 def is_remote(address: Address) -> bool:
     """Whether an address is a URI of another kind than `file`."""
-    found = _URI.match(address) if isinstance(address, str) else None
-    return found is not None and found.group(1).lower() != "file"
+    return isinstance(address, str) and _URI.match(address) is not None and not address.lower().startswith("file:/")
 
 
 def local_path(address: Address) -> Path:
@@ -42,6 +42,8 @@ def canonical_uri(uri: str) -> str:
         raise StorageError(
             f"{shown}: an address must not contain credentials or options; they come from the environment"
         )
+    if scheme == "file":
+        raise StorageError(f"{uri}: a file's URI is file:/// and its whole path")
     path = parts.path.strip("/")
     if not parts.netloc or (scheme != "hdfs" and not path):
         raise StorageError(f"{uri}: an address needs a bucket or host, and a path in it")

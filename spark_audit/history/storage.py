@@ -19,13 +19,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyarrow import fs
 
 from pubsub_emulator.spark_audit.history.address import Address, StorageError, canonical_uri, is_remote, local_path
+
+_RETRY_SECONDS: Final = 15
+"""For a request to Google's storage, which Arrow would repeat for a quarter of an hour, deaf to interrupts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +294,8 @@ def _remote(uri: str) -> RemoteStore:
     try:
         if parts.scheme in {"s3", "s3a"}:
             return RemoteStore(uri, _s3(), f"{parts.netloc}{parts.path}")
-        system, base = fs.FileSystem.from_uri(uri)
+        limit = f"?retry_limit_seconds={_RETRY_SECONDS}" if parts.scheme in {"gs", "gcs"} else ""
+        system, base = fs.FileSystem.from_uri(uri + limit)
     except (pa.ArrowException, OSError) as error:
         raise StorageError(f"{uri}: {str(error).splitlines()[0]}") from None
     return RemoteStore(uri, system, base)

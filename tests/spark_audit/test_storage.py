@@ -3,11 +3,13 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from audit_support import drop_a_node, write_history
 from click.testing import CliRunner
+from pyarrow import fs
 from support.object_store import s3_server
 
 from pubsub_emulator.cli.main import pubsub
@@ -129,6 +131,8 @@ def test_a_server_that_is_away_is_an_infrastructure_failure(monkeypatch: pytest.
         ("s3://bucket/history?access_key=k", "must not contain credentials or options"),
         ("s3://bucket", "needs a bucket or host, and a path in it"),
         ("s3://bucket/a/../b", "no empty parts"),
+        ("s3a:bucket", "needs a bucket or host, and a path in it"),
+        ("file:folder", "a file's URI is file:/// and its whole path"),
     ],
 )
 def test_an_address_that_names_no_place_is_refused_in_one_line(address: str, reason: str, tmp_path: Path) -> None:
@@ -138,6 +142,22 @@ def test_an_address_that_names_no_place_is_refused_in_one_line(address: str, rea
     assert out.exit_code == 2
     assert "secret" not in out.output
     assert [path.name for path in tmp_path.iterdir()] == ["h"]
+
+
+def test_a_google_storage_that_does_not_answer_is_not_asked_for_a_quarter_of_an_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def from_uri(uri: str) -> tuple[fs.FileSystem, str]:
+        asked.append(uri)
+        return fs.LocalFileSystem(), "bucket/history"
+
+    monkeypatch.setattr(storage.fs, "FileSystem", SimpleNamespace(from_uri=from_uri))
+    storage._remote.cache_clear()
+    assert storage.open_store("gs://bucket/history").uri == "gs://bucket/history"
+    storage._remote.cache_clear()
+    assert asked == ["gs://bucket/history?retry_limit_seconds=15"]
 
 
 def test_a_file_uri_is_a_folder(tmp_path: Path) -> None:
