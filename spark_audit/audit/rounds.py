@@ -33,7 +33,7 @@ from pubsub_emulator.spark_audit.engine.memory import give_back
 from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, make_tasks
 from pubsub_emulator.spark_audit.engine.units import Fold, fold_fingerprint, fold_network, judge_segment
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.listing import Listing, place_of
+from pubsub_emulator.spark_audit.history.listing import Listing, place_of, place_of_manifest
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, head_of, read_manifest
 from pubsub_emulator.spark_audit.history.reader import Fault, check_file, manifest_names, read_commits
 from pubsub_emulator.spark_audit.history.rows import Row
@@ -112,7 +112,6 @@ class Rounds:
     def prepare(self) -> None:
         """Find out what is known and what is new. Raises `CommitError`, `OSError`."""
         names = manifest_names(self.history)
-        self.listing = Listing.of(self.history)
         self.ledger = Ledger.read(self.out, basis_of(CHECK_VERSION, asdict(self.limits)))
         for folder in FOLDERS:
             self._there.update(self.out.walk(folder))
@@ -122,8 +121,8 @@ class Rounds:
         except ResultError:  # tables of other columns, or a note on them is damaged: nothing is known of their rows
             self.ledger, self.tables = Ledger(self.ledger.basis), Tables(self.out)
             self.networks, self._receipts, self._stale = {}, {}, set()
-        lasts = {name: kept.account.last for name, kept in self.networks.items()}
-        self._names = [name for name in names if not _is_known(name, lasts)]
+            self.listing = Listing.of(self.history, {})
+        self._names = [name for name in names if not _is_known(name, self.listing.known)]
         self._names.sort(key=lambda name: (place_of(f"{COMMITS}/{name}") or ("", 0, 0), name))
 
     def head(self) -> str | None:
@@ -222,15 +221,15 @@ class Rounds:
         """Take the networks whose files look as they did; of the others, the receipts. Raises `ResultError`."""
         lost = self.tables.lost()
         gone = {_network_of(source) for source in lost}
-        sums = self.listing.sums({name: kept.account.last for name, kept in self.ledger.networks.items()})
         replaced = self.tables.replaced_sources()
         for name, kept in self.ledger.networks.items():
-            if kept.listing == sums[name] and name not in gone and self._has_fold(kept.account, replaced):
+            if kept.listing and name not in gone and self._has_fold(kept.account, replaced):
                 self.networks[name] = kept
-            else:
-                for receipt in kept.receipts(self.out):
-                    if receipt["folder"] not in lost:
-                        self._receipts[receipt["folder"]] = receipt
+        self._list()
+        for name, kept in self.ledger.networks.items():
+            if name not in self.networks:
+                receipts = [receipt for receipt in kept.receipts(self.out) if receipt["folder"] not in lost]
+                self._receipts.update((receipt["folder"], receipt) for receipt in receipts)
         if self.ledger.whole and len(self.networks) == len(self.ledger.networks):
             return
         spoken_for = {
@@ -239,6 +238,17 @@ class Rounds:
             for source in (*(receipt["folder"] for receipt in kept.receipts(self.out)), *kept.account.settled_in)
         }
         self._stale = self.tables.all_sources() - spoken_for
+
+    def _list(self) -> None:
+        """List the history, and leave out networks of which files changed: of those each segment is looked at."""
+        while True:
+            lasts = {name: kept.account.last for name, kept in self.networks.items()}
+            self.listing = Listing.of(self.history, lasts)
+            changed = [name for name, seen in self.listing.sums(lasts).items() if seen != self.networks[name].listing]
+            if not changed:
+                return
+            for name in changed:
+                del self.networks[name]
 
     def _has_fold(self, account: NetworkAccount, replaced: set[str]) -> bool:
         """Whether what the next segments go on from is there, and the rows that the last ones ended with."""
@@ -443,8 +453,8 @@ class Rounds:
 
 
 def _is_known(name: str, lasts: Mapping[str, int]) -> bool:
-    place = place_of(f"{COMMITS}/{name}")
-    return place is not None and place[1] <= lasts.get(place[0], -1)
+    network, segment = place_of_manifest(name)
+    return network is not None and segment is not None and segment <= lasts.get(network, -1)
 
 
 def _rounds(names: Sequence[str]) -> Iterator[list[str]]:

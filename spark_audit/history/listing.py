@@ -6,7 +6,7 @@ says nothing of network and segment is kept by itself.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Final
@@ -35,60 +35,53 @@ _KINDS: Final = {schema.RELAY_HEADERS.name: SHARED, schema.CHECKPOINTS.name: SHA
 def place_of(path: str) -> tuple[str, int, int] | None:
     """Network, segment and kind of a file by its path, `None` where the path does not tell them."""
     folder, _, name = path.rpartition("/")
-    return _Folder.of(folder).place_of(name)
+    if folder == COMMITS:
+        network, segment = place_of_manifest(name)
+        kind = UNREAD
+    else:
+        network, segment, kind = _folder(folder)
+        if segment is None and (found := _FILE.match(name)):
+            segment = int(found[1])
+    return None if network is None or segment is None else (network, segment, kind)
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    """Network, segment and kind of the files in a folder, by its path; `None` where the path does not tell."""
-
-    path: str
-    network: str | None
-    segment: int | None
-    kind: int
-
-    @staticmethod
-    def of(path: str) -> "_Folder":
-        table, _, rest = path.partition("/")
-        if table == COMMITS:
-            return _Folder(path, None, None, UNREAD)
-        network, segment = _NETWORK.search(f"/{rest}/"), _SEGMENT.search(f"/{rest}/")
-        return _Folder(
-            path,
-            None if network is None else network[1],
-            None if segment is None else int(segment[1]),
-            _KINDS.get(table, OWN),
-        )
-
-    def place_of(self, name: str) -> tuple[str, int, int] | None:
-        """Network, segment and kind of a file of the folder."""
-        if self.network is None:
-            return _place_of_manifest(name) if self.path == COMMITS else None
-        if self.segment is not None:
-            return self.network, self.segment, self.kind
-        found = _FILE.match(name)
-        return None if found is None else (self.network, int(found[1]), self.kind)
-
-
-def _place_of_manifest(name: str) -> tuple[str, int, int] | None:
+def place_of_manifest(name: str) -> tuple[str | None, int | None]:
+    """Network and segment of a manifest by its name."""
     network, _, end = name.rpartition("-")
     network, _, segment = network.rpartition("-")
-    return (network, int(segment), UNREAD) if network and segment.isdecimal() and end else None
+    return (network, int(segment)) if network and segment.isdecimal() and end else (None, None)
+
+
+def _folder(path: str) -> tuple[str | None, int | None, int]:
+    """Network, segment and kind of the files in a folder of a table."""
+    network, segment = _NETWORK.search(f"{path}/"), _SEGMENT.search(f"{path}/")
+    return (
+        None if network is None else network[1],
+        None if segment is None else int(segment[1]),
+        _KINDS.get(path.partition("/")[0], OWN),
+    )
 
 
 @dataclass(slots=True)
 class Listing:
-    """The files of a history as they were found."""
+    """The files of a history as they were found.
 
+    Of a network that is known up to a segment, the files of those before that one are one number.
+    """
+
+    known: Mapping[str, int] = field(default_factory=dict)
+    """Networks by name, and the last segment up to which they are known."""
     odd: dict[str, Stamp] = field(default_factory=dict)
-    """Those whose path does not say where they belong."""
+    """Files whose path does not say where they belong."""
+    _olds: dict[str, int] = field(default_factory=dict)
+    """The numbers of known networks."""
     _sums: dict[tuple[str, int, int], int] = field(default_factory=dict)
     _counts: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @staticmethod
-    def of(history: Store) -> "Listing":
+    def of(history: Store, known: Mapping[str, int]) -> "Listing":
         """List a history. Raises `OSError`."""
-        out = Listing()
+        out = Listing(known)
         for folder in (*HISTORY_TABLES, COMMITS):
             for path, files in history.folders(folder):
                 out.add(path, files)
@@ -96,26 +89,33 @@ class Listing:
 
     def add(self, path: str, files: Iterable[Seen]) -> None:
         """Count the files of a folder."""
-        folder = _Folder.of(path)
-        sums, counts = self._sums, self._counts
-        for name, size, time in files:
-            place = folder.place_of(name)
-            if place is None:
+        is_commits = path == COMMITS
+        network, fixed, kind = (None, None, UNREAD) if is_commits else _folder(path)
+        known, olds, sums, counts, segment = self.known, self._olds, self._sums, self._counts, fixed
+        for name, size, time in files:  # many: a run with nothing new costs little else
+            if is_commits:
+                network, segment = place_of_manifest(name)
+            elif fixed is None:
+                found = _FILE.match(name)
+                segment = None if found is None else int(found[1])
+            if network is None or segment is None:
                 self.odd[f"{path}/{name}"] = Stamp(size, time)
                 continue
+            seen = int.from_bytes(blake2b(f"{path}/{name}\n{size}\n{time}".encode(), digest_size=16).digest(), "little")
+            if segment < known.get(network, -1):
+                olds[network] = olds.get(network, 0) + seen
+                continue
+            sums[network, segment, kind] = sums.get((network, segment, kind), 0) + seen
             if name.endswith(".parquet"):
-                segment = place[:2]
-                counts[segment] = counts.get(segment, 0) + 1
-            seen = blake2b(f"{path}/{name}\n{size}\n{time}".encode(), digest_size=16).digest()
-            sums[place] = sums.get(place, 0) + int.from_bytes(seen, "little")
+                counts[network, segment] = counts.get((network, segment), 0) + 1
 
     def read_by(self, network: str, segment: int) -> list[int]:
-        """Numbers that change when files do that judging a segment reads."""
+        """Numbers that change when files do that judging a segment reads, one after what is known."""
         places = ((network, segment, OWN), (network, segment, SHARED), (network, segment - 1, SHARED))
         return [self._sums.get(place, 0) % _MODULUS for place in places]
 
     def surplus(self, commit: Commit) -> int:
-        """How many data files of a segment its manifest does not name."""
+        """How many data files of a segment, one after what is known, its manifest does not name."""
         named = sum(place_of(entry.path) is not None for entry in commit.files)
         return max(self._counts.get((commit.network, commit.segment), 0) - named, 0)
 
@@ -124,8 +124,8 @@ class Listing:
         return sum(count for (network, segment), count in self._counts.items() if segment > lasts.get(network, -1))
 
     def sums(self, lasts: dict[str, int]) -> dict[str, str]:
-        """For each network one number over its files up to a segment, in hex."""
-        totals = dict.fromkeys(lasts, 0)
+        """For each network one number over its files up to a segment, in hex; none before the known one."""
+        totals = {network: self._olds.get(network, 0) for network in lasts}
         for (network, segment, _), value in self._sums.items():
             if segment <= lasts.get(network, -1):
                 totals[network] += value

@@ -133,7 +133,7 @@ class LocalStore(Store):
 
     def folders(self, folder: str) -> Iterator[tuple[str, list[Seen]]]:
         """All files below a folder, as they are met."""
-        return _scan(f"{self.uri}/{folder}" if folder else self.uri, folder)
+        return _scan(self.uri, folder)
 
     def names(self, folder: str) -> list[str]:
         """The names of files in a folder."""
@@ -330,23 +330,25 @@ def _stamp(info: fs.FileInfo) -> Stamp:
     return Stamp(info.size, info.mtime_ns if info.mtime_ns is not None else 0)
 
 
-def _scan(folder: str, relative: str) -> Iterator[tuple[str, list[Seen]]]:
-    files: list[Seen] = []
-    inside: list[str] = []
-    try:
-        with os.scandir(folder) as found:
-            for entry in found:
-                if entry.is_file(follow_symlinks=False):
-                    stat = entry.stat(follow_symlinks=False)
-                    files.append((entry.name, stat.st_size, stat.st_mtime_ns))
-                elif entry.is_dir(follow_symlinks=False):
-                    inside.append(entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    if files:
-        yield relative, files
-    for name in sorted(inside):
-        yield from _scan(f"{folder}/{name}", f"{relative}/{name}" if relative else name)
+def _scan(root: str, folder: str) -> Iterator[tuple[str, list[Seen]]]:
+    left = [folder]
+    while left:
+        at = left.pop()
+        files: list[Seen] = []
+        inside: list[str] = []
+        try:
+            with os.scandir(f"{root}/{at}") as found:
+                for entry in found:
+                    if entry.is_file(follow_symlinks=False):
+                        stat = entry.stat(follow_symlinks=False)
+                        files.append((entry.name, stat.st_size, stat.st_mtime_ns))
+                    elif entry.is_dir(follow_symlinks=False):
+                        inside.append(f"{at}/{entry.name}" if at else entry.name)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if files:
+            yield at, files
+        left += sorted(inside, reverse=True)
 
 
 def _sync_directory(path: Path) -> None:

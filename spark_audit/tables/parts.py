@@ -13,7 +13,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -76,6 +76,11 @@ class _State:
     columns: list[str] = field(default_factory=list)
     """Those that the log names."""
 
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept; `asdict` would copy every source."""
+        parts = [{name: getattr(part, name) for name in Part.__slots__} for part in self.parts]
+        return {"parts": parts, "version": self.version, "logged": self.logged, "columns": self.columns}
+
 
 @dataclass(slots=True)
 class _Chunk:
@@ -114,7 +119,7 @@ class Tables:
 
     def to_json(self) -> dict[str, Any]:
         """The state that the next run opens them with."""
-        return {"shape": _shape(), "tables": {name: asdict(state) for name, state in self.states.items()}}
+        return {"shape": _shape(), "tables": {name: state.to_json() for name, state in self.states.items()}}
 
     def lost(self) -> set[Source]:
         """Leave out parts that are not what was written, and name the results of which rows are gone."""

@@ -15,9 +15,10 @@ from pubsub_emulator.spark_audit.audit.rounds import Rounds
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import reader, schema
 from pubsub_emulator.spark_audit.history.canonical import encode_row
+from pubsub_emulator.spark_audit.history.listing import Listing
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit
 from pubsub_emulator.spark_audit.history.reader import History
-from pubsub_emulator.spark_audit.history.storage import Store
+from pubsub_emulator.spark_audit.history.storage import LocalStore, Store
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 SEGMENTS = 7
@@ -42,6 +43,14 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(long: Path) -> AuditResult:
     """All of it in one round."""
     return audit(long, long.with_name("whole"), engine="python")
+
+
+@pytest.fixture(scope="module")
+def but_one(long: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The audit of all but the last segment."""
+    history = shutil.copytree(long, tmp_path_factory.mktemp("but-one") / "history")
+    max((history / COMMITS).glob("two-*.json")).unlink()
+    return audit(history, history.with_name("out"), engine="python").store.folder  # type: ignore[attr-defined,no-any-return]
 
 
 @pytest.fixture
@@ -98,13 +107,9 @@ def test_au6_a_run_that_is_killed_goes_on_behind_its_last_round(
 
 
 def test_au17_one_more_segment_reads_one_manifest_of_before(
-    long: Path, whole: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    but_one: Path, long: Path, whole: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    history = shutil.copytree(long, tmp_path / "history")
-    last = max((history / COMMITS).glob("two-*.json"))
-    kept = last.rename(tmp_path / last.name)
-    audit(history, tmp_path / "out", engine="python")
-    kept.rename(last)
+    history, out = long, shutil.copytree(but_one, tmp_path / "out")
     real = reader.read_manifest
     read: list[str] = []
 
@@ -114,10 +119,70 @@ def test_au17_one_more_segment_reads_one_manifest_of_before(
 
     monkeypatch.setattr(reader, "read_manifest", counted)
     monkeypatch.setattr(rounds, "read_manifest", counted)
-    result = audit(history, tmp_path / "out", engine="python")
+    result = audit(history, out, engine="python")
     assert result.units_judged == 1
     assert sorted(read) == sorted(path.name for path in sorted((history / COMMITS).glob("two-*.json"))[-2:])
     assert (result.digest, result.codes) == (whole.digest, whole.codes)
+
+
+@pytest.mark.parametrize(
+    "case",  # what happens to a file of which table, and the segments judged: one is new, and some rest on the file
+    [
+        ("nothing", schema.BLOCKS, 1),
+        ("changed", schema.BLOCKS, 2),
+        ("changed", schema.RELAY_HEADERS, 3),
+        ("changed", schema.EVENTS, 1),
+        ("lost", schema.NODES, 2),
+        ("added", schema.NODES, 2),
+    ],
+)
+def test_au11_a_file_of_an_old_segment_is_noticed_when_a_new_segment_comes(
+    but_one: Path, long: Path, whole: AuditResult, tmp_path: Path, case: tuple[str, schema.Table, int]
+) -> None:
+    harm, table, judged = case
+    history = shutil.copytree(long, tmp_path / "history")
+    out = shutil.copytree(but_one, tmp_path / "out")
+    chain = SUBSCRIBER if table == schema.BLOCKS else None
+    path = history / History.open(history).files(table, "two", chain, 2)[0].path
+    if harm == "changed":
+        os.utime(path, ns=(1, 1))
+    elif harm == "lost":
+        path.unlink()
+    elif harm == "added":
+        path.with_name(f"{path.name[:9]}{'0' * 16}.parquet").write_bytes(b"")
+    result = audit(history, out, engine="python")
+    lost = [row["path"] for row in result.results.rows(schema.QUARANTINE)]
+    assert lost[:1] == ([str(path.relative_to(history))] if harm == "lost" else [])
+    assert result.report["uncommitted_files"] == (harm == "added")
+    assert result.units_judged == judged
+    if harm != "lost":
+        _same(result, whole)
+
+
+@pytest.mark.parametrize("known", [{}, {"one": 3}, {"one": 6, "two": 2}, {"one": 3, "gone": 9}])
+def test_what_is_known_changes_no_number_of_a_listing(long: Path, known: dict[str, int]) -> None:
+    plain, listing = (Listing.of(LocalStore(long), each) for each in ({}, known))
+    lasts = {"one": 6, "two": 6} | known
+    assert listing.sums(lasts) == plain.sums(lasts)
+    fresh = [commit for commit in History.open(long).commits if commit.segment > known.get(commit.network, -1)]
+    assert fresh
+    for commit in fresh:
+        place = (commit.network, commit.segment)
+        assert listing.read_by(*place) == plain.read_by(*place)
+        assert listing.surplus(commit) == plain.surplus(commit) == 0
+    assert listing.beyond(known) == plain.beyond(known) == sum(len(commit.files) for commit in fresh)
+
+
+def test_au16_a_run_looks_once_at_each_file_and_keeps_numbers_of_new_segments_only(
+    long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit(long, tmp_path / "out", engine="python")
+    listings: list[Listing] = []
+    real = Listing.of
+    monkeypatch.setattr(Listing, "of", lambda *given: listings.append(real(*given)) or listings[-1])
+    assert audit(long, tmp_path / "out", engine="python").units_judged == 0
+    (listing,) = listings
+    assert {segment for _, segment, _ in listing._sums} == {SEGMENTS - 1}
 
 
 @pytest.mark.usefixtures("short_rounds")
