@@ -265,24 +265,24 @@ def _is_borne_out(row: Row) -> bool:
 
 
 class _Headers:
-    """A chain's headers from the history, for the few that are asked for."""
+    """A chain's headers from the history, for the few that are asked for; those of one segment are kept."""
 
     def __init__(self, fold: Fold, chain: int) -> None:
         self.fold = fold
         self.chain = chain
+        self.segment: int | None = None
+        self.kept: dict[int, bytes] = {}
 
     def __call__(self, segment: int, position: int) -> bytes | None:
-        store = open_store(self.fold.root)
+        if segment != self.segment:
+            self.segment, self.kept = segment, dict(self._read(segment))
+        return self.kept.get(position)
+
+    def _read(self, segment: int) -> Iterator[tuple[int, bytes]]:
         commits = commits_before(self.fold.root, self.fold.network, segment + 1)
-        files = next(([*commit.files] for commit in commits if commit.segment == segment), [])
+        files = next((commit.files for commit in commits if commit.segment == segment), ())
         for entry in files:
-            if (entry.table, entry.chain) != (schema.BLOCKS.name, self.chain):
-                continue
-            for unit in read_history(store, entry):
-                if isinstance(unit, Fault):
-                    continue
-                for row in unit.select(["position", "header"]).to_pylist():
-                    if row["position"] == position:
-                        header: bytes | None = row["header"]
-                        return header
-        return None
+            if (entry.table, entry.chain) == (schema.BLOCKS.name, self.chain):
+                for unit in read_history(open_store(self.fold.root), entry):
+                    if not isinstance(unit, Fault):
+                        yield from zip(*(unit.column(name).to_pylist() for name in ("position", "header")), strict=True)

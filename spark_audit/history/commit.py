@@ -9,9 +9,9 @@ Nothing is renamed and nothing is replaced, so a commit is the same on a disk an
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import blake2b
 from typing import IO, Any, Final, Literal
 
 import pyarrow as pa
@@ -36,7 +36,6 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 _PAGE_BYTES: Final = 8 * 1_048_576
-_CHUNK: Final = 1_048_576
 NEWEST: Final = "newest"
 
 
@@ -140,34 +139,24 @@ def outside(size: int, extents: tuple[Extent, ...]) -> Iterator[tuple[int, int]]
         yield at, size - at
 
 
-def digest_stretches(file: IO[bytes], stretches: Iterator[tuple[int, int]]) -> str:
-    """blake2b-256 in hex over stretches of a file. Raises `OSError`; what a truncated file lacks is just not hashed."""
-    hasher = blake2b(digest_size=32)
+def read_stretches(file: IO[bytes], stretches: Iterable[tuple[int, int]]) -> bytes:
+    """Stretches (offset, length) of a file, joined. Raises `OSError`; what a truncated file lacks is left out."""
+    parts = []
     for offset, length in stretches:
         file.seek(offset)
         left = length
-        while left:
-            data = file.read(min(left, _CHUNK))
-            if not data:
-                break
-            hasher.update(data)
+        while left and (data := file.read(left)):
+            parts.append(data)
             left -= len(data)
-    return hasher.hexdigest()
+    return b"".join(parts)
 
 
 def _write_part(store: Store, network: str, segment: int, part: Part, fresh: list[str]) -> FileEntry:
     data = encode_parquet(part.table, part.rows, part.rows_per_group)
-    view = memoryview(data)
     metadata = pq.read_metadata(pa.BufferReader(data))
     stretches = [_row_group_stretch(metadata, at) for at in range(metadata.num_row_groups)]
-    extents = tuple(
-        Extent(offset, length, blake2b(view[offset : offset + length], digest_size=32).hexdigest())
-        for offset, length in stretches
-    )
-    hasher = blake2b(digest_size=32)
-    for offset, length in outside(len(data), extents):
-        hasher.update(view[offset : offset + length])
-    frame = hasher.hexdigest()
+    extents = tuple(Extent(offset, length, digest_of(data[offset : offset + length])) for offset, length in stretches)
+    frame = digest_of(read_stretches(io.BytesIO(data), outside(len(data), extents)))
     # Named by content, so that what is there already is these very bytes.
     content = digest_of("".join((frame, *(extent.digest for extent in extents))).encode())
     path = f"{folders_of(part.table, network, part.chain, segment)}/{part.name}-{content[:16]}.parquet"

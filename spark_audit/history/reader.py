@@ -1,5 +1,6 @@
 """Reading a history row group by row group: what cannot be read becomes a `Fault`, and nothing else is lost (AU-5)."""
 
+import io
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,13 +11,14 @@ import pyarrow.parquet as pq
 
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.commit import digest_stretches, outside
+from pubsub_emulator.spark_audit.history.commit import outside, read_stretches
 from pubsub_emulator.spark_audit.history.manifest import (
     COMMITS,
     HISTORY_TABLES,
     Commit,
     CommitError,
     FileEntry,
+    digest_of,
     head_of,
     read_manifest,
     unlinked,
@@ -28,6 +30,8 @@ ATTEMPTS: Final = 3
 WAIT_SECONDS: Final = 0.2
 MOST_UNPACKED: Final = 2 * 1_073_741_824
 """Bytes that a row group may take once unpacked; the largest honest one holds a segment's nodes."""
+MOST_OUTSIDE: Final = 64 * 1_048_576
+"""Bytes that a file may have outside of row groups; an honest one has a footer there, of some kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +177,18 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
         if size != entry.size:
             yield _fault(entry, f"the file has {size} bytes, not the {entry.size} that were committed")
             return
-        if digest_stretches(file, outside(size, entry.row_groups)) != entry.frame:
+        stretches = list(outside(size, entry.row_groups))
+        if sum(length for _, length in stretches) > MOST_OUTSIDE:
+            yield _fault(entry, f"the file has more than {MOST_OUTSIDE} bytes outside of its row groups")
+            return
+        frame = read_stretches(file, stretches)
+        if digest_of(frame) != entry.frame:
             yield _fault(entry, "header or footer differ from what was committed")
             return
+        verified = _VerifiedBytes(size)
         try:
-            parquet = pq.ParquetFile(file)
+            # Header and footer alone are a Parquet file without row groups, from which metadata can be read.
+            parquet = pq.ParquetFile(verified, metadata=pq.read_metadata(pa.BufferReader(frame)))
             known.check(parquet.schema_arrow)
             _check_shape(parquet.metadata, entry)
         except SchemaError as error:
@@ -188,7 +199,8 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
             return
         for at in range(after, len(entry.row_groups)):
             extent = entry.row_groups[at]
-            if digest_stretches(file, iter(((extent.offset, extent.length),))) != extent.digest:
+            verified.hold(extent.offset, read_stretches(file, [(extent.offset, extent.length)]))
+            if digest_of(verified.held) != extent.digest:
                 yield _fault(entry, "the row group differs from what was committed", at)
                 continue
             try:
@@ -200,6 +212,50 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
                 yield group
 
 
+class _VerifiedBytes(io.RawIOBase):
+    """What Arrow reads a row group from: bytes of it that were read from storage once, and compared with the manifest.
+
+    So every byte is read once, and no byte that comes later than the comparison is parsed.
+    """
+
+    def __init__(self, size: int) -> None:
+        """`size` is that of the whole file."""
+        self.held = b""
+        self._size = size
+        self._start = 0
+        self._at = 0
+
+    def hold(self, start: int, held: bytes) -> None:
+        """Take the bytes of a file from `start` on, in the place of those before."""
+        self._start, self.held = start, held
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place in the file."""
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """The place in the file."""
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Bytes from the place on. Raises `ArrowInvalid` for some that are not held: a footer may name any place."""
+        start = self._at - self._start
+        end = len(self.held) if size < 0 else start + size
+        if not 0 <= start <= end <= len(self.held):
+            raise pa.ArrowInvalid("a column is outside of its row group")
+        self._at += end - start
+        return self.held[start:end]
+
+
 def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
     """Raises `SchemaError` for a footer that says otherwise than the manifest, or that unpacks without bound."""
     if metadata.num_row_groups != len(entry.row_groups):
@@ -207,7 +263,7 @@ def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
     if metadata.num_rows != entry.rows:
         raise SchemaError(f"the file has {metadata.num_rows} rows, its manifest says {entry.rows}")
     for at in range(metadata.num_row_groups):
-        if metadata.row_group(at).total_byte_size > MOST_UNPACKED:
+        if max(metadata.row_group(at).total_byte_size, entry.row_groups[at].length) > MOST_UNPACKED:
             raise SchemaError(f"row group {at} unpacks to more than {MOST_UNPACKED} bytes")
 
 

@@ -1,9 +1,11 @@
 """What cannot be read is named with its place and reason; everything else is still read and judged (AU-5)."""
 
+import io
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 from audit_support import write_history
@@ -13,8 +15,9 @@ from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import Part, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
-from pubsub_emulator.spark_audit.history.reader import Fault, History, read_file
+from pubsub_emulator.spark_audit.history.reader import MOST_OUTSIDE, Fault, History, read_file
 from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.storage import LocalStore
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +103,49 @@ def test_the_row_groups_beside_a_damaged_one_are_still_read(tmp_path: Path) -> N
     units = list(read_file(tmp_path, entry))
     assert [isinstance(unit, Fault) for unit in units] == [False, True, False]
     assert units[1] == Fault(entry.path, "the row group differs from what was committed", 1, "dev", None, 0)
+
+
+class _ReadOnce(LocalStore):
+    """Storage that gives each byte of a file as it is once, and other bytes from then on."""
+
+    def open(self, path: str) -> IO[bytes]:
+        return _Once((self.folder / path).read_bytes())
+
+
+class _Once(io.BytesIO):
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.given: set[int] = set()
+
+    def read(self, size: int | None = -1) -> bytes:
+        at = self.tell()
+        data = bytearray(super().read(size))
+        for place in range(at, at + len(data)):
+            data[place - at] ^= place in self.given
+            self.given.add(place)
+        return bytes(data)
+
+
+def test_what_is_parsed_is_what_was_compared_with_the_manifest(history: Path) -> None:
+    """Each byte is read once, so storage whose files change has no second chance (AU-11), and costs half (AU-17)."""
+    for entry in (entry for commit in History.open(history).commits for entry in commit.files):
+        assert list(read_file(_ReadOnce(history), entry)) == list(read_file(history, entry))
+
+
+def test_a_column_that_a_footer_places_outside_of_its_row_group_is_not_read(tmp_path: Path) -> None:
+    """A manifest and a footer that agree on nothing else, both with good digests."""
+    rows = [{"network": "dev", "segment": 0, "number": at, "hash": bytes(32), "data": b"%d" % at} for at in range(9)]
+    entry = write_commit(tmp_path, "dev", 0, [Part(schema.NODES, rows, "n", rows_per_group=3)], {}).files[0]
+    data = (tmp_path / entry.path).read_bytes()
+    # The manifest exchanges the first two row groups; the digests of their bytes are right.
+    groups = (entry.row_groups[1], entry.row_groups[0], entry.row_groups[2])
+    units = list(read_file(tmp_path, replace(entry, row_groups=groups)))
+    assert [isinstance(unit, Fault) for unit in units] == [True, True, False]
+    assert "unreadable" in str(units[0])
+    # All of the file is said to be outside of row groups, which is more than a footer has.
+    (tmp_path / entry.path).write_bytes(data[:4] + bytes(MOST_OUTSIDE) + data[4:])
+    large = replace(entry, size=len(data) + MOST_OUTSIDE)
+    assert ["outside of its row groups" in str(unit) for unit in read_file(tmp_path, large)] == [True]
 
 
 @pytest.mark.parametrize("table", [schema.NODES, schema.RELAY_HEADERS], ids=lambda table: table.name)
