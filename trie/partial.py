@@ -136,7 +136,7 @@ class PartialTrie:
         return self.get(key) is not None
 
     def merkle_value(self, key: bytes) -> bytes | None:
-        """The hash of the subtree at `key`, or its encoding if shorter than 32 bytes; `None` if there is none."""
+        """The Merkle value of the node at `key` or of the first one below it; `None` if there is neither."""
         digits = key.hex()
         reference, depth = self._root, 0
         while reference is not None:
