@@ -30,12 +30,11 @@ from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlock
 from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES
 from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.meter import NodesByHash
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import ChainHead
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.trie import Trie, read_proof, state_root
 

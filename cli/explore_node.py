@@ -15,8 +15,8 @@ from pubsub_emulator.primitives.header import Header, read_digest_item
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.block import Candidate
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext
 from pubsub_emulator.runtime.relay.paras import HEADS

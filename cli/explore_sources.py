@@ -28,7 +28,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 
 KINDS: Final = "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
 

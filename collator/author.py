@@ -20,12 +20,12 @@ from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.static_keys import StaticValues, read_static_keys, static_value
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, extrinsics_root
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
 from pubsub_emulator.trie import MissingNode

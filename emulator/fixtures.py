@@ -23,9 +23,10 @@ from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, ParaId, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSING_CURSOR
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome, runtime_spec
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.governance import transact
 from pubsub_emulator.runtime.parachain.validate import BadState, RelayContext, judge_block
 

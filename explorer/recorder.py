@@ -30,9 +30,9 @@ from pubsub_emulator.runtime.framework.events import Event, decode_records
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.ledger import Ledger, make_ledger, own_state_bytes
 from pubsub_emulator.runtime.parachain.validate import judge_proof

@@ -26,8 +26,8 @@ from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.cases import Case
 from pubsub_emulator.laboratory.relay_states import relay_states, write_relay_states
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.block import Candidate
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.validate import judge_block
 
 SCENARIO: Final = "fixtures"

@@ -37,9 +37,9 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     RuntimeSpec,
     integrity_test,
     merge_subscriptions,
+    runtime_spec,
 )
 from pubsub_emulator.runtime.parachain.block import ChainHead
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
 from pubsub_emulator.trie import Trie

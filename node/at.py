@@ -6,13 +6,12 @@ from typing import Final
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime import metadata as runtime_metadata
 from pubsub_emulator.runtime.accounts.chain import ChainRuntime
 from pubsub_emulator.runtime.framework.definitions import RuntimeVersion
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.accounts import parachain_accounts
 from pubsub_emulator.xcm.description import type_names
 
@@ -43,7 +42,7 @@ class At:
     def runtime(self) -> ChainRuntime:
         """The runtime that the next block runs with. Raises `WithoutAccounts`, `ScaleError`, `ImpossibleConfig`."""
         if self.relay is None:
-            spec = decode_spec(self.state.top.get(CODE) or b"")
+            spec = runtime_spec(self.state.top)
             if not spec.accounts:
                 raise WithoutAccounts(f"parachain {spec.para_id} has no accounts")
             return parachain_accounts(spec)

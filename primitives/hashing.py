@@ -27,10 +27,11 @@ def blake2_256(data: bytes) -> Hash:
 def by_hash(nodes: Iterable[bytes]) -> dict[Hash, bytes]:
     """Each of `nodes` by its blake2b-256; without a call for each, which proofs have by the thousand."""
     out: dict[Hash, bytes] = {}
+    fresh, update, digest = _copy_256, blake2b.update, blake2b.digest
     for node in nodes:
-        hasher = _copy_256()
-        hasher.update(node)
-        out[hasher.digest()] = node  # type: ignore[index]  # as above
+        hasher = fresh()
+        update(hasher, node)
+        out[digest(hasher)] = node  # type: ignore[index]  # as above
     return out
 
 

@@ -5,9 +5,10 @@ A node is parsed only if its parent names its hash, so bytes that the root does 
 
 from collections.abc import Iterable
 
+from pubsub_emulator.primitives.hashing import blake2_256, by_hash
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
-from pubsub_emulator.trie.codec import EMPTY_NODE, digest_of, feed, new_hasher
+from pubsub_emulator.trie.codec import EMPTY_NODE
 from pubsub_emulator.trie.descent import Descent
 from pubsub_emulator.trie.errors import BadNode, DuplicateNodes, MissingNode, UnusedNodes
 from pubsub_emulator.trie.nibbles import shared_with_next
@@ -25,7 +26,7 @@ def read_proof(
     Raises `MissingNode` if the proof does not say what a key has (for the least such key), `BadNode` if a node on the
     way to a key is malformed; if `exact`, `DuplicateNodes` and `UnusedNodes`.
     """
-    found, used = _by_hash(nodes, exact=exact)
+    found, used = _indexed(nodes, exact=exact)
     out = _read(found, Hash(root), keys, used)
     _refuse_unused(found, used)
     return out
@@ -39,7 +40,7 @@ def read_child_proof(
     If the child trie is proven absent, every key is absent. Also raises `BadNode` if the stored child root is not 32
     bytes long.
     """
-    found, used = _by_hash(nodes, exact=exact)
+    found, used = _indexed(nodes, exact=exact)
     top_key = child_root_key(child_storage_key)
     child_root = _read(found, Hash(root), (top_key,), used)[top_key]
     if child_root is None:
@@ -52,19 +53,17 @@ def read_child_proof(
     return out
 
 
-def _by_hash(nodes: Iterable[bytes], *, exact: bool) -> tuple[dict[Hash, bytes], dict[Hash, None] | None]:
+def _indexed(nodes: Iterable[bytes], *, exact: bool) -> tuple[dict[Hash, bytes], dict[Hash, None] | None]:
     """The nodes by hash, with the empty trie's; and a mapping for the hashes of the used ones if `exact`."""
-    found: dict[Hash, bytes] = {}
-    fresh, update, digest = new_hasher, feed, digest_of
-    repeated: dict[Hash, None] = {}
-    for node in nodes:
-        hasher = fresh()
-        update(hasher, node)
-        name: Hash = digest(hasher)  # type: ignore[assignment]  # as below
-        if exact and name in found:
-            repeated[name] = None
-        found[name] = node
-    if repeated:
+    listed = list(nodes)
+    found = by_hash(listed)
+    if exact and len(found) != len(listed):
+        seen: dict[Hash, None] = {}
+        repeated: dict[Hash, None] = {}
+        for node_hash in map(blake2_256, listed):
+            if node_hash in seen:
+                repeated[node_hash] = None
+            seen[node_hash] = None
         raise DuplicateNodes(tuple(repeated))
     used: dict[Hash, None] = {}
     if EMPTY_TRIE_ROOT not in found:
@@ -109,12 +108,12 @@ def _read(
     for at, key in enumerate(wanted):
         kind, payload, depth = reader.find(at)
         if kind == DETACHED:
-            name: Hash = payload  # type: ignore[assignment]  # a call of the NewType for each key is a tenth of it all
+            node_hash: Hash = payload  # type: ignore[assignment]  # a call of the NewType for each key is a tenth of it all
             if used is not None:
-                used[name] = None
-            value = found.get(name)
+                used[node_hash] = None
+            value = found.get(node_hash)
             if value is None:
-                raise MissingNode(name, root, key, depth)
+                raise MissingNode(node_hash, root, key, depth)
             out[key] = value
         elif kind == VALUE:
             out[key] = payload
@@ -125,6 +124,6 @@ def _read(
 
 def _refuse_unused(found: dict[Hash, bytes], used: dict[Hash, None] | None) -> None:
     if used is not None:
-        unused = tuple(name for name in found if name not in used)
+        unused = tuple(node_hash for node_hash in found if node_hash not in used)
         if unused:
             raise UnusedNodes(len(unused), unused)

@@ -13,11 +13,10 @@ from pubsub_emulator.emulator.seeded import MILLION, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header, turn_of
-from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, runtime_spec
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.xcm import Publish, decode, encode_instruction, message_of
@@ -105,7 +104,7 @@ class Parachain:
 
     def spec(self) -> RuntimeSpec:
         """The runtime that executes the next block."""
-        return decode_spec(self.state.top.get(CODE) or b"")
+        return runtime_spec(self.state.top)
 
     def note_spec(self) -> bool:
         """Whether the subscriptions changed since the last call."""

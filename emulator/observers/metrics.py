@@ -19,9 +19,9 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.storage import TtlData
 from pubsub_emulator.runtime.pallet_subscriber import delivered
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.storage import CACHE_INFO, CACHE_SLOTS, PROCESSING_CURSOR
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, ProcessingFailed
 

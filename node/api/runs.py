@@ -20,11 +20,11 @@ from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.executive import Executive, ExhaustsResources, Extrinsic, InherentFailed
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.accounts import ParachainRoom, parachain_accounts
 from pubsub_emulator.runtime.parachain.block import Candidate
-from pubsub_emulator.runtime.parachain.execute import execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, note_inherent
 from pubsub_emulator.runtime.parachain.validate import judge_proof

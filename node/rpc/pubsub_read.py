@@ -29,7 +29,7 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, Registe
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 
 methods: Final = Methods()
 method = methods.method

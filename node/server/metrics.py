@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.framework.system import ExtrinsicFailed, stored_eve
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize, TtlData
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.ledger import Ledger
 
 LATENCY: Final = (1, 2, 3, 5, 8, 13, 21, 50)

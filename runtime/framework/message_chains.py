@@ -56,6 +56,11 @@ MAX_MESSAGES: Final = 262_144
 """The most messages, or senders, that may wait for a parachain."""
 
 
+def message_allowance(max_pov_size: int) -> int:
+    """The bytes of a block's proof that messages may take: 85 percent of the largest proof, rounded down (PS-50)."""
+    return max_pov_size * 85 // 100
+
+
 Queue = tuple[ParaId | None, tuple[tuple[RelayBlockNumber, bytes], ...]]
 """A sender, `None` for the relay chain, and its messages as `(sent_at, bytes)`."""
 

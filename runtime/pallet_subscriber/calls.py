@@ -1,6 +1,5 @@
 """The pallet's calls, for governance only (PS-67). Each is about one publisher."""
 
-from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
@@ -10,7 +9,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
-from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.errors import Error
 from pubsub_emulator.runtime.pallet_subscriber.events import (
     PublisherCacheCleared,
@@ -64,7 +63,7 @@ class SubscriberCalls:
 
 def _keys(storage: Storage, para: ParaId) -> tuple[PubsubKey, ...]:
     """The keys of a publisher that the runtime subscribes to."""
-    return decode_spec(storage.get(CODE) or b"").subscriptions.get(para, ())
+    return runtime_spec(storage).subscriptions.get(para, ())
 
 
 def look_up(storage: Storage, para: ParaId) -> bool:

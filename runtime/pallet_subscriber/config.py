@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import groupby
-from typing import Final
+from typing import Final, Protocol
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH, entry_length, node_cost
 from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.message_chains import message_allowance
 
 ROW_COST: Final = 160
 """Bytes charged for a row of the parachain's own state, in place of its path in the storage proof (PS-43, PS-45)."""
@@ -91,7 +93,7 @@ class RuntimeSpec:
     @property
     def allowed_pov(self) -> int:
         """Bytes that messages and pub-sub share (PS-50)."""
-        allowed = self.max_pov_size * 85 // 100
+        allowed = message_allowance(self.max_pov_size)
         return max(allowed - MIN_BUDGET, 0) if self.reserve_minimum else allowed
 
     def budget(self, messages_used: int) -> int:
@@ -118,7 +120,7 @@ _MAX_STATIC_BYTES: Final = 64 * 1024
 
 def integrity_test(spec: RuntimeSpec) -> None:
     """Raise `ImpossibleConfig`, with the figures, for a runtime that cannot work (PS-50, PS-62)."""
-    allowed = spec.max_pov_size * 85 // 100
+    allowed = message_allowance(spec.max_pov_size)
     reserve = spec.max_pov_size - allowed
     extrinsics = MAX_EXTRINSICS if spec.accounts else 0
     minimum = 0 if spec.reserve_minimum else MIN_BUDGET
@@ -268,3 +270,15 @@ spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read
 def decode_spec(code: bytes) -> RuntimeSpec:
     """The runtime that `code` describes. The last ones are cached. Raises `ScaleError`."""
     return spec_codec.decode(code)
+
+
+class Rows(Protocol):
+    """A state's top trie, or the storage over a state."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value under `key`."""
+
+
+def runtime_spec(rows: Rows) -> RuntimeSpec:
+    """The runtime that is stored under `:code`, with which the next block is executed. Raises `ScaleError`."""
+    return decode_spec(rows.get(CODE) or b"")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from pubsub_emulator.primitives.header import DigestItem, Header
-from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.publisher import Published, published
 from pubsub_emulator.runtime.framework import system
@@ -15,7 +14,7 @@ from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD, message_
 from pubsub_emulator.runtime.framework.static_keys import StaticValues
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
@@ -47,11 +46,6 @@ class BlockOutcome:
     """The outcome of each signed extrinsic."""
     published: tuple[Published, ...] = ()
     """The entries that calls published, to be sent upward."""
-
-
-def runtime_spec(storage: Storage) -> RuntimeSpec:
-    """The runtime with which the next block is executed."""
-    return decode_spec(storage.get(CODE) or b"")
 
 
 def execute_block(  # noqa: PLR0917  # a block has this many parts

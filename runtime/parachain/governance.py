@@ -28,7 +28,13 @@ from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls, forget, look_up
-from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
+from pubsub_emulator.runtime.pallet_subscriber.config import (
+    ImpossibleConfig,
+    RuntimeSpec,
+    decode_spec,
+    integrity_test,
+    runtime_spec,
+)
 from pubsub_emulator.runtime.pallet_subscriber.delivered import carried_over, repack
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.outcome import RootCall
@@ -189,7 +195,7 @@ def upgrade(storage: Storage, spec: RuntimeSpec) -> None:
     A new cache policy starts empty: it must not trust what it wrote before another policy was in use, since entries may
     have changed in between.
     """
-    before = decode_spec(storage.get(CODE) or b"")
+    before = runtime_spec(storage)
     _ensure_possible(before, spec)
     repack(storage, before, spec)
     for para in sorted({**items.SUBSCRIPTION_HASH.get(storage), **before.subscriptions}):

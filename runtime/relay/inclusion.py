@@ -27,7 +27,13 @@ from pubsub_emulator.runtime.framework.dispatch import (
 )
 from pubsub_emulator.runtime.framework.events import Event, deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
-from pubsub_emulator.runtime.framework.message_chains import MessageBounds, OutboundHrmpMessage, para_id, relay_number
+from pubsub_emulator.runtime.framework.message_chains import (
+    MessageBounds,
+    OutboundHrmpMessage,
+    message_allowance,
+    para_id,
+    relay_number,
+)
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_unsigned
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
@@ -204,6 +210,6 @@ class ParaInclusion(Hooks):
 
         Raises `IntegrityError` if a parachain could be sent more than one block of it can hold (PS-50).
         """
-        allowed = active_config(storage).max_pov_size * 85 // 100
+        allowed = message_allowance(active_config(storage).max_pov_size)
         if self._bounds.total() > allowed:
             raise IntegrityError(f"{self._bounds.total()} bytes may wait for a parachain, a block holds {allowed}")

@@ -15,10 +15,9 @@ from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
@@ -228,7 +227,7 @@ class _Check:
         """Header and state of the checkpoint, if blocks can be judged on it at all. Raises `Undecided`."""
         try:
             header, state = state_of(start)
-            spec = decode_spec(state.top.get(CODE) or b"")
+            spec = runtime_spec(state.top)
             keys = AUTHORITIES.get(Storage(state))
         except (RowError, ScaleError) as error:
             self.notes.fault(self.notes.checkpoints_path(), str(error))

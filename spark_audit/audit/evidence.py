@@ -33,11 +33,10 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
-from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
-from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
@@ -185,7 +184,7 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
     `ImpossibleConfig`.
     """
     state = partial_state(parent.state_root, fetch)
-    spec = decode_spec(state.top.get(CODE) or b"")
+    spec = runtime_spec(state.top)
     keys = AUTHORITIES.get(Storage(state))
     if not keys or spec.handler not in HANDLERS:
         raise EvidenceError("the state in the storage proof is not that of a parachain of this program")

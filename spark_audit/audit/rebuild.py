@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.header import Header, turn_of
-from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
 from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
@@ -24,7 +23,7 @@ def rebuild(notes: Notes, row: Row, nodes: Mapping[int, bytes], parent: Header, 
     position = row["position"]
     try:
         candidate = candidate_of(row, nodes)
-        spec = decode_spec(state.top.get(CODE) or b"")
+        spec = runtime_spec(state.top)
     except LostNode:
         raise
     except (RowError, ScaleError) as error:

@@ -14,7 +14,7 @@ from pubsub_emulator.emulator.network.records import (
 )
 from pubsub_emulator.primitives.header import turn_of
 from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import Part, write_commit
@@ -117,7 +117,7 @@ class HistoryWriter(Observer):
             self._ending = True
         chain = self._chain(record.chain)
         chain.state_root = record.header.state_root
-        chain.spec = decode_spec(record.state.top.get(_CODE) or b"")
+        chain.spec = runtime_spec(record.state.top)
         row = checkpoint_row(self.network, record, chain.position)
         self._checkpoints.setdefault(record.chain, []).append(row)
 
@@ -145,7 +145,7 @@ class HistoryWriter(Observer):
             self._truth.append(truth_row(row, record.due))
         if record.outcome is not None:
             chain.state_root = header.state_root
-            chain.spec = decode_spec(record.outcome.state.top.get(_CODE) or b"")
+            chain.spec = runtime_spec(record.outcome.state.top)
             self._place += 1
             self._events.append(block_events_row(self.network, record, record.outcome, self._place, self._relay_time))
             rows = delivery_rows(block_place(row), record.outcome.deliveries)

@@ -14,9 +14,9 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.cache import Cache
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, PublisherPlan
 from pubsub_emulator.runtime.parachain.block import Verdict
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
 
 
 def drawing(run: Explored, at: int) -> list[Drawn]:

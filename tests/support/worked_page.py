@@ -15,11 +15,10 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec, key_set_hash
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec, key_set_hash, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES, PARACHAIN_ID
 from pubsub_emulator.trie.codec import CHILDREN
 

@@ -23,14 +23,14 @@ from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain import governance
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inherent, extrinsics_root
-from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block, runtime_spec
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 from pubsub_emulator.trie import Trie

@@ -14,8 +14,7 @@ from pubsub_emulator.emulator.scenario.model import published_key
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-from pubsub_emulator.runtime.parachain.execute import runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
 from pubsub_emulator.runtime.relay.paras import HEADS
 
 RELAY = "relay"
