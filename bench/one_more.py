@@ -8,6 +8,7 @@ audit runs in this process, and its CPU time is that of the process: all of a tu
 """
 
 import argparse
+import gc
 import json
 import resource
 import shutil
@@ -83,6 +84,8 @@ def measure(whole: Path, scratch: Path, sizes: Sequence[int], turns: int) -> Ite
         audit(history, out, engine="python")
         before = out
     found: dict[int, list[tuple[float, ...]]] = {size: [] for size in sizes}
+    gc.collect()
+    gc.freeze()  # a full collection of all that is imported falls on some turns and not on others
     for turn in range(turns):
         for size, (history, out) in places.items():
             at = size - turns + turn
