@@ -37,7 +37,7 @@ class WrongMaster(PubsubError):
 class EngineLost(PubsubError):
     """The engine cannot be started, or was lost with work undone."""
 
-    of_the_machine = True
+    is_infrastructure = True
 
 
 def check_form(master: str) -> None:
