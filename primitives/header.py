@@ -98,8 +98,11 @@ class Header:
 
     def pre_hash(self) -> Hash:
         """What the author signs: the hash of the header without its seals."""
-        unsealed = tuple(item for item in self.digest if item.kind is not DigestKind.SEAL)
-        return replace(self, digest=unsealed).hash()
+        return replace(self, digest=self.unsealed()).hash()
+
+    def unsealed(self) -> tuple[DigestItem, ...]:
+        """The digest items but for seals, which the author adds after executing."""
+        return tuple(item for item in self.digest if item.kind is not DigestKind.SEAL)
 
     def aura_slot(self) -> Slot | None:
         """The slot claimed in the Aura pre-runtime digest; `None` if absent, repeated or not 8 bytes."""

@@ -142,11 +142,11 @@ def _state_root(situation: Situation, candidate: Candidate, walked: Plan) -> Has
         and inherent.messages.downward == honest.inherent.messages.downward
         and inherent.messages.horizontal == honest.inherent.messages.horizontal
         and header.number == honest.header.number
-        and header.aura_slot() == honest.header.aura_slot()
+        and header.unsealed() == honest.header.unsealed()
         and candidate.extrinsics == honest.extrinsics
     )
     if as_honest:
         return honest.header.state_root
     return situation.state_root_after(
-        walked, inherent=inherent, slot=header.aura_slot(), number=header.number, extrinsics=candidate.extrinsics
+        walked, inherent=inherent, digest=header.unsealed(), number=header.number, extrinsics=candidate.extrinsics
     )

@@ -8,8 +8,8 @@ from pubsub_emulator.collator.cheats.steps import Claim, Number, Seal, SignWith,
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.ed25519 import public_key, sign, verify
-from pubsub_emulator.primitives.header import Header, turn_of
-from pubsub_emulator.primitives.types import U64_MAX
+from pubsub_emulator.primitives.header import Header, aura_pre_digest, turn_of
+from pubsub_emulator.primitives.types import U64_MAX, Slot
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 _SEAL = Verdict.BAD_SEAL
@@ -65,7 +65,7 @@ def stretched_seal(situation: Situation, draws: Draws) -> Proposal:
 
 def _in_slot(situation: Situation, slot: int) -> Proposal:
     """The honest block in another slot, by that slot's author."""
-    root = situation.state_root_after(situation.walked, slot=slot)
+    root = situation.state_root_after(situation.walked, digest=(aura_pre_digest(Slot(slot)),))
     return (Number("slot", slot), Claim("state_root", root))
 
 

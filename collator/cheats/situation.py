@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_proof
-from pubsub_emulator.primitives.header import aura_pre_digest, turn_of
+from pubsub_emulator.primitives.header import DigestItem, aura_pre_digest, turn_of
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
@@ -161,7 +161,7 @@ class Situation:
         walked: Plan,
         *,
         inherent: Inherent | None = None,
-        slot: int | None = None,
+        digest: tuple[DigestItem, ...] | None = None,
         number: int | None = None,
         extrinsics: tuple[bytes, ...] | None = None,
     ) -> Hash:
@@ -171,7 +171,7 @@ class Situation:
         """
         body = SignedBody(self.honest.extrinsics if extrinsics is None else extrinsics)
         inherent = self.honest.inherent if inherent is None else inherent
-        digest = (aura_pre_digest(self.slot if slot is None else Slot(slot)),)
+        digest = (aura_pre_digest(self.slot),) if digest is None else digest
         height = ParaBlockNumber(self.parent.header.number + 1 if number is None else number)
         storage = Storage(self.parent.state.fork())
         return execute_block(

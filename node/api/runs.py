@@ -10,7 +10,7 @@ from typing import Final
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.node.at import At
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
-from pubsub_emulator.primitives.header import DigestKind, Header
+from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import ParaBlockNumber
 from pubsub_emulator.runtime.accounts.apply import apply_signed
 from pubsub_emulator.runtime.accounts.chain import begin
@@ -159,7 +159,7 @@ class _WatchedBody:
 
 def _run_parachain(parent: At, header: Header, body: tuple[bytes, ...]) -> Run:
     inherent = Candidate.decode(header.encode() + bytes((len(body[:1]) << 2,)) + b"".join(body[:1])).inherent
-    digest = tuple(item for item in header.digest if item.kind is not DigestKind.SEAL)
+    digest = header.unsealed()
     storage = Storage(parent.state.fork())
     spec = runtime_spec(storage)
     phases = _Phases(parent.state)

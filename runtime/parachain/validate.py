@@ -19,7 +19,7 @@ from operator import lt
 from pubsub_emulator.primitives.ed25519 import verify
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import by_hash
-from pubsub_emulator.primitives.header import DigestKind, Header, turn_of
+from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
@@ -123,7 +123,7 @@ def _validated(
     offences += found
     outcome = None
     if walked is not None and walked.missing is None:
-        digest = tuple(item for item in candidate.header.digest if item.kind is not DigestKind.SEAL)
+        digest = candidate.header.unsealed()
         number = ParaBlockNumber(candidate.header.number)
         body = SignedBody(candidate.extrinsics)
         try:

@@ -142,6 +142,8 @@ def test_a_master_that_is_not_there_is_the_machines_failure(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    # A context that another test of this process started would be used.
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     monkeypatch.chdir(tmp_path)
     assert pubsub(monkeypatch, *arguments, "--master", "spark://127.0.0.1:1") == 4
     assert capsys.readouterr().err.splitlines()[-1].startswith("pubsub: no Spark master answers at spark://127.0.0.1:1")

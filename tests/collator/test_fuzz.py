@@ -1,7 +1,9 @@
 """PS-52 and PS-53 by attack: thousands of changed proofs, and what becomes of a verifier that is wrong."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cheat_support import SITUATIONS, situations
@@ -16,9 +18,10 @@ from pubsub_emulator.laboratory.cases import BadCase, Case, JudgingContext, read
 from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, read_corpus
 from pubsub_emulator.laboratory.surprises import Kind, Surprises
 from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.header import DigestKind
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.parachain import validate
-from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Verdict
 from pubsub_emulator.runtime.parachain.validate import RelayContext
 
 MUTATIONS = ("any-mutation", "any-subset", "another-set")
@@ -223,6 +226,17 @@ def test_ps_54_a_block_with_any_bit_flipped_does_not_decode_or_is_refused(at: in
     verdicts = JudgingContext.of(now).judge(flipped)
     assert verdicts[:1] == ("BadSeal",)
     assert verdicts == tuple(verdict.value for verdict in expected(now, flipped))
+
+
+@pytest.mark.parametrize("change", [{"kind": DigestKind.CONSENSUS}, {"engine": b"BABE"}, {"data": bytes(7)}])
+def test_a_header_without_a_slot_has_the_state_of_its_own_digest(change: dict[str, Any]) -> None:
+    """The digest is a part of the state, so a header that names no slot leads to another root than the honest one."""
+    for now in situations():
+        slot, seal = now.honest.header.digest
+        header = replace(now.honest.header, digest=(replace(slot, **change), seal))
+        unslotted = replace(now.honest, header=header)
+        assert expected(now, unslotted) == (Verdict.BAD_SEAL, Verdict.STATE_ROOT_MISMATCH)
+        assert JudgingContext.of(now).judge(unslotted) == ("BadSeal", "StateRootMismatch")
 
 
 def test_a_name_that_is_no_strategy_is_refused() -> None:
