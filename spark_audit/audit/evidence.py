@@ -14,7 +14,7 @@
 The storage proof holds, strictly ascending, the nodes and detached values of the parent's state that judging the block
 asks for, no more and no less: those on the way to what it reads, absences included, and to what it writes. They are
 opened from the state root in the parent's header, so they prove themselves. The recorded verdict is what the history
-says the block was refused for, none if it was included; `callbacks` is there if they are in doubt.
+says the block was refused for, and `None` if it was included. `callbacks` is there if the callbacks are in doubt.
 
 What evidence cannot prove is told with every judgement: what the relay chain vouches for, and that the parent is the
 chain's. This module needs no Spark and no Arrow.

@@ -240,7 +240,7 @@ class Rounds:
         self._stale = self.tables.all_sources() - spoken_for
 
     def _list(self) -> None:
-        """List the history, and leave out networks of which files changed: of those each segment is looked at."""
+        """List the history. A network whose files changed is listed segment by segment."""
         while True:
             lasts = {name: kept.account.last for name, kept in self.networks.items()}
             self.listing = Listing.of(self.history, lasts)

@@ -39,7 +39,7 @@ class Savings:
 
 
 def savings(results: Results) -> dict[Chain, Savings]:
-    """The savings of each chain of which a full proof was witnessed, in one pass. Raises `ResultError`."""
+    """The savings of each chain that has a witnessed full proof, in one pass over the table. Raises `ResultError`."""
     parts = results.groups(schema.BLOCK_MEASURES, [*PLACE, "status", "verdict", *_FIGURES])
     witnessed = (part.filter(part["saved_pruned"].is_valid()) for part in map(valid, parts))
     rows = grouped(witnessed, PLACE, [*((name, "sum") for name in _FIGURES), ("proof_bytes", "count")])

@@ -126,7 +126,7 @@ def test_au17_one_more_segment_reads_one_manifest_of_before(
 
 
 @pytest.mark.parametrize(
-    "case",  # what happens to a file of which table, and the segments judged: one is new, and some rest on the file
+    "case",  # what happens to a file, its table, segments judged: the new one and those that need the file
     [
         ("nothing", schema.BLOCKS, 1),
         ("changed", schema.BLOCKS, 2),
