@@ -13,6 +13,7 @@ if sys.version_info < (3, 11):  # noqa: UP036  # an older Python reads this far,
     sys.exit(f"dev.py: Python 3.11 or newer is needed; this is {sys.version.split()[0]} ({sys.executable})")
 
 import argparse
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -31,14 +32,24 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CONSTRAINTS = "constraints.txt"
-DEMO_EXTRAS = ("audit", "events", "node", "plot", "sql")  # all that the commands named at its end need
+DEMO_EXTRAS = (
+    "audit",
+    "distributor",
+    "events",
+    "icrc72",
+    "node",
+    "plot",
+    "prism",
+    "sql",
+)  # all that the commands named at its end need
 GROUPS = {
     "demo": (),
     "pubsub": (),
     "test": ("test", "browser", "docs"),
-    "compiled": ("test", "browser"),  # the tests' conftest names the browser
+    "compiled": ("test",),
     "clients": ("test", "browser"),
     "interop": (),
+    "mutation": ("test", "mutation"),
     "lint": ("lint", "test"),
     "docs": ("docs",),
     "ci": ("test", "browser", "docs", "lint"),
@@ -47,12 +58,18 @@ GROUPS = {
 """The dependency groups that each job needs. `demo` has some of the extras, every other job has all."""
 LEAST_JAVA = 17
 MOST_TEST_WORKERS = 8
+MEMORY = Path("/dev/shm")  # noqa: S108  # files go to a folder of their own below it
+"""A file system in memory, on Linux: tests write their files there where it has room."""
+MEMORY_WANTED = 4 << 30
+"""Bytes that must be free there."""
+COMPILERS = ("cc", "gcc", "clang", "cl")
+CORE_TESTS = ("tests/trie", "tests/xcm", "tests/collator")
+"""Tests that need the core, pytest and hypothesis: a run of these alone sets up nothing else."""
 COMPILED_TESTS = (
-    *("tests/primitives", "tests/trie", "tests/runtime", "tests/xcm", "tests/pallet_pubsub", "tests/pallet_subscriber"),
-    *("tests/parachain_system", "tests/relay_chain", "tests/collator", "tests/emulator"),
+    *("tests/primitives", "tests/trie", "tests/runtime", "tests/xcm", "tests/collator", "tests/emulator"),
     *("tests/spark_audit/test_segment_check.py", "tests/spark_audit/test_simulate.py"),
-    *("tests/client/test_forks_of_live_state.py", "tests/eventplane/prism/test_wire.py"),
-    *("tests/eventplane/prism/test_process.py", "tests/eventplane/prism/test_vectors.py"),
+    *("tests/client/test_forks_of_live_state.py", "tests/prism/test_wire.py"),
+    *("tests/prism/test_process.py", "tests/prism/test_vectors.py"),
 )
 
 RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
@@ -61,14 +78,16 @@ RUST_VECTORS = ("broadcaster", "scale", "signatures", "tries", "worked", "xcm")
 HELP = """
 jobs:
   demo    the demonstration: a network is run, its history and real relay proofs are audited
-  test    every test
+  test    every test, or those named: python3 dev.py test tests/trie
   lint    ruff check, ruff format --check, mypy, lint-imports
   clients the field's own clients against a node; the first time they are fetched from their package indexes, and
           --newest fetches the newest versions to see whether they still can be had
   compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
           --external those to elsewhere, too
-  interop Rust's own code reads the fixtures and vectors, and judges fuzz cases beside ours; where cargo is
+  interop Rust's own code reads the fixtures and vectors, and judges fuzz cases beside ours; passes over it where no
+          cargo is
+  mutation  changes of the rules, one at a time, and whether a test notices (hours); with names, only those
   ci      lint, then test
   pubsub  any `pubsub` command, in the folder you are in:  python3 dev.py pubsub run my.toml --out out/my
   setup   only the set-up, with the browser that tests of pages need
@@ -110,8 +129,15 @@ def installed() -> set[str]:
     return set(kept["parts"])
 
 
-def needed(job: str, project: dict[str, dict[str, dict[str, object]]]) -> set[str]:
+def _is_core(place: Path) -> bool:
+    return any(place.resolve().is_relative_to(ROOT / folder) for folder in CORE_TESTS)
+
+
+def needed(job: str, args: list[str], project: dict[str, dict[str, dict[str, object]]]) -> set[str]:
     """The parts that a job needs."""
+    places = [place for place in (arg.partition("::")[0] for arg in args) if place and (ROOT / place).exists()]
+    if job == "test" and places and all(_is_core(ROOT / place) for place in places):
+        return {"group:core-test"}
     extras = DEMO_EXTRAS if job == "demo" else tuple(project["project"]["optional-dependencies"])
     return {f"extra:{name}" for name in extras} | {f"group:{name}" for name in GROUPS[job]}
 
@@ -155,11 +181,12 @@ def venv_works() -> bool:
     return PYTHON.exists() and quiet(PYTHON, "-c", version).returncode == 0
 
 
-def set_up(job: str) -> None:
+def set_up(job: str, args: list[str]) -> None:
     """Makes `.venv` ready for a job; does nothing when it is. An interrupted set-up is taken up again."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     have = installed()
-    parts = needed(job, project)
+    have |= {"group:core-test"} if "group:test" in have else set()
+    parts = needed(job, args, project)
     if have and parts <= have:
         return
     parts |= have
@@ -169,7 +196,8 @@ def set_up(job: str) -> None:
         make_venv()
     extras = sorted(part.removeprefix("extra:") for part in parts if part.startswith("extra:"))
     groups = tuple(sorted(part.removeprefix("group:") for part in parts if part.startswith("group:")))
-    say(f"installing into .venv: the project, extras {', '.join(extras)}; tools for {', '.join(groups) or 'nothing'}")
+    named = "; ".join((f"extras {', '.join(extras) or 'none'}", f"tools for {', '.join(groups) or 'nothing'}"))
+    say(f"installing into .venv: the project, {named}")
     optional = project["project"]["optional-dependencies"]
     wanted = [requirement for extra in extras for requirement in optional[extra]]
     if job == "demo" and java_is_here():
@@ -202,9 +230,13 @@ def java_is_here() -> bool:
 
 
 def told_by_pip(command: list[str | Path]) -> None:
-    """Runs pip and says what it does: each download of a megabyte or more, each build, the installation."""
+    """Runs pip and says what it does: each download of a megabyte or more, each build, the installation.
+
+    Raises `SetupError`, one line; all that a failed pip said is in `.venv/pip.log`.
+    """
     words = [str(word) for word in command]
     lines: list[str] = []
+    unreachable = False
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
         for line in running.stdout or ():
             lines.append(line)
@@ -215,10 +247,18 @@ def told_by_pip(command: list[str | Path]) -> None:
                 say(f"  building {line.split()[3]}")
             elif line.startswith("Installing collected packages:"):
                 say(f"  installing {line.count(',') + 1} packages")
+            elif "connection broken" in line and not unreachable:
+                unreachable = True
+                say("  the package index does not answer; pip tries again")
     code = running.returncode
-    if code != 0:
-        sys.stderr.writelines(lines)
-        raise SetupError(f"pip failed: {last_line(subprocess.CompletedProcess(words, code, ''.join(lines), ''))}")
+    if code == 0:
+        return
+    log = VENV / "pip.log"
+    log.write_text("".join(lines), encoding="utf-8")
+    if unreachable:
+        raise SetupError(f"no package index answers; `pip config list` says which one is used, {log} what pip tried")
+    last = last_line(subprocess.CompletedProcess(words, code, "".join(lines), ""))
+    raise SetupError(f"pip failed: {last} (all that it said is in {log})")
 
 
 def say(what: str) -> None:
@@ -230,7 +270,7 @@ def tool(name: str, *args: str, folder: Path = ROOT) -> int:
     """Runs a tool of `.venv`, from the project's folder unless told otherwise, and returns its exit code.
 
     Ctrl-C is the tool's to deal with: it may have something to put in order, or mean to go on. A request to end is
-    passed on.
+    passed on. Python writes its bytecode: without it each process that a test starts takes a quarter of a second more.
     """
     path = shutil.which(name, path=str(PYTHON.parent))
     if path is None:
@@ -238,6 +278,9 @@ def tool(name: str, *args: str, folder: Path = ROOT) -> int:
     environment = {**os.environ, "VIRTUAL_ENV": str(VENV)}
     environment["PATH"] = os.pathsep.join((str(PYTHON.parent), os.environ.get("PATH", os.defpath)))
     environment.pop("PYTHONHOME", None)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if name != "pubsub":
+        say(shlex.join((name, *args)))
     sys.stdout.flush()
     interrupt = signal.signal(signal.SIGINT, lambda _signal, _frame: None)  # unlike SIG_IGN not inherited by the tool
     running = subprocess.Popen([path, *args], cwd=folder, env=environment)
@@ -255,18 +298,40 @@ def test(args: list[str]) -> int:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     workers = min(usable, MOST_TEST_WORKERS)
     spread = ["-n", str(workers), "--dist", "loadgroup"] if workers > 1 else []
-    return tool("pytest", *spread, *args)
+    with contextlib.ExitStack() as files:
+        if memory_has_room():
+            folder = files.enter_context(tempfile.TemporaryDirectory(prefix="tests-", dir=MEMORY))
+            Path(folder).chmod(0o755)  # the database server of the tests runs as another user
+            os.environ["TMPDIR"] = folder
+        return tool("pytest", *spread, *args)
+
+
+def memory_has_room() -> bool:
+    """Whether programs and files of tests can be in memory."""
+    try:
+        found = os.statvfs(MEMORY)
+    except (OSError, AttributeError):
+        return False
+    executable = not found.f_flag & os.ST_NOEXEC
+    return executable and os.access(MEMORY, os.W_OK) and found.f_bavail * found.f_frsize >= MEMORY_WANTED
+
+
+def lacking(job: str) -> str | None:
+    """The reason why this machine cannot do a job; `None` where it can."""
+    if job == "compiled" and not any(map(shutil.which, COMPILERS)):
+        return "no C compiler here: the compiled build is not tested"
+    if job == "interop" and shutil.which("cargo") is None:
+        return "no cargo here: what Rust reads is not checked"
+    return None
 
 
 def compiled() -> int:
     """Build the wheel with compiled modules into `build/compiled` and run what uses them against it."""
-    if not any(map(shutil.which, ("cc", "gcc", "clang", "cl"))):
-        say("no C compiler here: the compiled build is not tested")
-        return 0
     target = ROOT / "build" / "compiled"
     shutil.rmtree(ROOT / "build", ignore_errors=True)
     pip = (PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--quiet")
     os.environ["PUBSUB_COMPILE"] = "1"  # a failure to compile is a failure
+    say("building the compiled wheel (minutes)")
     built = quiet(*pip, "--no-deps", "--target", target, ".")
     if built.returncode != 0:
         sys.stderr.write(built.stderr)
@@ -284,13 +349,11 @@ def compiled() -> int:
 
 def interop() -> int:
     """Build the programs of `interop/rust`; have them read fixtures and vectors, and judge fuzz cases beside ours."""
-    cargo = shutil.which("cargo")
-    if cargo is None:
-        say("no cargo here: what Rust reads is not checked")
-        return 0
     say("building interop/rust (minutes, once)")
     manifest = ROOT / "interop" / "rust" / "Cargo.toml"
-    built = subprocess.run([cargo, "build", "--release", "--manifest-path", str(manifest)], check=False)
+    built = subprocess.run(
+        [shutil.which("cargo") or "cargo", "build", "--release", "--manifest-path", str(manifest)], check=False
+    )
     if built.returncode != 0:
         raise SetupError("the programs of interop/rust cannot be built")
     replay = manifest.parent / "target" / "release" / "replay"
@@ -311,7 +374,7 @@ def docs(args: list[str]) -> int:
     """Build the site, whole and with no warning, and follow its links; those that leave it only when asked to."""
     site = ROOT / "docs" / "_build"
     read_once = ("--doctree-dir", str(site / ".doctrees"))  # for both builders
-    sphinx = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto", *read_once)
+    sphinx = ("--fail-on-warning", "--keep-going", "--jobs", "auto", *read_once)
     code = tool("sphinx-build", *sphinx, "docs", str(site)) or tool("python", "docs/links.py", str(site))
     if not code and "--external" in args:
         code = tool("sphinx-build", *sphinx, "-b", "linkcheck", "docs", str(site / ".linkcheck"))
@@ -341,6 +404,8 @@ def run(job: str, args: list[str]) -> int:
         return compiled()
     if job == "interop":
         return interop()
+    if job == "mutation":
+        return tool("mutmut", "run", *args)
     if job == "docs":
         return docs(args)
     if job == "clients":
@@ -359,8 +424,12 @@ def main() -> int:
     parser.add_argument("job", choices=tuple(GROUPS))
     parser.add_argument("args", nargs=argparse.REMAINDER, help="passed on to the tool")
     chosen = parser.parse_args()
+    reason = lacking(chosen.job)
+    if reason is not None:
+        say(reason)
+        return 0
     try:
-        set_up(chosen.job)
+        set_up(chosen.job, chosen.args)
         return run(chosen.job, chosen.args)
     except SetupError as error:
         say(str(error))

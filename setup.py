@@ -59,11 +59,11 @@ COMPILED = [
     "pubsub_emulator/xcm/weighed_message.py",
     "pubsub_emulator/runtime/pallet_pubsub/publish.py",
     # PRISM: from an operation's bytes to the state of its DID.
-    "pubsub_emulator/eventplane/prism/core/wire.py",
-    "pubsub_emulator/eventplane/prism/core/messages.py",
-    "pubsub_emulator/eventplane/prism/core/well_formed.py",
-    "pubsub_emulator/eventplane/prism/core/state.py",
-    "pubsub_emulator/eventplane/prism/core/process.py",
+    "pubsub_emulator/prism/core/wire.py",
+    "pubsub_emulator/prism/core/messages.py",
+    "pubsub_emulator/prism/core/well_formed.py",
+    "pubsub_emulator/prism/core/state.py",
+    "pubsub_emulator/prism/core/process.py",
 ]
 
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from bench.measure import Race
-from pubsub_emulator.eventplane.ic.network import Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.ic.trace import Observer, Recorder
-from pubsub_emulator.eventplane.icrc72.client import FILTER, App, Context, EventNotification
-from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.eventplane.icrc72.services import codec
+from pubsub_emulator.icrc72.client import FILTER, App, Context, EventNotification
+from pubsub_emulator.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.trace import Observer, Recorder
+from pubsub_emulator.icrc72.services import codec
 
 NAMESPACE = "bench.events"
 EVENTS = 600
@@ -51,7 +51,7 @@ class Sink(App):
 
 def _network(observers: tuple[Observer, ...] = ()) -> tuple[PubSub, Principal, list[Principal]]:
     """Three subnets as in the demonstration."""
-    network = Network(3)
+    network = CanisterNetwork(3)
     network.observers.extend(observers)
     system = deploy(network, broadcasters=(0, 1, 1, 2))
     wanted: tuple[dict[str, Any], ...] = ({}, {FILTER: "n > 20"}, {}, {})
@@ -97,8 +97,8 @@ def races() -> Iterator[Race]:
     yield Race("icrc72: idle rounds with 1,000 canisters", lambda: many.step(500), base, lambda: few.step(500), 9, 1.25)
 
 
-def _idle(canisters: int) -> Network:
-    network = Network(3)
+def _idle(canisters: int) -> CanisterNetwork:
+    network = CanisterNetwork(3)
     system = deploy(network, broadcasters=(0, 1, 2))
     for at in range(canisters):
         network.create(at % 3, Sink(system.orchestrator, subscriptions={f"idle.n{at}": {}}, publications={}))
@@ -111,7 +111,7 @@ def _idle(canisters: int) -> Network:
 def subscribers(count: int) -> None:
     """Many subscribers in one network of two subnets with two broadcasters each, one event to all."""
     start = time.process_time()
-    network = Network(2)
+    network = CanisterNetwork(2)
     system = deploy(network, broadcasters=(0, 0, 1, 1))
     source = network.create(0, Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={}))
     made = []
@@ -134,7 +134,7 @@ def subscribers(count: int) -> None:
     )
 
 
-def _until(network: Network, done: Callable[[], bool], most: int = 20_000) -> None:
+def _until(network: CanisterNetwork, done: Callable[[], bool], most: int = 20_000) -> None:
     for _ in range(0, most, 50):
         if done():
             return

@@ -27,19 +27,19 @@ import aiohttp
 import redis
 from aiohttp import web
 
-from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.eventplane.distributor.adapter.inside import InsideAdapter, deliver
-from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.eventplane.distributor.core.messages import Post, Subscribe
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.service.access import Access
-from pubsub_emulator.eventplane.distributor.service.config import Config
-from pubsub_emulator.eventplane.distributor.service.engine import Engine
-from pubsub_emulator.eventplane.distributor.service.poster import Poster
-from pubsub_emulator.eventplane.distributor.service.serve import running, served, tune_collector
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.once import MemoryStore, Store, open_store
+from pubsub_emulator.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.distributor.adapter.inside import InsideAdapter, deliver
+from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.distributor.core.messages import Post, Subscribe
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.once import MemoryStore, Store, open_store
+from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.config import Config
+from pubsub_emulator.distributor.service.engine import Engine
+from pubsub_emulator.distributor.service.poster import Poster
+from pubsub_emulator.distributor.service.serve import running, served, tune_collector
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 AT_ONCE: Final = 64
 NAMES: Final = ("a", "b")
@@ -125,7 +125,7 @@ async def until(holds: Any, seconds: float = 120) -> None:
 @contextlib.asynccontextmanager
 async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLedger], InsidePoster]]:
     """A distributor with two adapters and a subscriber, all in this process."""
-    ledgers = {name: MemoryLedger(Network(name)) for name in NAMES}
+    ledgers = {name: MemoryLedger(SimulatedNetwork(name)) for name in NAMES}
     adapters, poster = {}, InsidePoster()
     engine = Engine(replace(Rules(NAMES, "bench"), public_url="http://bench"), store, adapters, poster)
     for name, ledger in ledgers.items():
@@ -188,7 +188,7 @@ def others(pipe: Any) -> None:
         async with contextlib.AsyncExitStack() as stack:
             urls = []
             for name in NAMES:
-                http = AdapterHttp(name, MemoryLedger(Network(name)), MemoryStore(), Access(everyone=True))
+                http = AdapterHttp(name, MemoryLedger(SimulatedNetwork(name)), MemoryStore(), Access(everyone=True))
                 urls.append(await stack.enter_async_context(served(http.application(), "127.0.0.1", 0)))
             urls.append(await stack.enter_async_context(served(app, "127.0.0.1", 0)) + "/in")
             pipe.send(urls)

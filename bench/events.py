@@ -1,4 +1,4 @@
-"""The event plane: append, catch-up and matching beside their floors, and live events for a thousand clients.
+"""Events: append, catch-up and matching beside their floors, and live events for a thousand clients.
 
 `python -m bench --only events` has the ratios. `python -m bench.events` also has the clients (`--clients`, `--blocks`):
 a process of its own serves them, and this one reads.
@@ -16,7 +16,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -24,10 +23,11 @@ from statistics import median
 from typing import Any, Final
 
 from bench.measure import Race
-from pubsub_emulator.eventplane.filters.algebra import ANY, All, Field, Kind
-from pubsub_emulator.eventplane.filters.index import FilterIndex
-from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, Row, assemble
-from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.filters.algebra import ANY, All, Field, Kind
+from pubsub_emulator.events.filters.index import FilterIndex
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.rows import Block, ChainBlock, Row, assemble
+from pubsub_emulator.primitives.hashing import blake2_256
 
 EVENTS_A_BLOCK: Final = 20
 BLOCKS: Final = 200
@@ -38,7 +38,7 @@ _SELECT: Final = (
 
 
 def _hash(number: int) -> bytes:
-    return blake2b(str(number).encode(), digest_size=32).digest()
+    return blake2_256(str(number).encode())
 
 
 def _block(number: int, events: int = EVENTS_A_BLOCK) -> Block:

@@ -27,7 +27,7 @@ from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.dispatch import Answer
 from pubsub_emulator.node.rpc.legacy_chain import Heads
 from pubsub_emulator.node.rpc.legacy_state import StorageChanges
-from pubsub_emulator.node.rpc.session import Session, Subscription
+from pubsub_emulator.node.rpc.session import RpcSubscription, Session
 from pubsub_emulator.node.server.options import Build, Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives import ed25519
@@ -52,7 +52,7 @@ class Sink:
     def __init__(self) -> None:
         self.sent = 0
 
-    def event(self, _subscription: Subscription, text: str) -> None:
+    def event(self, _subscription: RpcSubscription, text: str) -> None:
         """Count it."""
         self.sent += len(text)
 

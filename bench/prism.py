@@ -14,13 +14,13 @@ from coincurve import PublicKey
 
 from bench.events import postgres
 from bench.measure import Race
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.open_database import open_database
-from pubsub_emulator.eventplane.log.rows import ChainBlock, assemble
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import AddService, Service, SignedAtalaOperation, Usage, decode
-from pubsub_emulator.eventplane.prism.make import Secret, Signed, atala_object, create_did, issue_batch, update_did
-from pubsub_emulator.eventplane.prism.tables.processor import Processor
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.rows import ChainBlock, assemble
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import AddService, Service, SignedAtalaOperation, Usage, decode
+from pubsub_emulator.prism.make import Secret, Signed, atala_object, create_did, issue_batch, update_did
+from pubsub_emulator.prism.tables.processor import Processor
 
 WALLETS: Final = 1_000
 _EACH: Final = 4

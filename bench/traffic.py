@@ -29,13 +29,13 @@ import aiohttp
 from aiohttp import web
 
 from bench.distributor import redis_server
-from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.eventplane.distributor.service.access import Access
-from pubsub_emulator.eventplane.distributor.service.serve import served
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.once import MemoryStore
+from pubsub_emulator.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.distributor.once import MemoryStore
+from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.serve import served
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 REPLICAS: Final = 2
 SETTLE_SECONDS: Final = 300
@@ -149,7 +149,9 @@ def write_settings(traffic: Traffic, store: str, urls: dict[str, str]) -> None:
 
 async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
     """The traffic; whether nothing was lost or doubled."""
-    traffic = Traffic(folder, {"a": MemoryLedger(Network("a")), "b": MemoryLedger(Network("b", unique=False))})
+    traffic = Traffic(
+        folder, {"a": MemoryLedger(SimulatedNetwork("a")), "b": MemoryLedger(SimulatedNetwork("b", unique=False))}
+    )
     front = web.Application()
     front.router.add_post("/in", traffic.take)
     front.router.add_route("*", "/{path:.*}", traffic.forward)

@@ -8,17 +8,22 @@ import venv
 from pathlib import Path
 
 import pytest
-from packaging_support import run
+from support.packaging import run
 
 ROOT = Path(__file__).resolve().parents[2]
-NOT_SOURCE = (".*", "build", "dist", "out", "_build", "__pycache__", "*.egg-info", "vectors")
+NOT_SOURCE = shutil.ignore_patterns(".*", "build", "dist", "out", "_build", "__pycache__", "*.egg-info")
+NOT_NEEDED = str(ROOT / "tests" / "vectors")
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    return {*NOT_SOURCE(folder, names), *(name for name in names if f"{folder}/{name}" == NOT_NEEDED)}
 
 
 @pytest.fixture(scope="module")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     source = folder / "source"
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*NOT_SOURCE))
+    shutil.copytree(ROOT, source, ignore=_left_out)
     run(sys.executable, "-c", f"from setuptools import build_meta as b; b.build_sdist({str(folder)!r})", cwd=source)
     (made,) = folder.glob("*.tar.gz")
     return made

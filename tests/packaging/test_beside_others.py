@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from packaging_support import SCENARIO, run
+from support.packaging import SCENARIO, run
 
 ROOMS = ("runtime", "cli", "trie", "emulator", "collator", "testing", "node", "client")
 

@@ -1,5 +1,6 @@
-"""The package's own page: the names that `pubsub_emulator` offers, and that the rooms go by that name only."""
+"""The names that packages offer: one list of each, which documents and examples use."""
 
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -8,25 +9,57 @@ from pathlib import Path
 import pytest
 
 import pubsub_emulator
+from pubsub_emulator.primitives.face import homes
 
-ROOMS = tuple(path.name for path in Path(pubsub_emulator.__file__).parent.iterdir() if path.is_dir())
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(pubsub_emulator.__file__).parent
+ROOMS = tuple(path.name for path in PACKAGE.iterdir() if path.is_dir())
+FACES = ["pubsub_emulator", *sorted(f"pubsub_emulator.{path.parent.name}" for path in PACKAGE.glob("*/__init__.pyi"))]
+PUBLIC = {
+    *FACES,
+    "pubsub_emulator.primitives.scale",
+    "pubsub_emulator.runtime.framework.system",
+    "pubsub_emulator.spark_audit",
+    "pubsub_emulator.spark_audit.history.schema",
+    "pubsub_emulator.testing.strategies",
+}
+"""What users import from: packages that list names, and modules that are used whole."""
 
 
-@pytest.mark.parametrize("name", pubsub_emulator.__all__)
-def test_every_name_of_the_face_is_that_of_its_room(name: str) -> None:
-    home = pubsub_emulator._HOME_OF.get(name)
-    value = getattr(pubsub_emulator, name)
-    assert home is None or value is getattr(import_module(f"pubsub_emulator.{home}"), name)
-
-
-def test_the_face_lists_what_its_rooms_give() -> None:
-    assert set(pubsub_emulator.__all__) == {"__version__", *pubsub_emulator._HOME_OF}
-    assert set(pubsub_emulator.__all__) <= set(dir(pubsub_emulator))
+@pytest.mark.parametrize("package", FACES)
+def test_every_name_of_a_face_is_that_of_its_module(package: str) -> None:
+    offering = import_module(package)
+    names = homes(package)
+    assert names
+    for public, (module, name) in names.items():
+        assert getattr(offering, public) is getattr(import_module(module), name)
+    assert set(offering.__all__) == set(names)
+    assert set(names) < set(dir(offering))
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'pubsub_emulator' has no attribute 'Nothing'"):
         _ = pubsub_emulator.Nothing  # type: ignore[attr-defined]
+
+
+def imported_by_users() -> list[tuple[str, str]]:
+    """Each module that a page or an example imports names from, with the place."""
+    found = []
+    for folder in ("docs", "examples"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".py", ".md", ".ipynb"} and not {"_build", "api"} & set(path.parts):
+                text = path.read_text(encoding="utf-8")
+                for module, names in re.findall(r"from (pubsub_emulator[\w.]*) import ([\w, ]+)", text):
+                    place = path.relative_to(ROOT).as_posix()
+                    whole = [f"{module}.{name.strip()}" for name in names.split(",")]
+                    found += [(place, each if each in PUBLIC else module) for each in whole]
+    return found
+
+
+def test_documents_and_examples_import_from_faces() -> None:
+    own = ("docs/api_reference.py", "docs/conf.py")
+    assert not [each for each in imported_by_users() if each[1] not in PUBLIC and each[0] not in own]
+    assert len(imported_by_users()) > 40
 
 
 def test_importing_the_package_or_a_low_room_loads_nothing_above_it() -> None:

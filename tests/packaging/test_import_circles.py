@@ -1,10 +1,12 @@
-"""No circle of files: the import graph of all rooms has none, with imports in functions and for types included."""
+"""No circle of files, of folders or of rooms; imports in functions and for types count."""
 
 import ast
 from functools import cache
 from pathlib import Path
 
-from pubsub_emulator.emulator.scenario.file import bundled_scenarios
+import pytest
+
+from pubsub_emulator.emulator.scenario.file import load_bundled
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "pubsub_emulator"
@@ -43,7 +45,7 @@ def graph(root: Path, rooms: list[str]) -> Graph:
 
 @cache
 def project() -> Graph:
-    return graph(ROOT, ROOMS)
+    return graph(ROOT / PACKAGE, ROOMS)
 
 
 def circles(imports: Graph) -> list[list[str]]:
@@ -57,13 +59,50 @@ def circles(imports: Graph) -> list[list[str]]:
         left = {name: others - free for name, others in left.items() if name not in free}
 
 
+def beside(imports: Graph, folder: str) -> Graph:
+    """The files and folders of a folder, `""` for the rooms, with what each imports of the others."""
+    depth = len(folder.split(".")) if folder else 0
+    inside = {
+        name: [*others] for name, others in imports.items() if f".{name}".startswith(f".{folder}." if folder else ".")
+    }
+    found: Graph = {}
+    for name, others in inside.items():
+        here = ".".join(name.split(".")[: depth + 1])
+        there = {".".join(other.split(".")[: depth + 1]) for other in others if other in inside}
+        found.setdefault(here, set()).update(there - {here})
+    return found
+
+
+def folders(imports: Graph) -> set[str]:
+    return {"", *(name.rsplit(".", count)[0] for name in imports for count in range(1, name.count(".") + 1))}
+
+
 def test_no_file_imports_another_that_imports_it_again() -> None:
     assert circles(project()) == []
 
 
+@pytest.mark.parametrize("folder", sorted(folders(project())))
+def test_no_room_or_folder_imports_another_that_imports_it_again(folder: str) -> None:
+    assert circles(beside(project(), folder)) == []
+
+
+def test_rooms_have_floors_and_no_room_is_apart() -> None:
+    rooms = beside(project(), "")
+    assert set(rooms) == set(ROOMS)
+    imported_by_none = {room for room in rooms if not any(room in others for others in rooms.values())}
+    assert {room for room in rooms if not rooms[room]} == {"primitives", "serving"}
+    assert imported_by_none <= {"cli", "testing"}
+
+
 def test_the_graph_is_that_of_all_rooms() -> None:
     assert len(ROOMS) > 10
-    assert bundled_scenarios.__module__.removeprefix(f"{PACKAGE}.") in project()
+    assert load_bundled.__module__.removeprefix(f"{PACKAGE}.") in project()
+
+
+def test_a_circle_of_folders_is_found_where_its_files_have_none() -> None:
+    imports: Graph = {"a.x": {"b.x"}, "b.x": set(), "b.y": {"a.y"}, "a.y": set()}
+    assert circles(imports) == []
+    assert circles(beside(imports, "")) == [["a", "b"]]
 
 
 def test_a_circle_is_found_wherever_its_imports_stand(tmp_path: Path) -> None:

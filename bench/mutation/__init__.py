@@ -1,1 +1,0 @@
-"""Mutates the rules and asks the tests: `python -m bench.mutation`; docs/mutation.md says what comes of it."""

@@ -1,0 +1,37 @@
+"""The names that a package offers: its stub lists them, and each is imported from its module when it is first used."""
+
+import pkgutil
+import re
+import sys
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+_LINE: Final = re.compile(r"^from \.(\S+) import (\w+) as (\w+)(?:  #.*)?$", re.MULTILINE)
+
+
+@cache
+def homes(package: str) -> dict[str, tuple[str, str]]:
+    """The module of each name of a package, and its name there, as `__init__.pyi` lists them."""
+    stub = pkgutil.get_data(package, "__init__.pyi") or b""  # from an archive, too
+    return {public: (f"{package}.{module}", name) for module, name, public in _LINE.findall(stub.decode())}
+
+
+def face(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a package, for its `__init__.py`."""
+
+    def find(name: str) -> object:
+        if name == "__all__":
+            return sorted(homes(package))
+        if name.startswith("_") or name not in homes(package):
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, inner = homes(package)[name]
+        value: object = getattr(import_module(module), inner)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def listed() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes(package), "__all__"})
+
+    return find, listed

@@ -1,0 +1,42 @@
+"""What a stranger wrote is shown escaped, one line for one text, and cut where it is very long."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pubsub_emulator.primitives.shown import MOST_SHOWN, cell, safe, whole
+
+ODD = st.text(st.characters(codec="utf-16-le", categories=("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Lu", "Nd", "So")))
+
+
+@given(ODD)
+def test_nothing_that_a_terminal_acts_on_is_left(text: str) -> None:
+    assert safe(text).isprintable()
+    assert whole(text).isprintable()
+
+
+@given(st.text(st.characters(categories=("Lu", "Ll", "Nd", "Po", "So", "Mn"))))
+def test_what_is_printable_is_shown_as_it_is(text: str) -> None:
+    assert whole(text) == text
+
+
+@given(st.text())
+def test_a_document_of_json_shows_the_same_value(text: str) -> None:
+    shown = whole(json.dumps(text, ensure_ascii=False))
+    assert json.loads(shown) == text
+
+
+def test_a_long_text_is_cut_and_its_length_named() -> None:
+    assert safe("x" * MOST_SHOWN) == "x" * MOST_SHOWN
+    assert safe("x" * (MOST_SHOWN + 1)) == "x" * MOST_SHOWN + f"… ({MOST_SHOWN + 1:,} characters)"
+
+
+def test_a_cell_never_begins_like_a_formula() -> None:
+    for text in ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "=\x1b[2J"):
+        shown = cell(text)
+        assert isinstance(shown, str)
+        assert shown[0] not in "=+-@\t\r"
+        assert shown.isprintable()
+    assert cell(-1) == -1
+    assert cell("plain") == "plain"
