@@ -1,15 +1,21 @@
 """Reproducible random draws: each is a hash of a seed, a label and a counter, and of nothing else (PS-90).
 
 block i of a stream = blake2_256(Vec<u8> seed ++ Vec<u8> label ++ u64 i)
+
+Each purpose has its own label ("publisher/1000/block/7"), so the draws of one part of a network do not change those of
+another part, and a restored snapshot continues as the original did. Not for secrets of real keys: seeds are public.
 """
 
 from collections.abc import Sequence
-from typing import TypeVar
+from hashlib import blake2b
+from typing import Final, TypeVar
 
 from pubsub_emulator.primitives.hashing import counted
 from pubsub_emulator.primitives.scale import encode_bytes
 
 T = TypeVar("T")
+
+MILLION: Final = 1_000_000
 
 
 class Draws:
@@ -54,3 +60,31 @@ class Draws:
         while len(places) > max(count, 0):
             del places[self.below(len(places))]
         return [options[at] for at in places]
+
+    def chance(self, millionths: int) -> bool:
+        """True in `millionths` of a million cases."""
+        return self.below(MILLION) < millionths
+
+    def places(self, population: int, count: int) -> list[int]:
+        """`count` distinct numbers below `population`, ascending (Floyd's method: work for `count` only)."""
+        chosen: set[int] = set()
+        for top in range(population - count, population):
+            draw = self.below(top + 1)
+            chosen.add(top if draw in chosen else draw)
+        return sorted(chosen)
+
+    def share(self, population: int, millionths: int) -> int:
+        """About `millionths` of `population`: rounded down, or up with the probability of the fraction."""
+        whole, rest = divmod(population * millionths, MILLION)
+        return whole + self.chance(rest)
+
+
+def secret(seed: bytes, label: str) -> bytes:
+    """A 32-byte key seed, for instance of a collator's Ed25519 pair."""
+    return Draws(seed, label).take(32)
+
+
+def draw(seed: bytes, label: bytes, number: int) -> int:
+    """The 32-bit draw for one number: a keyed hash, cheaper than a stream. At most 64 bytes of the seed count."""
+    drawn = blake2b(label + number.to_bytes(8, "big"), digest_size=4, key=seed[:64])
+    return int.from_bytes(drawn.digest(), "big")

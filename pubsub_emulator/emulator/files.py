@@ -1,6 +1,6 @@
 """Atomic writing of files."""
 
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,15 +15,14 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """A file to write, which replaces an older one if the context ends without an error.
+    """A file to write, which replaces an older one if the context ends without an error; its mode is as for any other.
 
     Raises `OSError`; the older file is kept then.
     """
-    handle, staging = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".part", dir=path.parent)
+    staging = path.with_name(f".{path.name[:64]}-{secrets.token_hex(4)}.part")
     try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123  # a handle, not a path
+        with staging.open("x", encoding="utf-8", newline="\n") as file:
             yield file
-        Path(staging).chmod(0o644)
-        Path(staging).replace(path)
+        staging.replace(path)
     finally:
-        Path(staging).unlink(missing_ok=True)
+        staging.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from pubsub_emulator.primitives.hashing import twox_128
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CODE, item_prefix
 from pubsub_emulator.primitives.types import U32_MAX, Hash
+from pubsub_emulator.runtime.framework.runtime import Runtime
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import NUMBER
 
@@ -78,47 +79,22 @@ OWN_SYSTEM_ITEMS: Final = (
     "AllExtrinsicsLen",
 )
 """What of `System` is of a chain's blocks; its accounts are not."""
-OWN_RELAY_PALLETS: Final = (
-    "Babe",
-    "Session",
-    "Configuration",
-    "ParaInclusion",
-    "ParaInherent",
-    "ParaScheduler",
-    "ParasShared",
-    "ParaSessionInfo",
-    "Paras",
-    "Dmp",
-    "Hrmp",
-    "Registrar",
-    "MessageQueue",
-    "Timestamp",
-    "TransactionPayment",
-    "Sudo",
-)
-OWN_PARACHAIN_PALLETS: Final = (
-    "Aura",
-    "AuraExt",
-    "ParachainSystem",
-    "ParachainInfo",
-    "Subscriber",
-    "Consumer",
-    "Timestamp",
-    "TransactionPayment",
-    "Sudo",
-)
-OWN_RELAY_KEYS: Final = (b":relay_dispatch_queue_remaining_capacity", CODE)
-OWN_PARACHAIN_KEYS: Final = (CODE,)
+_KEPT: Final = frozenset({"System", "Balances", "Broadcaster", "DomeEvents"})
+"""The emulated pallets with items that a fork keeps; of `System`, all but `OWN_SYSTEM_ITEMS`."""
+_NOT_EMULATED: Final = ("ParaInclusion", "ParaInherent", "ParaScheduler", "ParasShared", "ParaSessionInfo", "AuraExt")
+"""Pallets with items on other chains that describe a chain's own blocks."""
+_OWN_KEYS: Final = (b":relay_dispatch_queue_remaining_capacity", CODE)
 
 
-def relay_base(fork: Fork) -> State:
-    """The state that a relay chain's genesis is written over. Raises `StateUnavailable`."""
-    return _without(fork, OWN_RELAY_PALLETS, OWN_RELAY_KEYS)
-
-
-def parachain_base(fork: Fork) -> State:
-    """The state that a parachain's genesis is written over. Raises `StateUnavailable`."""
-    return _without(fork, OWN_PARACHAIN_PALLETS, OWN_PARACHAIN_KEYS)
+def base(fork: Fork, runtime: Runtime) -> State:
+    """The state that the genesis of a chain with this runtime is written over. Raises `StateUnavailable`."""
+    state = fork.state.fork()
+    emulated = (pallet.name for pallet in runtime.pallets.values() if pallet.items and pallet.name not in _KEPT)
+    prefixes = [item_prefix("System", item) for item in OWN_SYSTEM_ITEMS]
+    prefixes += [twox_128(name.encode()) for name in (*emulated, *_NOT_EMULATED)]
+    for prefix in (*prefixes, *_OWN_KEYS):
+        state.top.remove_prefix(prefix)
+    return state
 
 
 def state_number(state: State, source: str) -> int:
@@ -127,12 +103,3 @@ def state_number(state: State, source: str) -> int:
     if raw is None or not 4 <= len(raw) <= 8 or int.from_bytes(raw, "little") >= U32_MAX:
         raise BadFork(f"{source}: the state's block is unknown: System.Number is missing or not a number")
     return int.from_bytes(raw, "little")
-
-
-def _without(fork: Fork, pallets: tuple[str, ...], keys: tuple[bytes, ...]) -> State:
-    state = fork.state.fork()
-    prefixes = [item_prefix("System", item) for item in OWN_SYSTEM_ITEMS]
-    prefixes += [twox_128(pallet.encode()) for pallet in pallets]
-    for prefix in (*prefixes, *keys):
-        state.top.remove_prefix(prefix)
-    return state

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.emulator.storage_items import name_of
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, CODE, relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.framework.system import EVENTS
 from pubsub_emulator.trie import StateTrie
 from pubsub_emulator.trie.codec import BRANCH, BRANCH_WITH_VALUE, HASHED_BRANCH, HASHED_LEAF, LEAF
 from pubsub_emulator.trie.decoded import DecodedNode
@@ -133,17 +132,15 @@ def key_name(key: bytes) -> str:
     """A storage key of any chain in words: pallet, item, and the rest of the key."""
     if key == CODE:
         return ":code"
-    if key == EVENTS:
-        return "System.Events"
     if key.startswith(CHILD_STORAGE_PREFIX):
         return f"root of {child_name(key[len(CHILD_STORAGE_PREFIX) :])}"
     if key.startswith(_CAPACITY):
         return f"relay_dispatch_queue_remaining_capacity({int.from_bytes(key[len(_CAPACITY) :], 'little')})"
-    name = name_of(key)
-    if name is None:
+    item = EVERY.item_of(key)
+    if item is None:
         return "a key of no known pallet"
     rest = key[32:]
-    return f"{name}[0x{rest.hex()}]" if rest else name
+    return f"{item.name}[0x{rest.hex()}]" if rest else item.name
 
 
 def child_name(child_storage_key: bytes) -> str:

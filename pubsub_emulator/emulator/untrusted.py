@@ -22,6 +22,9 @@ MOST_TEXT: Final = MEBIBYTE
 MOST_DEPTH: Final = 64
 """The most levels of nested lists and tables; no format here has more than ten."""
 
+MOST_VALUES: Final = 4 * MEBIBYTE
+"""The most values of a JSON document, counted as commas and opening brackets: each is an object of Python."""
+
 _JSON_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 _TOML_TOKEN: Final = re.compile(r"[\[{]|[\]}]")
 
@@ -49,6 +52,8 @@ def read_json(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unr
 
 def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -> Any:
     """The JSON document in `data`, UTF-8. Raises `error`, whose message begins with `place`."""
+    if sum(data.count(each) for each in (b",", b"[", b"{")) > MOST_VALUES:
+        raise error(f"{place}: more than {MOST_VALUES:,} values")
     depth = 0
     for token in _JSON_TOKEN.finditer(data):
         first = data[token.start()]
@@ -67,30 +72,20 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
         raise error(f"{place}: not JSON: {failure}") from None
 
 
-def parse_toml(text: str, place: str, error: type[PubsubError] = Unreadable) -> dict[str, Any]:
-    """The TOML document in `text`. Raises `error`, and `TOMLDecodeError` for text that is not TOML.
+def parse_toml(text: str) -> dict[str, Any]:
+    """The TOML document in `text`. Raises `Unreadable`, with the reason alone.
 
-    Brackets in strings and comments count too.
+    Brackets in strings and comments count as levels too.
     """
     depth = 0
     for token in _TOML_TOKEN.finditer(text):
         depth += 1 if token.group() in "[{" else -1 if depth else 0
         if depth > MOST_DEPTH:
-            raise error(f"{place}: lists and tables nest deeper than {MOST_DEPTH} levels")
+            raise Unreadable(f"lists and tables nest deeper than {MOST_DEPTH} levels")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
-        raise
     except (ValueError, RecursionError) as failure:
-        raise error(f"{place}: not TOML: {failure}") from None
-
-
-def parse_toml_file(data: bytes, place: str, error: type[PubsubError] = Unreadable) -> dict[str, Any]:
-    """The TOML document in the UTF-8 bytes of a file. Raises `error`."""
-    try:
-        return parse_toml(data.decode(), place, error)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as failure:
-        raise error(f"{place}: not TOML: {failure}") from None
+        raise Unreadable(f"not TOML: {failure}") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:

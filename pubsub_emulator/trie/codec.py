@@ -20,6 +20,8 @@ Under LayoutV1 a value of more than 32 bytes is detached; under LayoutV0 none is
 from hashlib import blake2b
 from typing import Final
 
+from pubsub_emulator.primitives.hashing import new_blake2_256
+
 LEAF: Final = 0x40
 BRANCH: Final = 0x80
 BRANCH_WITH_VALUE: Final = 0xC0
@@ -32,7 +34,7 @@ ESCAPE: Final = 0x01
 MAX_INLINE_VALUE: Final = (1 << 62, 32)
 """The longest value that its node holds, by state version."""
 
-new_hasher: Final = blake2b(digest_size=32).copy
+new_hasher: Final = new_blake2_256
 """A new blake2b-256 object, for loops in which a call of `blake2_256` costs too much."""
 
 feed: Final = blake2b.update

@@ -6,12 +6,15 @@ fails. It has the methods of `Trie` that states, blocks and their readers use.
 """
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie.codec import MAX_INLINE_VALUE
 from pubsub_emulator.trie.partial import Far, PartialNode, PartialTrie, Reference
+
+MOST_LOADS: Final = 8 * 1_048_576
+"""Nodes that one walk visits at most: sixteen references to one node make a walk sixteen times as long."""
 
 
 class StateUnavailable(PubsubError):
@@ -33,12 +36,13 @@ class NodeFetcher(Protocol):
 class LazyTrie(PartialTrie):
     """A trie of layout version 1 with a root and a source. Everything may raise `StateUnavailable`, `BadNode`."""
 
-    __slots__ = ("_ahead", "_source")
+    __slots__ = ("_ahead", "_loads", "_source")
 
     def __init__(self, root: Hash, source: NodeFetcher) -> None:
         super().__init__(root, lambda _wanted: None)
         self._source = source
         self._ahead = False
+        self._loads = 0
 
     def fork(self) -> "LazyTrie":
         """A trie that is written apart from this one."""
@@ -54,6 +58,9 @@ class LazyTrie(PartialTrie):
 
     def _load(self, reference: Reference, digits: str, depth: int) -> PartialNode:
         node = super()._load(reference, digits, depth)
+        self._loads += self._ahead
+        if self._loads > MOST_LOADS:
+            raise StateUnavailable(f"a walk of more than {MOST_LOADS:,} nodes")
         if isinstance(reference, Far) and isinstance(node.value, bytes) and len(node.value) > MAX_INLINE_VALUE[1]:
             raise StateUnavailable(
                 f"node {reference.hash.hex()} is of layout version 0, in which values are not detached: only states of "

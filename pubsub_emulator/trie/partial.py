@@ -32,6 +32,8 @@ from pubsub_emulator.trie.nibbles import shared_digits
 Fetch = Callable[[bytes], bytes | None]
 """Returns the node or detached value with a hash, which must have that hash, or `None` if it is not known."""
 
+MAX_KEY: Final = 4096
+"""Bytes of the longest key that a walk yields."""
 _MAX_INLINE: Final = MAX_INLINE_VALUE[1]
 
 
@@ -181,7 +183,7 @@ class PartialTrie:
             place += node.partial
             waiting += [(child, f"{place}{nibble:x}") for nibble, child in node.children.items()]
             if node.value is not None:
-                yield bytes.fromhex(place)
+                yield self._key(place)
 
     def root(self) -> Hash:
         """The Merkle root."""
@@ -213,9 +215,10 @@ class PartialTrie:
                 depth += 1
 
     def _items(self, root: Reference | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
-        waiting: list[tuple[Reference, str]] = [] if root is None else [(root, "")]
+        waiting: list[tuple[Reference, str, str]] = [] if root is None else [(root, "", "")]
         while waiting:
-            reference, path = waiting.pop()
+            reference, above, digit = waiting.pop()  # the path above is one text for all children of a node
+            path = above + digit
             # A subtree that cannot hold a wanted key is not read: its node may be unknown.
             if not _overlap(path, prefix) or _behind(path, after):
                 continue
@@ -223,11 +226,20 @@ class PartialTrie:
             path += node.partial
             if not _overlap(path, prefix) or _behind(path, after):
                 continue
-            waiting += [(node.children[nibble], f"{path}{nibble:x}") for nibble in sorted(node.children, reverse=True)]
+            if len(path) > 2 * MAX_KEY:
+                self._key(path)
+            waiting += [(node.children[nibble], path, f"{nibble:x}") for nibble in sorted(node.children, reverse=True)]
             if path.startswith(prefix) and (after is None or path > after):
                 value = self._value(node, path)
                 if value is not None:
-                    yield bytes.fromhex(path), value
+                    yield self._key(path), value
+
+    def _key(self, path: str) -> bytes:
+        """The key at a path. Raises `BadNode`: no write puts a value at half a byte, or below so long a key."""
+        if len(path) % 2 or len(path) > 2 * MAX_KEY:
+            why = f"a value after {len(path)} nibbles"
+            raise BadNode(b"", self._first, bytes.fromhex(path[: len(path) & ~1][: 2 * MAX_KEY]), len(path), why)
+        return bytes.fromhex(path)
 
     def _descend(self, digits: str) -> tuple[PartialNode | None, list[tuple[PartialNode, int]], str | None]:
         """Descend towards a key: the last node, the nodes above it with the nibbles taken, and the rest of the key.

@@ -6,7 +6,7 @@ This package exports what most callers need.
 
 from pubsub_emulator.xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, AnyOf, Barrier, only_parachains
 from pubsub_emulator.xcm.errors import PublishFailure, UnsupportedXcmVersion, XcmDecodeError
-from pubsub_emulator.xcm.executor import Chain, Execution, XcmExecutor
+from pubsub_emulator.xcm.executor import ExecutingChain, Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import Instruction, Publish, Xcm, encode_instruction
 from pubsub_emulator.xcm.location import Location, Parachain, parachain
 from pubsub_emulator.xcm.message import decode, encode, message_of
@@ -28,8 +28,8 @@ __all__ = [
     "AllowUnpaidExecutionFrom",
     "AnyOf",
     "Barrier",
-    "Chain",
     "Complete",
+    "ExecutingChain",
     "Execution",
     "FixedWeightBounds",
     "Incomplete",

@@ -48,7 +48,7 @@ from pubsub_emulator.xcm.outcome import (
 from pubsub_emulator.xcm.weigher import MAX_INDEX, FixedWeightBounds
 
 
-class Chain(Protocol):
+class ExecutingChain(Protocol):
     """What the executor requires of the chain that it runs on."""
 
     def transaction(self) -> AbstractContextManager[object]:
@@ -97,7 +97,9 @@ class XcmExecutor:
         self.weigher = weigher
         self.barrier = barrier
 
-    def execute(self, chain: Chain, origin: Location, message: Xcm, weight: Weight, message_id: bytes) -> Execution:
+    def execute(
+        self, chain: ExecutingChain, origin: Location, message: Xcm, weight: Weight, message_id: bytes
+    ) -> Execution:
         """Run `message` from `origin` on `chain`; `weight` is the weigher's result.
 
         Never raises for anything that a message does. If the barrier refuses, nothing runs: `Error{0, Barrier}`.
@@ -130,7 +132,7 @@ class _Machine:
         "weigher",
     )
 
-    def __init__(self, chain: Chain, weigher: FixedWeightBounds, origin: Location) -> None:
+    def __init__(self, chain: ExecutingChain, weigher: FixedWeightBounds, origin: Location) -> None:
         self.chain = chain
         self.weigher = weigher
         self.origin: Location | None = origin

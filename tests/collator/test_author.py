@@ -1,13 +1,11 @@
 """The honest author: its blocks are accepted in every world, and there is nothing in them that it could choose."""
 
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.processes import printed
 
 from pubsub_emulator.collator.author import Authored, CannotAuthor, author
 from pubsub_emulator.collator.cheats import Situation
@@ -96,15 +94,4 @@ print(result.cases, result.rejected, sorted(result.by_strategy.items()))
 
 
 def test_ps_90_worlds_blocks_and_campaigns_are_the_same_under_any_hash_seed() -> None:
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", SCRIPT],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-            cwd=Path(__file__).parents[2],
-            capture_output=True,
-            check=True,
-            text=True,
-        ).stdout
-        for seed in ("0", "77")
-    }
-    assert len(printed) == 1
+    assert len(printed(SCRIPT, "0", "77")) == 1

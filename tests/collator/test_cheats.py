@@ -1,9 +1,9 @@
 """PS-81: every strategy, alone and with others, in many situations, meets exactly the verdicts that it must meet."""
 
 import pytest
-from cheat_support import SITUATIONS, found, names, situations
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cheats import SITUATIONS, found, names, situations
 
 from pubsub_emulator.collator.cheats import (
     STRATEGIES,

@@ -1,12 +1,14 @@
 """PS-90: draws depend on seed, label and count alone; worlds and steps keep within the types that they are made for."""
 
-from cheat_support import situations
+from hashlib import blake2b
+
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cheats import situations
 
 from pubsub_emulator.collator.cheats import carry_out
 from pubsub_emulator.collator.cheats.steps import NUMBERS, Number
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.collator.draws import MILLION, Draws, draw
 from pubsub_emulator.laboratory.worlds import World, fresh_state
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.parachain.block import Candidate
@@ -50,3 +52,35 @@ def test_a_state_built_anew_is_the_same_state() -> None:
     state = world.situation().parent.state
     assert fresh_state(state).root() == state.root() == world.head.header.state_root
     assert list(fresh_state(state).top_entries()) == list(state.top_entries())
+
+
+@given(st.lists(st.integers(0, 100), max_size=8))
+def test_ps90_the_bytes_of_a_stream_do_not_depend_on_how_they_are_taken(pieces: list[int]) -> None:
+    stream = Draws(b"seed", "label")
+    assert b"".join(stream.take(piece) for piece in pieces) == Draws(b"seed", "label").take(sum(pieces))
+
+
+@given(st.integers(0, 200), st.integers(0, 60), st.text(max_size=3))
+def test_a_sample_has_distinct_ascending_members(population: int, count: int, label: str) -> None:
+    count = min(count, population)
+    drawn = Draws(b"", label).places(population, count)
+    assert len(drawn) == count
+    assert drawn == sorted(set(drawn))
+    assert all(0 <= member < population for member in drawn)
+
+
+def test_labels_and_seeds_keep_streams_apart() -> None:
+    taken = [Draws(seed, label).take(8) for seed, label in ((b"a", "b"), (b"ab", ""), (b"", "ab"), (b"a", "c"))]
+    assert len(set(taken)) == 4
+
+
+def test_a_share_is_right_on_average() -> None:
+    total = sum(Draws(b"x", str(i)).share(10, MILLION // 4) for i in range(1000))
+    assert 2350 < total < 2650
+
+
+def test_a_draw_for_one_number_is_a_keyed_hash() -> None:
+    assert draw(b"seed", b"late", 7) == int.from_bytes(
+        blake2b(b"late" + bytes(7) + b"\x07", digest_size=4, key=b"seed").digest()
+    )
+    assert draw(bytes(99), b"", 0) == draw(bytes(64), b"", 0)

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cheat_support import SITUATIONS, situations
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.cheats import SITUATIONS, situations
 
 from pubsub_emulator.collator.cheats import expected, for_any_chain
 from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink

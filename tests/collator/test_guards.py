@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 
 import pytest
-from guard_attacks import (
+from support.guard_attacks import (
     HOSTILE,
     Attack,
     blocks_of,

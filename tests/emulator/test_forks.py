@@ -3,7 +3,7 @@
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.records import RelayRecord
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario import PublisherGroup, Scenario, Subscriber, Subscription
+from pubsub_emulator.emulator.scenario import PublisherGroup, Scenario, Subscriber, SubscriptionSettings
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
@@ -119,7 +119,7 @@ def test_a_simulation_forks_with_its_traffic() -> None:
         seed="forks",
         relay_blocks=8,
         publishers=(PublisherGroup(paras=(ParaId(1000),), keys=4, update_rate=0.5),),
-        subscribers=(Subscriber(para=ParaId(3000), subscribe=(Subscription(publishers="all"),)),),
+        subscribers=(Subscriber(para=ParaId(3000), subscribe=(SubscriptionSettings(publishers="all"),)),),
     )
     simulation = Simulation(scenario)
     simulation.step()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig
-from pubsub_emulator.laboratory.stories import BrokenPromise, Story, tell
+from pubsub_emulator.laboratory.stories import BrokenPromise, NetworkStory, tell
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.origin import Root
@@ -18,11 +18,11 @@ small = st.integers(0, 11)
 
 
 class Liveness(RuleBasedStateMachine):
-    """Every rule is something that happens to a network; each step is held to the promises of `Story`."""
+    """Every rule is something that happens to a network; each step is held to the promises of `NetworkStory`."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.story = Story()
+        self.story = NetworkStory()
 
     @rule(at=small, key=small, size=st.sampled_from((0, 20, 2000)), ttl=st.sampled_from((0, 0, 3)))
     def publish(self, at: int, key: int, size: int, ttl: int) -> None:
@@ -111,7 +111,7 @@ def test_the_same_seed_tells_the_same_story() -> None:
 
 
 def test_a_verdict_on_an_honest_block_breaks_a_story(monkeypatch: pytest.MonkeyPatch) -> None:
-    story = Story()
+    story = NetworkStory()
     story.send(0, 2, 10)
     monkeypatch.setattr(
         "pubsub_emulator.runtime.parachain.validate.downward_head_after", lambda *_args: bytes(31) + b"\x01"
@@ -121,7 +121,7 @@ def test_a_verdict_on_an_honest_block_breaks_a_story(monkeypatch: pytest.MonkeyP
 
 
 def test_a_message_that_is_lost_breaks_a_story() -> None:
-    story = Story()
+    story = NetworkStory()
     story.send(0, 2, 10)
     story.network.parachain(1000).horizontal.clear()
     with pytest.raises(BrokenPromise, match="of 1000 to 2500 is lost"):
@@ -129,7 +129,7 @@ def test_a_message_that_is_lost_breaks_a_story() -> None:
 
 
 def test_a_parachain_that_stands_still_breaks_a_story() -> None:
-    story = Story()
+    story = NetworkStory()
     story.network.parachain(2600).pace = Pace(every=1 << 40)
     with pytest.raises(BrokenPromise, match="parachain 2600 is stuck"):
         story.end()

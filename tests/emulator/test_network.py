@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Step, UnknownParachain
 from pubsub_emulator.emulator.network.parachain import Pace, pack
 from pubsub_emulator.emulator.network.records import (
@@ -16,7 +17,6 @@ from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
-from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.primitives.pubsub import Infinite, PublishedEntry, ValidFor, derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root, Signed

@@ -18,16 +18,16 @@ from pubsub_emulator.runtime.balances import events as balances_events
 from pubsub_emulator.runtime.balances.events import DustLost, Held, Released, Slashed
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.dispatch import Arithmetic, DispatchError, Token, TokenError, with_storage_layer
-from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
 from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.system import KilledAccount
 
 ED = 10
 ALICE, BOB, CAROL = (AccountId(name * 32) for name in (b"a", b"b", b"c"))
-PUBLISHER = HoldReason("Broadcaster", 0)
-OTHER = HoldReason("Registrar", 0)
+PUBLISHER = HoldReason(101, 0)
+OTHER = HoldReason(70, 0)
 
 
 def _world(**balances: int) -> tuple[Storage, Balances]:

@@ -1,12 +1,12 @@
 """Calls, their failures and events: rolled back together, and the bytes of sp_runtime and frame_system (PS-10)."""
 
-from enum import IntEnum
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
@@ -15,7 +15,10 @@ from pubsub_emulator.runtime.balances import Error as BalancesError
 from pubsub_emulator.runtime.balances.events import Transfer
 from pubsub_emulator.runtime.framework import dispatch as d
 from pubsub_emulator.runtime.framework import events
+from pubsub_emulator.runtime.framework.calls import encode_call
+from pubsub_emulator.runtime.framework.codecs import U32, codec_of
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError, ModuleError, dispatch_error, dispatchable
+from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.origin import (
     Origin,
@@ -27,11 +30,16 @@ from pubsub_emulator.runtime.framework.origin import (
     ensure_signed,
     ensure_unsigned,
 )
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.system import DispatchEventInfo, ExtrinsicFailed
+from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
+from pubsub_emulator.runtime.relay.dmp import Error as DmpError
+from pubsub_emulator.runtime.relay.paras import PALLET as PARAS
 from pubsub_emulator.runtime.relay.paras import NewHeadNoted
 
-COUNTER = StorageValue("System", "Counter", scale.u32, 0)
+PALLET = Pallet("Probe", 200, "pallet_probe")
+COUNTER = StorageValue(PALLET, "Counter", "A row.", scale.u32, 0)
 ALICE = AccountId(b"a" * 32)
 
 
@@ -39,16 +47,18 @@ class Odd(Exception):
     """Not a DispatchError."""
 
 
-class Pallet:
+class Probe(Hooks):
     """A pallet with calls that count, report, and fail in the middle."""
 
-    @dispatchable(0, scale.u32, weight=lambda _pallet, by: Weight(10 * by, 7))
-    def count(self, storage: Storage, origin: Origin, by: int) -> Weight | None:
+    pallet = PALLET
+
+    @dispatchable(0, weight=lambda _pallet, by: Weight(10 * by, 7))
+    def count(self, storage: Storage, origin: Origin, by: U32) -> Weight | None:
         ensure_signed(origin)
         COUNTER.mutate(storage, lambda old: old + by)
         events.deposit(storage, NewHeadNoted(ParaId(by)))
         if by == 3:
-            raise ModuleError("Balances", BalancesError.DeltaZero)
+            raise ModuleError(BalancesError.DeltaZero)
         if by == 4:
             raise Odd
         return Weight(by, 100) if by == 2 else None
@@ -66,13 +76,13 @@ class Pallet:
 
 def _run(name: str, *args: Any, origin: Origin | None = None) -> tuple[Storage, d.DispatchOutcome]:
     storage = Storage(State())
-    outcome = d.dispatch(Pallet(), storage, Signed(ALICE) if origin is None else origin, Call("System", name, args))
+    outcome = d.dispatch(Probe(), storage, Signed(ALICE) if origin is None else origin, Call("Probe", name, args))
     return storage, outcome
 
 
 def test_ps10_a_failing_call_leaves_neither_state_nor_event() -> None:
     storage, outcome = _run("count", 3)
-    assert outcome.error == ModuleError("Balances", BalancesError.DeltaZero)
+    assert outcome.error == ModuleError(BalancesError.DeltaZero)
     assert COUNTER.get(storage) == 0
     assert events.records(storage) == []
 
@@ -87,7 +97,7 @@ def test_ps10_a_failing_inner_call_takes_only_itself_back() -> None:
 def test_what_is_no_dispatch_error_rolls_back_and_flies() -> None:
     storage = Storage(State())
     with pytest.raises(Odd):
-        d.dispatch(Pallet(), storage, Signed(ALICE), Call("System", "count", (4,)))
+        d.dispatch(Probe(), storage, Signed(ALICE), Call("Probe", "count", (4,)))
     assert COUNTER.get(storage) == 0
     assert storage.depth == 0
 
@@ -105,11 +115,11 @@ def test_calls_nest_255_deep_and_no_deeper() -> None:
 
 
 def test_a_call_encodes_as_pallet_index_call_index_arguments() -> None:
-    assert d.encode_call(Pallet(), Call("System", "count", (258,))).hex() == "000002010000"
+    assert encode_call(Probe(), Call("Probe", "count", (258,))).hex() == "c80002010000"
     with pytest.raises(DefensiveFailure):
-        d.encode_call(Pallet(), Call("System", "count", ()))
+        encode_call(Probe(), Call("Probe", "count", ()))
     with pytest.raises(DefensiveFailure):
-        d.encode_call(Pallet(), Call("System", "no_such_call"))
+        encode_call(Probe(), Call("Probe", "no_such_call"))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +128,7 @@ def test_a_call_encodes_as_pallet_index_call_index_arguments() -> None:
         (d.Other("any words"), "00"),
         (d.CannotLookup(), "01"),
         (d.BadOrigin(), "02"),
-        (ModuleError("Balances", BalancesError.InsufficientBalance), "030502000000"),
+        (ModuleError(BalancesError.InsufficientBalance), "030502000000"),
         (d.ConsumerRemaining(), "04"),
         (d.NoProviders(), "05"),
         (d.TooManyConsumers(), "06"),
@@ -137,22 +147,22 @@ def test_a_call_encodes_as_pallet_index_call_index_arguments() -> None:
 def test_dispatch_errors_have_the_bytes_of_sp_runtime(error: DispatchError, encoded: str) -> None:
     assert error.encode().hex() == encoded
     assert dispatch_error.encode(error).hex() == encoded
-    assert dispatch_error.decode(error.encode()) == error
-    assert type(dispatch_error.decode(error.encode())) is type(error)
+    assert RELAY.decode_error(error.encode()) == error
+    assert type(RELAY.decode_error(error.encode())) is type(error)
 
 
 @pytest.mark.parametrize("data", ["", "0e", "03", "03fe00000000", "0305ff000000", "070a", "0803", "0200"])
 def test_bytes_that_are_no_dispatch_error_are_refused(data: str) -> None:
     with pytest.raises(ScaleError):
-        dispatch_error.decode(bytes.fromhex(data))
+        RELAY.decode_error(bytes.fromhex(data))
 
 
 def test_dispatch_errors_differ_by_what_they_say() -> None:
     assert d.BadOrigin() != d.CannotLookup()
-    assert ModuleError("Balances", BalancesError.DeltaZero) != ModuleError("Balances", BalancesError.DeadAccount)
+    assert ModuleError(BalancesError.DeltaZero) != ModuleError(BalancesError.DeadAccount)
     assert len({d.BadOrigin(), d.BadOrigin(), d.Other()}) == 2
-    assert str(ModuleError("Balances", BalancesError.DeltaZero)) == "Balances::DeltaZero"
-    assert ModuleError("Balances", BalancesError.DeltaZero).name == "DeltaZero"
+    assert str(ModuleError(BalancesError.DeltaZero)) == "Balances::DeltaZero"
+    assert ModuleError(BalancesError.DeltaZero).name == "DeltaZero"
 
 
 @pytest.mark.parametrize(
@@ -195,36 +205,52 @@ def test_an_event_record_has_the_bytes_of_frame_system() -> None:
     )
 )
 def test_event_records_read_back(records: list[events.EventRecord]) -> None:
-    assert events.decode_records(events.encode_records(records)) == records
+    assert RELAY.decode_records(events.encode_records(records)) == records
 
 
 @pytest.mark.parametrize("data", ["04", "0403", "04020fff00", "040256ff00"])
 def test_bytes_that_are_no_event_records_are_refused(data: str) -> None:
     with pytest.raises(ScaleError):
-        events.decode_records(bytes.fromhex(data))
+        RELAY.decode_records(bytes.fromhex(data))
 
 
-def test_a_variant_stands_for_one_event() -> None:
+def test_a_variant_stands_for_one_event_whose_fields_name_codecs() -> None:
     with pytest.raises(DefensiveFailure, match="already"):
 
-        @events.event("Paras", 3, scale.u32)
-        class Again(events.Event):
-            para: int
+        @events.event(PARAS, 3)
+        class Again(Event):
+            para: ParaId
 
-    with pytest.raises(DefensiveFailure, match="codecs"):
+    with pytest.raises(DefensiveFailure, match="names no codec"):
 
-        @events.event("Paras", 77)
-        class Miscounted(events.Event):
-            para: int
+        @events.event(PALLET, 77)
+        class Vague(Event):
+            count: int
 
 
-def test_errors_of_a_pallet_must_be_an_enum_with_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(d, "_PALLET_ERRORS", dict(d._PALLET_ERRORS))  # what is registered here goes with the test
+def test_an_annotation_names_the_codec_that_stands_outermost() -> None:
+    inner = Annotated[int, scale.u8]
+    assert codec_of(Annotated[inner, scale.u64]) is scale.u64
+    assert codec_of(list[inner]).encode([1, 2]) == b"\x08\x01\x02"
+    assert codec_of(ParaId).encode(ParaId(1)) == b"\1\0\0\0"
+    with pytest.raises(DefensiveFailure, match="names no codec"):
+        codec_of(int)
 
-    @d.pallet_errors("Timestamp")
-    class Error(IntEnum):
-        Late = 3
 
-    encoded = ModuleError("Timestamp", Error.Late).encode()
-    assert encoded.hex() == "030303000000"
-    assert dispatch_error.decode(encoded) == ModuleError("Timestamp", Error.Late)
+def test_a_pallet_declares_an_item_and_its_errors_once() -> None:
+    with pytest.raises(DefensiveFailure, match="Probe::Counter is declared twice"):
+        StorageValue(PALLET, "Counter", "A row.", scale.u8)
+    with pytest.raises(DefensiveFailure, match="Paras has errors already"):
+
+        @pallet_errors(PARAS)
+        class Error(PalletError):
+            Late = 3, "Too late."
+
+
+def test_a_pallets_error_is_read_with_its_runtime_only() -> None:
+    encoded = ModuleError(BalancesError.DeltaZero).encode()
+    assert RELAY.decode_error(encoded) == ModuleError(BalancesError.DeltaZero)
+    with pytest.raises(DefensiveFailure, match="without an ErrorReader"):
+        dispatch_error.decode(encoded)
+    with pytest.raises(ScaleError):
+        PARACHAIN.decode_error(ModuleError(DmpError.QueueFull).encode())

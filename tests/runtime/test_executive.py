@@ -2,14 +2,10 @@
 
 # ruff: noqa: ARG002  # hooks and calls take what they are given
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
+from support.processes import printed
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.header import AURA_ENGINE, DigestItem, DigestKind, Header
 from pubsub_emulator.primitives.scale import encode_compact
@@ -18,6 +14,7 @@ from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.balances.events import Transfer
 from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.codecs import U32
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, dispatchable
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Finalization, Initialization
 from pubsub_emulator.runtime.framework.executive import (
@@ -39,6 +36,7 @@ from pubsub_emulator.runtime.framework.origin import (
     ensure_root,
     ensure_unsigned,
 )
+from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.system import (
     BLOCK_HASH_COUNT,
@@ -56,25 +54,25 @@ GENESIS = Hash(bytes(32))
 class Probe(Hooks):
     """Writes down when it is called, and says so in events."""
 
-    NAME = "Session"
+    pallet = Pallet("Session", 9, "pallet_probe")
 
     def __init__(self, log: list[str], name: str = "Session", idle: Weight = WEIGHT_ZERO) -> None:
-        self.NAME = name  # type: ignore[misc]
+        self.pallet = Pallet(name, 9, "pallet_probe")  # type: ignore[misc]
         self.log = log
         self.idle = idle
         self.broken = ""
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:
-        self.log.append(f"{self.NAME} initialize {now}")
+        self.log.append(f"{self.pallet} initialize {now}")
         events.deposit(storage, NewHeadNoted(ParaId(1)))
         return Weight(10, 1)
 
     def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:
-        self.log.append(f"{self.NAME} idle {remaining.ref_time}")
+        self.log.append(f"{self.pallet} idle {remaining.ref_time}")
         return self.idle
 
     def on_finalize(self, storage: Storage, now: int) -> None:
-        self.log.append(f"{self.NAME} finalize")
+        self.log.append(f"{self.pallet} finalize")
         events.deposit(storage, NewHeadNoted(ParaId(3)))
 
     def integrity_test(self) -> None:
@@ -83,19 +81,19 @@ class Probe(Hooks):
 
     def try_state(self, storage: Storage) -> None:
         if self.broken:
-            raise StateError(f"{self.NAME}: {self.broken}")
+            raise StateError(f"{self.pallet}: {self.broken}")
 
-    @dispatchable(0, scale.u32, weight=Weight(100, 1))
-    def inherent(self, storage: Storage, origin: Origin, value: int) -> None:
+    @dispatchable(0, weight=Weight(100, 1))
+    def inherent(self, storage: Storage, origin: Origin, value: U32) -> None:
         ensure_unsigned(origin)
-        self.log.append(f"{self.NAME} inherent {value}")
+        self.log.append(f"{self.pallet} inherent {value}")
         if value == 13:
             raise BadOrigin
 
-    @dispatchable(1, scale.u32, weight=Weight(300, 1))
-    def governance(self, storage: Storage, origin: Origin, value: int) -> Weight:
+    @dispatchable(1, weight=Weight(300, 1))
+    def governance(self, storage: Storage, origin: Origin, value: U32) -> Weight:
         ensure_root(origin)
-        self.log.append(f"{self.NAME} governance {value}")
+        self.log.append(f"{self.pallet} governance {value}")
         return Weight(200, 1)
 
 
@@ -154,11 +152,11 @@ def test_events_carry_their_phase_and_stand_in_the_state_the_header_commits_to()
         (Finalization(), NewHeadNoted),
     ]
     assert block.events[4].event == ExtrinsicFailed(BadOrigin(), DispatchEventInfo(Weight(300, 1)))
-    assert system.stored_events(storage) == list(block.events)
+    assert RELAY.stored_events(storage) == list(block.events)
     assert system.EVENT_COUNT.get(storage) == 7
-    assert events.EXECUTION_PHASE.get(storage) is None
+    assert system.EXECUTION_PHASE.get(storage) is None
     executive.build_block(storage, 2, block.header.hash())
-    assert len(system.stored_events(storage)) == 4
+    assert len(RELAY.stored_events(storage)) == 4
 
 
 def test_ps10_a_failing_extrinsic_is_part_of_the_block_and_changes_only_the_nonce() -> None:
@@ -279,17 +277,5 @@ print(parent.hex())
 
 
 def test_ps90_blocks_are_the_same_bytes_under_any_hash_seed() -> None:
-    root = Path(__file__).parents[2]
-    found = {
-        subprocess.run(  # our own interpreter and script
-            [sys.executable, "-c", _SCRIPT],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1", "4242")
-    }
-    assert len(found) == 1
-    assert len(found.pop().strip()) == 64
+    (found,) = printed(_SCRIPT, "0", "1", "4242")
+    assert len(found.strip()) == 64

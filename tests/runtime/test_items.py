@@ -14,16 +14,9 @@ from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_k
 from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.runtime.framework import system
-from pubsub_emulator.runtime.framework.items import (
-    Blake2_128Concat,
-    Blake2_256,
-    Hasher,
-    Identity,
-    StorageDoubleMap,
-    StorageMap,
-    StorageValue,
-    Twox64Concat,
-)
+from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Blake2_256, Hasher, Identity, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.relay import babe, dmp, hrmp, paras
 from pubsub_emulator.runtime.relay.host_configuration import ACTIVE
@@ -44,13 +37,13 @@ def test_storage_keys_equal_those_of_polkadot_js(vector: dict[str, Any]) -> None
     keys = [_bytes(key) for key in vector["keys"]]
     codecs = [scale.fixed(len(key)) for key in keys]
     hashers = [HASHERS[name] for name in vector.get("hashers", [])]
-    pallet, item = vector["pallet"], vector["item"]
+    pallet, item = Pallet(vector["pallet"], 200, "crate"), vector["item"]
     if not keys:
-        found = StorageValue(pallet, item, scale.u32).key
+        found = StorageValue(pallet, item, "A row.", scale.u32).key
     elif len(keys) == 1:
-        found = StorageMap(pallet, item, hashers[0], codecs[0], scale.u32).key_for(keys[0])
+        found = StorageMap(pallet, item, "A row.", hashers[0], codecs[0], scale.u32).key_for(keys[0])
     else:
-        double = StorageDoubleMap(pallet, item, hashers[0], codecs[0], hashers[1], codecs[1], scale.u32)
+        double = StorageDoubleMap(pallet, item, "A row.", hashers[0], codecs[0], hashers[1], codecs[1], scale.u32)
         found = double.key_for(keys[0], keys[1])
     assert found == _bytes(vector["key"])
 
@@ -95,7 +88,7 @@ def test_ps1_child_tries_stand_under_their_keys(vector: dict[str, Any]) -> None:
 @pytest.mark.parametrize("hasher", [Twox64Concat, Blake2_128Concat, Identity], ids=repr)
 @given(entries=st.dictionaries(st.integers(0, 2**32 - 1), st.binary(max_size=40)))
 def test_a_map_is_a_dictionary_in_storage_key_order(hasher: Hasher, entries: dict[int, bytes]) -> None:
-    items = StorageMap("P", "Map", hasher, scale.u32, scale.bytes_)
+    items = StorageMap(Pallet("P", 200, "crate"), "Map", "A row.", hasher, scale.u32, scale.bytes_)
     storage = Storage(State())
     storage.put(b"\xff" * 40, b"beside")
     for key, value in entries.items():
@@ -115,7 +108,9 @@ def test_a_map_is_a_dictionary_in_storage_key_order(hasher: Hasher, entries: dic
 
 @given(entries=st.dictionaries(st.tuples(st.integers(0, 3), st.binary(min_size=4, max_size=4)), st.integers(0, 9)))
 def test_a_double_map_keeps_first_keys_apart(entries: dict[tuple[int, bytes], int]) -> None:
-    items = StorageDoubleMap("P", "Double", Twox64Concat, scale.u32, Identity, scale.fixed(4), scale.u8)
+    items = StorageDoubleMap(
+        Pallet("P", 200, "crate"), "Double", "A row.", Twox64Concat, scale.u32, Identity, scale.fixed(4), scale.u8
+    )
     storage = Storage(State())
     for (key1, key2), value in entries.items():
         items.insert(storage, key1, key2, value)
@@ -135,16 +130,19 @@ def test_a_double_map_keeps_first_keys_apart(entries: dict[tuple[int, bytes], in
 
 def test_a_default_is_read_and_never_shared() -> None:
     storage = Storage(State())
-    queue = StorageMap("P", "Queue", Twox64Concat, scale.u32, scale.vec(scale.u8), [1])
+    queue = StorageMap(Pallet("P", 200, "crate"), "Queue", "A row.", Twox64Concat, scale.u32, scale.vec(scale.u8), [1])
     queue.get(storage, 0).append(2)
     assert queue.get(storage, 0) == [1]
     assert not queue.contains(storage, 0)
-    assert StorageMap("P", "Other", Twox64Concat, scale.u32, scale.u8).get(storage, 0) is None
+    assert (
+        StorageMap(Pallet("P", 200, "crate"), "Other", "A row.", Twox64Concat, scale.u32, scale.u8).get(storage, 0)
+        is None
+    )
 
 
 def test_mutate_and_take_store_and_remove() -> None:
     storage = Storage(State())
-    value = StorageValue("P", "V", scale.u32, 5)
+    value = StorageValue(Pallet("P", 200, "crate"), "V", "A row.", scale.u32, 5)
     assert value.mutate(storage, lambda old: old + 1) == 6
     assert (value.get(storage), value.exists(storage)) == (6, True)
     assert value.mutate(storage, lambda _old: None) is None
@@ -152,7 +150,7 @@ def test_mutate_and_take_store_and_remove() -> None:
     value.put(storage, 9)
     assert value.take(storage) == 9
     assert not value.exists(storage)
-    items = StorageMap("P", "M", Twox64Concat, scale.u8, scale.u8)
+    items = StorageMap(Pallet("P", 200, "crate"), "M", "A row.", Twox64Concat, scale.u8, scale.u8)
     assert items.mutate(storage, 1, lambda old: 1 if old is None else None) == 1
     assert items.take(storage, 1) == 1
     assert items.mutate(storage, 1, lambda old: old) is None
@@ -160,7 +158,7 @@ def test_mutate_and_take_store_and_remove() -> None:
 
 def test_a_hasher_that_loses_its_keys_cannot_be_iterated() -> None:
     storage = Storage(State())
-    items = StorageMap("P", "M", Blake2_256, scale.u8, scale.u8)
+    items = StorageMap(Pallet("P", 200, "crate"), "M", "A row.", Blake2_256, scale.u8, scale.u8)
     items.insert(storage, 1, 2)
     assert items.get(storage, 1) == 2
     with pytest.raises(DefensiveFailure):

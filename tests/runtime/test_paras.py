@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO
@@ -114,7 +115,7 @@ def _world() -> World:
     )
     registrar = Registrar(paras, session.scheduled_session)
     inclusion = ParaInclusion(paras, queue, dmp, hrmp, bounds)
-    executive = Executive([Babe(), configuration, session, paras, registrar, inclusion, dmp, hrmp, queue])
+    executive = Executive([Babe(50), configuration, session, paras, registrar, inclusion, dmp, hrmp, queue])
     executive.integrity_test()
     configuration.genesis(storage)
     paras.genesis(storage, {A: HEAD})
@@ -263,7 +264,7 @@ def test_ps23_a_block_that_does_not_fit_is_refused_whole_and_others_go_in(
     assert {key[:16] for key in changed} <= {CURRENT_SLOT.key[:16]}
     seen = world.block(include=[_candidate(A, 1, commitments), _candidate(B, 2, _commitments(2, [b"up"]))])
     assert UpwardMessagesReceived(B, 1) in seen
-    assert [record.event for record in system.stored_events(world.storage)] == seen
+    assert [record.event for record in EVERY.stored_events(world.storage)] == seen
 
 
 def test_a_para_that_is_no_parachain_or_about_to_leave_is_refused() -> None:

@@ -52,7 +52,7 @@ def test_an_account_has_a_bounded_number_of_consumers() -> None:
 
 
 def test_a_hold_is_a_consumer_for_as_long_as_it_stands() -> None:
-    storage, pallet, reason = Storage(State()), Balances(10), HoldReason("Broadcaster", 0)
+    storage, pallet, reason = Storage(State()), Balances(10), HoldReason(101, 0)
     pallet.genesis(storage, {ALICE: 100})
     pallet.hold(storage, reason, ALICE, 20)
     pallet.hold(storage, reason, ALICE, 20)

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_trie import blake2
-from trie_support import entries, versions
+from support.slow_trie import blake2
+from support.tries import entries, versions
 
 from pubsub_emulator.trie import (
     BadNode,

@@ -5,7 +5,7 @@ from itertools import count
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trie_support import dense_keys, entries, keys, versions, wide_keys
+from support.tries import dense_keys, entries, keys, versions, wide_keys
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash

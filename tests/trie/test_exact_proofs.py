@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from slow_trie import blake2
+from support.slow_trie import blake2
 
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
 from pubsub_emulator.trie import BadNode, DuplicateNodes, MissingNode, Trie, UnusedNodes, read_child_proof, read_proof

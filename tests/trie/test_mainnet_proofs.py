@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trie_support import MAINNET, unhex, unhex_all
+from support.tries import MAINNET, unhex, unhex_all
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from slow_trie import root
+from support.slow_trie import root
 
 from pubsub_emulator.trie import Trie, state_root
 from pubsub_emulator.trie.bulk import _regular_root

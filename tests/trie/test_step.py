@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from slow_trie import blake2, encode, plant, to_nibbles
-from trie_support import entries, keys, unhex, versions
+from support.slow_trie import blake2, encode, plant, to_nibbles
+from support.tries import entries, keys, unhex, versions
 
 from pubsub_emulator.trie import BadNode, MissingNode, Trie, read_proof
 from pubsub_emulator.trie.codec import node_head

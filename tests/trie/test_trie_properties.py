@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_trie import blake2, proof, root
-from trie_support import dense_keys, entries, keys, values, versions
+from support.slow_trie import blake2, proof, root
+from support.tries import dense_keys, entries, keys, values, versions
 
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT

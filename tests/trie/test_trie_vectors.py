@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from trie_support import expected, unhex, unhex_all, unhex_pairs, vectors
+from support.tries import expected, unhex, unhex_all, unhex_pairs, vectors
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xcm_support import ID, ORIGIN, PARA, messages, publish
+from support.xcm import ID, ORIGIN, PARA, messages, publish
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO

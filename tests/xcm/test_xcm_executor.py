@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xcm_support import (
+from support.xcm import (
     ID,
     ORIGIN,
     PARA,

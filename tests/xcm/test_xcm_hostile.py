@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xcm_support import VECTORS, messages, publish, unhex
+from support.xcm import VECTORS, messages, publish, unhex
 
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import encode_compact

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xcm_support import ORIGIN, PARA, PER_BYTE, PER_PUBLISH, UNIT, WEIGHER, WEIGHTS, Ledger, failed, key, publish, run
+from support.xcm import ORIGIN, PARA, PER_BYTE, PER_PUBLISH, UNIT, WEIGHER, WEIGHTS, Ledger, failed, key, publish, run
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U64_MAX, ParaId

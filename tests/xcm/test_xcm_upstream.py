@@ -4,7 +4,7 @@ Where a row contradicts PS-20 to PS-22, the test shows what happens here and say
 """
 
 import pytest
-from xcm_support import ID, ORIGIN, PARA, WEIGHER, Ledger, TooManyStoredKeys, execute, failed, key, publish, run
+from support.xcm import ID, ORIGIN, PARA, WEIGHER, Ledger, TooManyStoredKeys, execute, failed, key, publish, run
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from xcm_support import VECTORS, classes_below, unhex
+from support.xcm import VECTORS, classes_below, unhex
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId

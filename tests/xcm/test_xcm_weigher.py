@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xcm_support import PER_BYTE, PER_PUBLISH, PUBLISHES, UNIT, WEIGHER, WEIGHTS, failed, publish
+from support.xcm import PER_BYTE, PER_PUBLISH, PUBLISHES, UNIT, WEIGHER, WEIGHTS, failed, publish
 
 from pubsub_emulator.primitives.types import U64_MAX
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight

@@ -5,10 +5,10 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network.arguments import refuse
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.parachain import Parachain
-from pubsub_emulator.emulator.seeded import MILLION
 
 
 def next_collator(network: Network, chain: Parachain) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 
 from pubsub_emulator.collator.cheats import Situation
+from pubsub_emulator.collator.draws import secret
 from pubsub_emulator.emulator.fork import Fork, Forks
 from pubsub_emulator.emulator.network.arguments import (
     ensure_accounts,
@@ -43,7 +44,6 @@ from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
 from pubsub_emulator.emulator.network.step import Snapshot, Step, unknown_parachain
 from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
-from pubsub_emulator.emulator.seeded import secret
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaBlockNumber, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.endowed import ALICE

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from pubsub_emulator.emulator.fork import Fork, parachain_base
+from pubsub_emulator.collator.draws import MILLION, secret
+from pubsub_emulator.emulator.fork import Fork, base
 from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
-from pubsub_emulator.emulator.seeded import MILLION, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header, turn_of
@@ -19,6 +19,7 @@ from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, runtime_spec
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
 from pubsub_emulator.xcm import Publish, decode, encode_instruction, message_of
 
 MESSAGE_BYTES: Final = 60_000
@@ -88,8 +89,8 @@ class Parachain:
     @staticmethod
     def start(spec: RuntimeSpec, collators: tuple[Collator, ...], pace: Pace, fork: Fork | None = None) -> "Parachain":
         """A parachain at its genesis, on the state of `fork` if there is one. Raises `ImpossibleConfig`."""
-        base = None if fork is None else parachain_base(fork)
-        head = genesis(spec, tuple(collator.key for collator in collators), base)
+        state = None if fork is None else base(fork, PARACHAIN)
+        head = genesis(spec, tuple(collator.key for collator in collators), state)
         return Parachain(spec.para_id, head, collators, pace, known_subscriptions=spec.subscriptions)
 
     @property

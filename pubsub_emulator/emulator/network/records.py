@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome

@@ -10,11 +10,11 @@ from typing import Final
 
 from pubsub_emulator.collator.author import CannotAuthor, RelayBlock, author, ensure_room
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, attempt, equivocates, expected
+from pubsub_emulator.collator.draws import Draws, secret
 from pubsub_emulator.emulator.network.parachain import Parachain, encoded
 from pubsub_emulator.emulator.network.records import BlockRecord, SubscriptionRecord
 from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
 from pubsub_emulator.emulator.relay.chain import RelayChain
-from pubsub_emulator.emulator.seeded import Stream, secret
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.dispatch import DispatchError
@@ -146,7 +146,7 @@ class Round:
         """The block of the slot's author: the honest one, or another one if it cheats."""
         collator = chain.author_of(slot)
         messages = self._inbound(chain, relay, last)
-        stream = Stream(self._seed, f"cheat/{chain.para}/{slot}")
+        stream = Draws(self._seed, f"cheat/{chain.para}/{slot}")
         if collator.strategies and stream.chance(collator.rate):
             situation = self._situation(chain, relay, messages, slot)
             attempted = attempt(situation, (STRATEGIES[stream.choice(collator.strategies)],), stream.take(32))

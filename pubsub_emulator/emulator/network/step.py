@@ -8,8 +8,8 @@ from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.relay.chain import RelaySnapshot
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 
 

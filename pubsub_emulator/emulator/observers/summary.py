@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.dispatch import ModuleError
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired, KeysDeleted, KeysForcedDeleted
 from pubsub_emulator.xcm import Incomplete

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.collator.author import RelayBlock
-from pubsub_emulator.emulator.fork import Fork, relay_base
+from pubsub_emulator.emulator.fork import Fork, base
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution, executions
+from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
@@ -87,7 +88,7 @@ class RelayChain:
         """
         runtime = RelayRuntime(config)
         fork = genesis.fork
-        storage = Storage(State() if fork is None else relay_base(fork))
+        storage = Storage(State() if fork is None else base(fork, RELAY))
         if fork is not None:
             runtime.take_over(storage, fork.source)
         runtime.genesis(storage, genesis.heads, genesis.managers, genesis.publishers, genesis.channels)
@@ -185,7 +186,7 @@ class RelayChain:
             number,
             parent.header.hash(),
             digest=(babe_pre_digest(self.slot(number)),),
-            inherents=(Call(self.runtime.inclusion.NAME, "enter", (list(candidates),)),),
+            inherents=(Call(self.runtime.inclusion.pallet.name, "enter", (list(candidates),)),),
             extrinsics=extrinsics,
             signed=signed,
         )

@@ -5,18 +5,19 @@ before it, says which instruction failed, and how. The pallet's error behind a `
 encoding; observers find it in the block's record (PS-21, PS-71).
 """
 
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.events import deposit, event
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.xcm import Execution, Incomplete, Outcome
 from pubsub_emulator.xcm.description import describe
 from pubsub_emulator.xcm.schema import XcmReader
 
-PALLET: Final = "XcmPallet"
+PALLET: Final = Pallet("XcmPallet", 99, "pallet_xcm", "Messages to parachains.")
 
 
 def _read_outcome(reader: Reader) -> Outcome:
@@ -29,11 +30,11 @@ def _read_outcome(reader: Reader) -> Outcome:
 outcome_codec: Final[Codec[Outcome]] = Codec("Outcome", Outcome.codec.encode, _read_outcome, describe(Outcome.codec))
 
 
-@event(PALLET, 0, outcome_codec)
+@event(PALLET, 0)
 class Attempted(Event):
     """A message ran and an instruction of it failed; the message queue's event about it comes next."""
 
-    outcome: Outcome
+    outcome: Annotated[Outcome, outcome_codec]
 
 
 @value_type

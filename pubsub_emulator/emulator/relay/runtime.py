@@ -4,26 +4,25 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.emulator.fork import BadFork
-from pubsub_emulator.emulator.relay.accounts import RelayAccounts, RelayConstants
+from pubsub_emulator.emulator.relay.accounts import NORMAL_LENGTH, RelayAccounts
+from pubsub_emulator.emulator.relay.pallets import ACCOUNTS, RELAY
 from pubsub_emulator.emulator.relay.xcm_messages import XcmMessages
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import AccountId, ParaId, Slot
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.dispatch import Call, dispatch
 from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive
+from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.message_chains import MessageBounds
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_dome_events import DomeEvents
-from pubsub_emulator.runtime.pallet_dome_events.pallet import DEFINITION as DOME_EVENTS
-from pubsub_emulator.runtime.pallet_prism.pallet import DEFINITION as PRISM
 from pubsub_emulator.runtime.pallet_prism.pallet import Prism
 from pubsub_emulator.runtime.pallet_pubsub import Broadcaster
 from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 from pubsub_emulator.runtime.relay.babe import Babe
 from pubsub_emulator.runtime.relay.configuration import Configuration
-from pubsub_emulator.runtime.relay.definitions import NORMAL_LENGTH
 from pubsub_emulator.runtime.relay.dmp import Dmp
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import Hrmp
@@ -32,7 +31,7 @@ from pubsub_emulator.runtime.relay.message_queue import Config as QueueConfig
 from pubsub_emulator.runtime.relay.message_queue import MessageQueue
 from pubsub_emulator.runtime.relay.paras import Paras
 from pubsub_emulator.runtime.relay.registrar import Registrar
-from pubsub_emulator.runtime.relay.session import NewSessionHook, Session
+from pubsub_emulator.runtime.relay.session import Session
 
 GENESIS_SLOT: Final = 1_000_000
 """The relay chain's slot at block 0, unless its configuration gives another."""
@@ -73,17 +72,15 @@ class RelayRuntime:
         """Raises `IntegrityError` if the configuration cannot work."""
         self.config = config
         self.balances = Balances()
-        self.babe = Babe()
+        self.babe = Babe(config.session_length)
         self.paras = Paras()
         self.dmp = Dmp(config.bounds)
-        self.accounts = self._accounts(config)
         self.hrmp = Hrmp(config.bounds)
         self.configuration = Configuration(config.host)
         self.registrar = Registrar(self.paras, self._scheduled_session, config.pubsub.system_para_threshold)
         self.broadcaster = Broadcaster(config.pubsub, self.balances, self.registrar)
         self.message_queue = MessageQueue(XcmMessages(config.pubsub, self.broadcaster), config.queue)
         self.dome = DomeEvents(config.dome_events, unique=config.dome_unique) if config.dome_events else None
-        self.prism = Prism() if config.prism else None
         self.inclusion = ParaInclusion(self.paras, self.message_queue, self.dmp, self.hrmp, config.bounds)
         self.session = Session(
             config.session_length,
@@ -95,55 +92,34 @@ class RelayRuntime:
                 self.dmp.on_offboard,
                 self.hrmp.on_offboard,
             ),
-            on_new_session=(self.configuration.on_new_session, *self._epochs()),
+            on_new_session=(
+                self.configuration.on_new_session,
+                *((self.babe.on_new_session,) if config.accounts else ()),
+            ),
             delay=config.session_delay,
         )
-        self.executive = self._executive()
+        self.accounts = None
+        if config.accounts:
+            slot = Slot(config.genesis_slot)
+            self.accounts = RelayAccounts(config.weights, slot, self.balances, self.dmp, self.babe)
+        pallets = self._pallets()
         if self.accounts is not None:
-            self.accounts.bind(self.executive.pallets)
+            self.accounts.bind(pallets)
+        self.executive = Executive(pallets, config.weights, self.accounts, NORMAL_LENGTH)
         self.executive.integrity_test()
 
-    def _executive(self) -> Executive:
-        """The executive with all pallets in the order of their hooks; their number determines the rotation of idle."""
-        accounts = self.accounts
-        return Executive(
-            (
-                *(() if accounts is None else (accounts.system,)),
-                self.babe,
-                *(() if accounts is None else (accounts.timestamp,)),
-                self.balances,
-                self.session,
-                *(() if accounts is None else (accounts.utility, accounts.payment)),
-                self.configuration,
-                self.inclusion,
-                self.paras,
-                self.dmp,
-                self.hrmp,
-                self.registrar,
-                *(() if accounts is None else (accounts.xcm,)),
-                self.message_queue,
-                self.broadcaster,
-                *(() if self.dome is None else (self.dome,)),
-                *(() if self.prism is None else (self.prism,)),
-                *(() if accounts is None else (accounts.sudo,)),
-            ),
-            self.config.weights,
-            accounts,
-            NORMAL_LENGTH,
-        )
-
-    def _accounts(self, config: RelayConfig) -> RelayAccounts | None:
-        """The profile `accounts`, if configured."""
-        if not config.accounts:
-            return None
-        weights = (config.weights.max_block, config.weights.normal)
-        further = (*((DOME_EVENTS,) if config.dome_events else ()), *((PRISM,) if config.prism else ()))
-        constants = RelayConstants(config.session_length, Slot(config.genesis_slot), config.pubsub, weights, further)
-        return RelayAccounts(constants, self.balances, self.dmp, self.babe)
-
-    def _epochs(self) -> tuple[NewSessionHook, ...]:
-        """The hook that begins an epoch with each session, if the chain has accounts."""
-        return () if self.accounts is None else (self.babe.on_new_session,)
+    def _pallets(self) -> tuple[Hooks, ...]:
+        """The chain's pallets in the order of their hooks; their number determines the rotation of idle."""
+        config = self.config
+        left_out = {
+            *(() if config.accounts else ACCOUNTS),
+            *(() if config.dome_events else (DomeEvents,)),
+            *(() if config.prism else (Prism,)),
+        }
+        made = [each for each in vars(self).values() if isinstance(each, Hooks)]
+        if self.accounts is not None:
+            made += self.accounts.made
+        return RELAY.objects(made, left_out)
 
     def _scheduled_session(self, storage: Storage) -> int:
         return self.session.scheduled_session(storage)
@@ -156,7 +132,7 @@ class RelayRuntime:
             self.broadcaster.on_runtime_upgrade(storage)
         except ScaleError as error:
             raise BadFork(
-                f"{source}: {self.broadcaster.NAME} does not have the storage items of this program's pallet: {error}"
+                f"{source}: {self.broadcaster.pallet} does not have the storage items of this program's pallet: {error}"
             ) from error
 
     def genesis(
@@ -185,7 +161,7 @@ class RelayRuntime:
         for para in publishers:
             if RegisteredPublishers.contains(storage, para):  # a fork's, with its manager and deposit
                 continue
-            call = Call(self.broadcaster.NAME, "register_publisher", (para,))
+            call = Call(self.broadcaster.pallet.name, "register_publisher", (para,))
             outcome = dispatch(self.broadcaster, storage, Signed(managers[para]), call)
             if outcome.error is not None:
                 raise outcome.error

@@ -4,23 +4,18 @@ It is here and not among the relay chain's other pallets because it depends on b
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Annotated, Final
 
+from pubsub_emulator.emulator.relay.message_outcomes import PALLET
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.definitions import PalletDefinition
-from pubsub_emulator.runtime.framework.dispatch import (
-    DispatchError,
-    ModuleError,
-    PalletError,
-    dispatchable,
-    pallet_errors,
-)
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, Signed, ensure_signed_or_root
+from pubsub_emulator.runtime.framework.pallet import PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.xcm import Parachain, Xcm
 from pubsub_emulator.xcm.instructions import XCM, DescendOrigin
@@ -28,7 +23,6 @@ from pubsub_emulator.xcm.location import AccountId32, Location
 from pubsub_emulator.xcm.message import encode
 from pubsub_emulator.xcm.schema import XcmCodec, XcmReader
 
-PALLET: Final = "XcmPallet"
 VERSION: Final = 5
 _WEIGHT: Final = Weight(150_000_000, 3_610)
 
@@ -63,31 +57,30 @@ def _versioned(name: str, codec: XcmCodec[Xcm] | XcmCodec[Location]) -> Codec[ob
 
 versioned_location: Final = _versioned("VersionedLocation", Location.codec)
 versioned_xcm: Final = _versioned("VersionedXcm", XCM)
+Destination = Annotated[Location, versioned_location]
+Message = Annotated[Xcm, versioned_xcm]
 
 
 class XcmPallet(Hooks):
     """`pallet_xcm`; `send_downward` is the relay chain's queue."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(self, send_downward: Send) -> None:
         self._send_downward = send_downward
 
-    @dispatchable(0, versioned_location, versioned_xcm, weight=_WEIGHT)
-    def send(self, storage: Storage, origin: Origin, dest: Location, message: Xcm, /) -> None:
+    @dispatchable(0, weight=_WEIGHT)
+    def send(self, storage: Storage, origin: Origin, dest: Destination, message: Message, /) -> None:
         """Send a message to a parachain: root's as it is, an account's behind `DescendOrigin`.
 
         Errors: `BadOrigin`; `Unreachable` for any other destination, `SendFailure` when its queue does not take it.
         """
         ensure_signed_or_root(origin)
         if dest.parents or len(dest.interior) != 1 or not isinstance(dest.interior[0], Parachain):
-            raise ModuleError(PALLET, Error.Unreachable)
+            raise ModuleError(Error.Unreachable)
         if isinstance(origin, Signed):
             message = (DescendOrigin((AccountId32(None, origin.account),)), *message)
         try:
             self._send_downward(storage, ParaId(dest.interior[0].inner), encode(message))
         except (DispatchError, ScaleError):
-            raise ModuleError(PALLET, Error.SendFailure) from None
-
-
-DEFINITION: Final = PalletDefinition(PALLET, "pallet_xcm", calls=XcmPallet, docs="Messages to parachains.")
+            raise ModuleError(Error.SendFailure) from None

@@ -3,13 +3,12 @@
 from pubsub_emulator.emulator.scenario.model import (
     CollatorSettings,
     Load,
-    Model,
     PublisherGroup,
     RelaySettings,
     Scenario,
     Span,
     Subscriber,
-    Subscription,
+    SubscriptionSettings,
     missing_key,
     published_key,
 )
@@ -17,13 +16,12 @@ from pubsub_emulator.emulator.scenario.model import (
 __all__ = [
     "CollatorSettings",
     "Load",
-    "Model",
     "PublisherGroup",
     "RelaySettings",
     "Scenario",
     "Span",
     "Subscriber",
-    "Subscription",
+    "SubscriptionSettings",
     "missing_key",
     "published_key",
 ]

@@ -7,13 +7,18 @@ the author meant something else. All faults are reported at once.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.emulator.network.parachain import MESSAGE_BYTES
 from pubsub_emulator.emulator.relay.chain import KEPT_BLOCKS
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
-from pubsub_emulator.emulator.scenario.model import PublisherGroup, RelaySettings, Scenario, Subscriber, Subscription
+from pubsub_emulator.emulator.scenario.model import (
+    PublisherGroup,
+    RelaySettings,
+    Scenario,
+    Subscriber,
+    SubscriptionSettings,
+)
 from pubsub_emulator.emulator.scenario.network import (
     HOST,
     pubsub_config,
@@ -21,12 +26,11 @@ from pubsub_emulator.emulator.scenario.network import (
     subscriber_spec,
     with_relay_limits,
 )
+from pubsub_emulator.emulator.settings import Location, Misplaced
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
 from pubsub_emulator.runtime.parachain.governance import check_runtime
-
-Location = tuple[str | int, ...]
 
 _PUBLISH_OVERHEAD: Final = 64
 """An upper bound on the bytes of a message with one publish, without the value."""
@@ -44,18 +48,6 @@ MOST_BLOCKS: Final = 64
 """The most blocks of a parachain per turn."""
 
 _SPEC_FIELDS: Final = ("max_pov_size", "max_cache_bytes")
-
-
-@dataclass(frozen=True, slots=True)
-class Misplaced:
-    """A well-formed field that contradicts another part of the scenario."""
-
-    location: Location
-    reason: str
-
-    def field(self) -> str:
-        """The location in words; elements of lists count from 1."""
-        return ".".join(str(part + 1) if isinstance(part, int) else part for part in self.location)
 
 
 def check(scenario: Scenario) -> list[Misplaced]:
@@ -99,7 +91,7 @@ def _sizes(scenario: Scenario) -> Iterator[Misplaced]:
             yield Misplaced((*place, "blocks_per_relay_block"), reason)
 
 
-def _most_items(scenario: Scenario, wanted: Subscription) -> int:
+def _most_items(scenario: Scenario, wanted: SubscriptionSettings) -> int:
     groups = (scenario.group_of(para) for para in scenario.select(wanted.publishers))
     return sum(wanted.missing_keys + (0 if group is None else group.keys) for group in groups)
 
@@ -188,7 +180,9 @@ def _known(scenario: Scenario, place: Location, paras: Iterable[ParaId]) -> Iter
             yield Misplaced(place, f"{para} is no publisher of this scenario; there are {there}")
 
 
-def _subscriptions(scenario: Scenario, place: Location, subscriptions: tuple[Subscription, ...]) -> Iterator[Misplaced]:
+def _subscriptions(
+    scenario: Scenario, place: Location, subscriptions: tuple[SubscriptionSettings, ...]
+) -> Iterator[Misplaced]:
     for number, wanted in enumerate(subscriptions):
         here = (*place, number)
         if isinstance(wanted.publishers, tuple):
@@ -203,7 +197,7 @@ def _subscriptions(scenario: Scenario, place: Location, subscriptions: tuple[Sub
             yield from _keys(here, wanted, groups)
 
 
-def _keys(place: Location, wanted: Subscription, groups: dict[ParaId, PublisherGroup]) -> Iterator[Misplaced]:
+def _keys(place: Location, wanted: SubscriptionSettings, groups: dict[ParaId, PublisherGroup]) -> Iterator[Misplaced]:
     """Keys that do not exist. With `all`, `system` and `public`, publishers with fewer keys give all they have."""
     each = isinstance(wanted.publishers, tuple)
     last = wanted.first_key + (1 if wanted.keys == "all" else wanted.keys)

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.emulator.seeded import MILLION
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 

@@ -12,9 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     WithJsonSchema,
@@ -23,7 +21,8 @@ from pydantic import (
 )
 
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.emulator.settings import Model
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 
@@ -62,12 +61,6 @@ Para = Annotated[ParaId, Field(strict=True, ge=1, le=U32_MAX)]
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Name = Annotated[Text, AfterValidator(_network_name)]
-
-
-class Model(BaseModel):
-    """Base of all models: frozen, and without unknown fields."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Span(Model):
@@ -141,7 +134,7 @@ class PublisherGroup(Model):
         return self.ttl if isinstance(self.ttl, tuple) else (self.ttl,)
 
 
-class Subscription(Model):
+class SubscriptionSettings(Model):
     """Keys of some publishers."""
 
     publishers: Annotated[tuple[Para, ...], Field(min_length=1)] | Literal["all", "system", "public"]
@@ -200,7 +193,7 @@ class SubscriptionChange(Model):
 
     at_block: Block
     """The relay block that sends the change."""
-    subscribe: tuple[Subscription, ...]
+    subscribe: tuple[SubscriptionSettings, ...]
     """Its subscriptions from then on."""
 
 
@@ -222,7 +215,7 @@ class Subscriber(Model):
     """Its id."""
     name: Text = "subscriber"
     """Its name in tables; names must differ."""
-    subscribe: tuple[Subscription, ...]
+    subscribe: tuple[SubscriptionSettings, ...]
     """Its first subscriptions."""
     changes: tuple[SubscriptionChange, ...] = ()
     """Later subscriptions, ascending by `at_block`."""
@@ -297,7 +290,7 @@ class Scenario(Model):
         """Every publisher, ascending."""
         return tuple(sorted(para for group in self.publishers for para in group.paras))
 
-    def items(self, subscriptions: Iterable[Subscription]) -> dict[ParaId, tuple[PubsubKey, ...]]:
+    def items(self, subscriptions: Iterable[SubscriptionSettings]) -> dict[ParaId, tuple[PubsubKey, ...]]:
         """The items of subscriptions: publishers ascending, keys ascending and distinct (PS-30)."""
         found: dict[ParaId, set[PubsubKey]] = {}
         for subscription in subscriptions:

@@ -10,10 +10,10 @@ from pubsub_emulator.emulator.network.config import with_forks
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
-from pubsub_emulator.emulator.scenario.file import Problem, ScenarioError
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.network import network_config, subscriber_spec, with_accounts
 from pubsub_emulator.emulator.scenario.traffic import deletions, loads, message, publications
+from pubsub_emulator.emulator.settings import Problem, SettingsError
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root
@@ -39,13 +39,14 @@ class Simulation:
         With `dome_events`, a network's name, the relay chain has pallet `DomeEvents`; with `prism` it has pallet
         `Prism`. Chains continue from the states in `forks`; the scenario's blocks then count from the fork.
 
-        Raises `ScenarioError` if it cannot work.
+        Raises `SettingsError` if it cannot work.
         """
         self.scenario = scenario
         found = check(scenario)
         if found:
-            raise ScenarioError(scenario.name, tuple(Problem(None, each.field(), each.reason) for each in found))
-        self._accounts = accounts
+            raise SettingsError(scenario.name, *(Problem(None, each.field(), each.reason) for each in found))
+        self.accounts = accounts
+        self.forks = forks
         self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
         try:
             config = network_config(scenario, self._specs)
@@ -53,7 +54,7 @@ class Simulation:
             config = with_forks(replace(config, relay=relay), forks)
             self.network = Network(with_accounts(config) if accounts else config)
         except PubsubError as error:
-            raise ScenarioError(scenario.name, (Problem(None, "", str(error)),)) from error
+            raise SettingsError(scenario.name, Problem(None, "", str(error))) from error
         for observer in observers:
             self.network.observe(observer)
 
@@ -112,4 +113,4 @@ class Simulation:
                 if change.at_block == block:
                     items = self.scenario.items(change.subscribe)
                     spec = subscriber_spec(self.scenario, subscriber, items, version=number + 2)
-                    self.network.upgrade(replace(spec, accounts=self._accounts))
+                    self.network.upgrade(replace(spec, accounts=self.accounts))

@@ -5,8 +5,8 @@ It keeps no state between blocks, so a network restored from a snapshot gets the
 
 from dataclasses import dataclass
 
+from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.scenario.model import Load, PublisherGroup, Scenario, published_key
-from pubsub_emulator.emulator.seeded import Stream
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 
 
@@ -23,7 +23,7 @@ def publications(scenario: Scenario, group: PublisherGroup, para: ParaId, block:
     """The keys that a publisher sends while `block` is built: new keys first, then updates."""
     if not _active(group, block):
         return []
-    stream = Stream(scenario.seed.encode(), f"publisher/{para}/block/{block}")
+    stream = Draws(scenario.seed.encode(), f"publisher/{para}/block/{block}")
     filled = _filled(group, block)
     first = range(filled, min(filled + group.fill_per_block, group.keys))
     updated = stream.places(filled, stream.share(filled, group.update_rate))
@@ -41,7 +41,7 @@ def deletions(scenario: Scenario, group: PublisherGroup, para: ParaId, block: Re
     filled = _filled(group, block)
     if not _active(group, block) or not group.delete_rate:
         return []
-    stream = Stream(scenario.seed.encode(), f"publisher/{para}/deletes/{block}")
+    stream = Draws(scenario.seed.encode(), f"publisher/{para}/deletes/{block}")
     return [published_key(para, index) for index in stream.places(filled, stream.share(filled, group.delete_rate))]
 
 
@@ -52,7 +52,7 @@ def loads(load: tuple[Load, ...], block: RelayBlockNumber) -> list[Load]:
 
 def message(scenario: Scenario, label: str, size: int) -> bytes:
     """A meaningless message of `size` bytes: one hash, repeated."""
-    word = Stream(scenario.seed.encode(), label).take(32)
+    word = Draws(scenario.seed.encode(), label).take(32)
     return (word * (size // 32 + 1))[:size]
 
 

@@ -30,12 +30,16 @@ from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import AccountInfo, DispatchEventInfo, ExtrinsicFailed, ExtrinsicSuccess
+from pubsub_emulator.runtime.framework.system import (
+    BASE_WEIGHT,
+    AccountInfo,
+    DispatchEventInfo,
+    ExtrinsicFailed,
+    ExtrinsicSuccess,
+)
 from pubsub_emulator.runtime.framework.validity import Invalidity, InvalidTransaction, Room, ValidTransaction
 from pubsub_emulator.trie import TrieError
 
-BASE_WEIGHT: Final = Weight(100_000_000, 0)
-"""The weight of every extrinsic in addition to its call."""
 TRANSACTION_VERSION: Final = 1
 _NOBODY: Final = AccountId(bytes(32))
 

@@ -5,20 +5,23 @@ The entries are not state: the block reports them in its log, and the emulator s
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH
 from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed_or_root
+from pubsub_emulator.runtime.framework.pallet import Constant, Pallet, PalletError, constant, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 
-PALLET: Final = "Publisher"
+PALLET: Final = Pallet("Publisher", 103, "pallet_publisher")
 MAX_ENTRIES: Final = 64
 """The most entries of one call, as many as one upward message may carry."""
+Entry = Annotated[tuple[bytes, bytes, int], scale.triple(scale.fixed(KEY_LENGTH), scale.bytes_, scale.u32)]
+"""Key, value, lifetime in relay blocks."""
 _BASE: Final = Weight(20_000_000, 0)
 _PER_ENTRY: Final = Weight(5_000_000, 0)
 
@@ -47,23 +50,27 @@ def _weight(_pallet: object, entries: Sequence[object]) -> Weight:
 class Publisher(Hooks):
     """The pallet; `max_value_length` is in bytes, as on the relay chain."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(self, max_value_length: int) -> None:
         self.max_value_length = max_value_length
 
-    @dispatchable(0, scale.vec(scale.triple(scale.fixed(KEY_LENGTH), scale.bytes_, scale.u32)), weight=_weight)
-    def publish(self, storage: Storage, origin: Origin, entries: Sequence[tuple[bytes, bytes, int]], /) -> None:
+    @dispatchable(0, weight=_weight)
+    def publish(self, storage: Storage, origin: Origin, entries: Sequence[Entry], /) -> None:
         """Publish 1 to 64 entries: key, value, lifetime in relay blocks (0: for ever).
 
         Errors: `BadOrigin`, `WrongCount`, `ValueTooLong`.
         """
         ensure_signed_or_root(origin)
         if not 1 <= len(entries) <= MAX_ENTRIES:
-            raise ModuleError(PALLET, Error.WrongCount)
+            raise ModuleError(Error.WrongCount)
         if any(len(value) > self.max_value_length for _, value, _ in entries):
-            raise ModuleError(PALLET, Error.ValueTooLong)
+            raise ModuleError(Error.ValueTooLong)
         storage.log.extend(Published(PubsubKey(key), value, ttl) for key, value, ttl in entries)
+
+    def constants(self) -> tuple[Constant, ...]:
+        """The size of a call."""
+        return (constant("MaxEntries", scale.u32, MAX_ENTRIES, "Entries of one call."),)
 
 
 def published(storage: Storage) -> tuple[Published, ...]:

@@ -3,33 +3,31 @@
 from typing import Final
 
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.calls import CallTable, runtime_call
+from pubsub_emulator.runtime.framework.calls import CallTable, RuntimeCall
+from pubsub_emulator.runtime.framework.codecs import account_id
 from pubsub_emulator.runtime.framework.dispatch import (
     Call,
-    DispatchError,
     ModuleError,
-    PalletError,
-    dispatch_result,
+    Result,
     dispatchable,
-    pallet_errors,
 )
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.origin import Origin, Root, ensure_signed
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import account_id
 
-PALLET: Final = "Sudo"
-KEY: Final = StorageValue(PALLET, "Key", account_id)
+PALLET: Final = Pallet("Sudo", 255, "pallet_sudo")
+KEY: Final = StorageValue(PALLET, "Key", "The `AccountId` of the sudo key.", account_id)
 _BASE: Final = Weight(10_000_000, 0)
 
 
-@event(PALLET, 0, dispatch_result)
+@event(PALLET, 0)
 class Sudid(Event):
     """A call ran as root; `sudo_result` is its error, or `None`."""
 
-    sudo_result: DispatchError | None
+    sudo_result: Result
 
 
 @pallet_errors(PALLET)
@@ -46,17 +44,17 @@ def _weight(pallet: "Sudo", call: Call) -> Weight:
 class Sudo(Hooks):
     """`pallet_sudo`; `calls` are all those of the runtime."""
 
-    NAME = PALLET
+    pallet = PALLET
     calls: CallTable
 
-    @dispatchable(0, runtime_call, weight=_weight)
-    def sudo(self, storage: Storage, origin: Origin, call: Call, /) -> Weight:
+    @dispatchable(0, weight=_weight)
+    def sudo(self, storage: Storage, origin: Origin, call: RuntimeCall, /) -> Weight:
         """The account under `Key` runs a call as root.
 
         Errors: `BadOrigin`, `RequireSudo`. Emits `Sudid` with what became of the call.
         """
         if ensure_signed(origin) != KEY.get(storage):
-            raise ModuleError(PALLET, Error.RequireSudo)
+            raise ModuleError(Error.RequireSudo)
         outcome = self.calls.dispatch(storage, Root(), call)
         deposit(storage, Sudid(outcome.error))
         return _BASE + outcome.info.weight

@@ -11,11 +11,12 @@ from pubsub_emulator.primitives.types import Slot
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.pallet import Constant, Pallet, constant
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import SLOT_MILLISECONDS
 
-PALLET: Final = "Timestamp"
-NOW: Final = StorageValue(PALLET, "Now", scale.u64, 0)
-SLOT_MILLISECONDS: Final = 6_000
+PALLET: Final = Pallet("Timestamp", 3, "pallet_timestamp")
+NOW: Final = StorageValue(PALLET, "Now", "The current time for the current block.", scale.u64, 0)
 MINIMUM_PERIOD: Final = 3_000
 
 
@@ -25,15 +26,21 @@ def set_now(storage: Storage, slot: Slot) -> None:
 
 
 class Timestamp(Hooks):
-    """The relay chain's pallet; `current_slot` reads the slot of the block."""
+    """Sets the time from `current_slot` of a relay chain's block; a parachain without it calls `set_now` itself."""
 
-    NAME = PALLET
+    pallet = PALLET
 
-    def __init__(self, current_slot: Callable[[Storage], Slot]) -> None:
+    def __init__(self, current_slot: Callable[[Storage], Slot] | None = None) -> None:
         self._current_slot = current_slot
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:
         """Set `Now`."""
         del now
-        set_now(storage, self._current_slot(storage))
+        if self._current_slot is not None:
+            set_now(storage, self._current_slot(storage))
         return WEIGHT_ZERO
+
+    def constants(self) -> tuple[Constant, ...]:
+        """The time between blocks."""
+        half = "Half of the time between blocks, in milliseconds."
+        return (constant("MinimumPeriod", scale.u64, MINIMUM_PERIOD, half),)

@@ -9,12 +9,13 @@ from typing import Final
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.events import Event, event
+from pubsub_emulator.runtime.framework.codecs import U128
+from pubsub_emulator.runtime.framework.events import event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageValue
-from pubsub_emulator.runtime.framework.system import account_id
+from pubsub_emulator.runtime.framework.pallet import Constant, Event, Pallet, constant
 
-PALLET: Final = "TransactionPayment"
+PALLET: Final = Pallet("TransactionPayment", 32, "pallet_transaction_payment")
 BASE_FEE: Final = 10**7
 LENGTH_FEE: Final = 10**6
 """Plancks per byte."""
@@ -25,18 +26,19 @@ MULTIPLIER_ONE: Final = 10**18
 NEXT_FEE_MULTIPLIER: Final = StorageValue(
     PALLET,
     "NextFeeMultiplier",
+    "Fees by weight are multiplied by it, which is always one.",
     scale.u128.described(type_info.wrapper("sp_arithmetic::fixed_point::FixedU128", type_info.U128, "u128")),
     MULTIPLIER_ONE,
 )
 
 
-@event(PALLET, 0, account_id, scale.u128, scale.u128)
+@event(PALLET, 0)
 class TransactionFeePaid(Event):
     """An account paid for an extrinsic; the tip is part of `actual_fee`."""
 
     who: AccountId
-    actual_fee: int
-    tip: int
+    actual_fee: U128
+    tip: U128
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +69,8 @@ def fee_of(length: int, weight: Weight, tip: int = 0) -> Fee:
 class TransactionPayment(Hooks):
     """The pallet. It has neither calls nor hooks."""
 
-    NAME = PALLET
+    pallet = PALLET
+
+    def constants(self) -> tuple[Constant, ...]:
+        """What clients compute fees with."""
+        return (constant("OperationalFeeMultiplier", scale.u8, 5, "Not used: no extrinsic is operational."),)

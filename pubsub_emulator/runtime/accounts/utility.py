@@ -1,25 +1,23 @@
 """The `Utility` pallet: batches of calls, and calls that root makes with another origin."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.calls import CallTable, runtime_call
+from pubsub_emulator.runtime.framework.calls import CallTable, RuntimeCall
+from pubsub_emulator.runtime.framework.codecs import U32
 from pubsub_emulator.runtime.framework.dispatch import (
     Call,
-    DispatchError,
+    Failure,
     ModuleError,
-    PalletError,
-    dispatch_error,
-    dispatch_result,
+    Result,
     dispatchable,
-    pallet_errors,
 )
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.executive import encode_origin
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import (
@@ -31,9 +29,10 @@ from pubsub_emulator.runtime.framework.origin import (
     ensure_root,
     ensure_signed_or_root,
 )
+from pubsub_emulator.runtime.framework.pallet import Constant, Event, Pallet, PalletError, constant, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 
-PALLET: Final = "Utility"
+PALLET: Final = Pallet("Utility", 26, "pallet_utility")
 BATCHED_CALLS_LIMIT: Final = 10_922
 """The most calls of a batch, as on Polkadot."""
 _BASE: Final = Weight(5_000_000, 0)
@@ -57,14 +56,15 @@ def _read_origin(reader: Reader) -> Origin:
 origin_caller: Final[Codec[Origin]] = Codec(
     "OriginCaller", encode_origin, _read_origin, type_info.Named("OriginCaller")
 )
+OriginCaller = Annotated[Origin, origin_caller]
 
 
-@event(PALLET, 0, scale.u32, dispatch_error)
+@event(PALLET, 0)
 class BatchInterrupted(Event):
     """A call of a batch failed, `index` in all; those after it did not run."""
 
-    index: int
-    error: DispatchError
+    index: U32
+    error: Failure
 
 
 @event(PALLET, 1)
@@ -82,18 +82,18 @@ class ItemCompleted(Event):
     """A call of a batch succeeded."""
 
 
-@event(PALLET, 4, dispatch_error)
+@event(PALLET, 4)
 class ItemFailed(Event):
     """A call of a batch failed."""
 
-    error: DispatchError
+    error: Failure
 
 
-@event(PALLET, 5, dispatch_result)
+@event(PALLET, 5)
 class DispatchedAs(Event):
     """A call ran in the name of another origin; `result` is its error, or `None`."""
 
-    result: DispatchError | None
+    result: Result
 
 
 @pallet_errors(PALLET)
@@ -113,11 +113,11 @@ def _batch_weight(pallet: "Utility", calls: Sequence[Call]) -> Weight:
 class Utility(Hooks):
     """`pallet_utility`; `calls` are all those of the runtime."""
 
-    NAME = PALLET
+    pallet = PALLET
     calls: CallTable
 
-    @dispatchable(0, scale.vec(runtime_call), weight=_batch_weight)
-    def batch(self, storage: Storage, origin: Origin, calls: Sequence[Call], /) -> Weight:
+    @dispatchable(0, weight=_batch_weight)
+    def batch(self, storage: Storage, origin: Origin, calls: Sequence[RuntimeCall], /) -> Weight:
         """Run calls one after the other, until one fails; those before it keep their effect.
 
         Errors: `BadOrigin`, `TooManyCalls`. Emits `BatchInterrupted` or `BatchCompleted`.
@@ -134,8 +134,8 @@ class Utility(Hooks):
         deposit(storage, BatchCompleted())
         return used
 
-    @dispatchable(2, scale.vec(runtime_call), weight=_batch_weight)
-    def batch_all(self, storage: Storage, origin: Origin, calls: Sequence[Call], /) -> Weight:
+    @dispatchable(2, weight=_batch_weight)
+    def batch_all(self, storage: Storage, origin: Origin, calls: Sequence[RuntimeCall], /) -> Weight:
         """Run calls one after the other; if one fails, all of them do.
 
         Errors: `BadOrigin`, `TooManyCalls`, that of the first call that fails. Emits `BatchCompleted`.
@@ -151,10 +151,8 @@ class Utility(Hooks):
         deposit(storage, BatchCompleted())
         return used
 
-    @dispatchable(
-        3, origin_caller, runtime_call, weight=lambda pallet, _origin, call: _BASE + pallet.calls.weight(call)
-    )
-    def dispatch_as(self, storage: Storage, origin: Origin, as_origin: Origin, call: Call, /) -> Weight:
+    @dispatchable(3, weight=lambda pallet, _origin, call: _BASE + pallet.calls.weight(call))
+    def dispatch_as(self, storage: Storage, origin: Origin, as_origin: OriginCaller, call: RuntimeCall, /) -> Weight:
         """Root runs a call in the name of another origin.
 
         Errors: `BadOrigin`. Emits `DispatchedAs` with what became of it.
@@ -164,8 +162,8 @@ class Utility(Hooks):
         deposit(storage, DispatchedAs(outcome.error))
         return _BASE + outcome.info.weight
 
-    @dispatchable(4, scale.vec(runtime_call), weight=_batch_weight)
-    def force_batch(self, storage: Storage, origin: Origin, calls: Sequence[Call], /) -> Weight:
+    @dispatchable(4, weight=_batch_weight)
+    def force_batch(self, storage: Storage, origin: Origin, calls: Sequence[RuntimeCall], /) -> Weight:
         """Run calls one after the other, whichever of them fail.
 
         Errors: `BadOrigin`, `TooManyCalls`. Emits `ItemCompleted` or `ItemFailed` for each, and `BatchCompleted` or
@@ -185,8 +183,13 @@ class Utility(Hooks):
         deposit(storage, BatchCompletedWithErrors() if failed else BatchCompleted())
         return used
 
+    def constants(self) -> tuple[Constant, ...]:
+        """The size of a batch."""
+        limit = "The limit on the number of calls."
+        return (constant("batched_calls_limit", scale.u32, BATCHED_CALLS_LIMIT, limit),)
+
 
 def _begin(calls: Sequence[Call]) -> Weight:
     if len(calls) > BATCHED_CALLS_LIMIT:
-        raise ModuleError(PALLET, Error.TooManyCalls)
+        raise ModuleError(Error.TooManyCalls)
     return _BASE + _PER_CALL * len(calls)

@@ -33,7 +33,8 @@ from pubsub_emulator.runtime.balances.types import (
     holds_codec,
 )
 from pubsub_emulator.runtime.framework import system
-from pubsub_emulator.runtime.framework.address import Address, lookup, multi_address
+from pubsub_emulator.runtime.framework.address import MultiAddress, lookup
+from pubsub_emulator.runtime.framework.codecs import CompactU128, account_id
 from pubsub_emulator.runtime.framework.dispatch import (
     Arithmetic,
     ArithmeticError,  # noqa: A004  # sp_arithmetic's name
@@ -43,23 +44,25 @@ from pubsub_emulator.runtime.framework.dispatch import (
     dispatchable,
 )
 from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
-from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root, ensure_signed
+from pubsub_emulator.runtime.framework.pallet import Constant, constant
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import AccountData, account_id
+from pubsub_emulator.runtime.framework.system import AccountData
 
 TRANSFER_WEIGHT: Final = Weight(60_000_000, 3593)
 """The approximate weight of a transfer on a Polkadot node: ref_time in picoseconds, proof_size in bytes."""
 
-TOTAL_ISSUANCE: Final = StorageValue(PALLET, "TotalIssuance", scale.u128, 0)
-HOLDS: Final = StorageMap(PALLET, "Holds", Blake2_128Concat, account_id, holds_codec, [])
+TOTAL_ISSUANCE: Final = StorageValue(PALLET, "TotalIssuance", "The total units issued in the system.", scale.u128, 0)
+HOLDS: Final = StorageMap(PALLET, "Holds", "Holds on account balances.", Blake2_128Concat, account_id, holds_codec, [])
 
 
 class Balances(Hooks):
     """`pallet_balances`; `existential_deposit` is in plancks, `max_holds` the most hold reasons of an account."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(self, existential_deposit: int = 10_000_000_000, max_holds: int = 8) -> None:
         self.existential_deposit = existential_deposit
@@ -78,18 +81,18 @@ class Balances(Hooks):
 
     # Calls
 
-    @dispatchable(0, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def transfer_allow_death(self, storage: Storage, origin: Origin, dest: Address, value: int) -> None:
+    @dispatchable(0, weight=TRANSFER_WEIGHT)
+    def transfer_allow_death(self, storage: Storage, origin: Origin, dest: MultiAddress, value: CompactU128) -> None:
         """Transfer free balance; the sender's account may end. Errors and events as `transfer`."""
         self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.EXPENDABLE)
 
-    @dispatchable(3, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def transfer_keep_alive(self, storage: Storage, origin: Origin, dest: Address, value: int) -> None:
+    @dispatchable(3, weight=TRANSFER_WEIGHT)
+    def transfer_keep_alive(self, storage: Storage, origin: Origin, dest: MultiAddress, value: CompactU128) -> None:
         """Transfer free balance that the sender's account outlives. Errors and events as `transfer`."""
         self.transfer(storage, ensure_signed(origin), lookup(dest), value, Preservation.PRESERVE)
 
-    @dispatchable(4, multi_address, scale.boolean, weight=TRANSFER_WEIGHT)
-    def transfer_all(self, storage: Storage, origin: Origin, dest: Address, keep_alive: bool) -> None:
+    @dispatchable(4, weight=TRANSFER_WEIGHT)
+    def transfer_all(self, storage: Storage, origin: Origin, dest: MultiAddress, keep_alive: bool) -> None:
         """Transfer all free balance that can be; what keeps the account alive stays if `keep_alive`.
 
         Errors and events as `transfer`.
@@ -99,8 +102,8 @@ class Balances(Hooks):
         amount = self.reducible_balance(storage, who, preservation, Fortitude.POLITE)
         self.transfer(storage, who, lookup(dest), amount, preservation)
 
-    @dispatchable(8, multi_address, scale.compact_of(128), weight=TRANSFER_WEIGHT)
-    def force_set_balance(self, storage: Storage, origin: Origin, who: Address, new_free: int) -> None:
+    @dispatchable(8, weight=TRANSFER_WEIGHT)
+    def force_set_balance(self, storage: Storage, origin: Origin, who: MultiAddress, new_free: CompactU128) -> None:
         """Root sets a free balance; below the existential deposit it becomes zero.
 
         Raises `Arithmetic(Overflow)` when the total issuance would not fit: Rust's saturates, and no longer is the sum
@@ -237,6 +240,13 @@ class Balances(Hooks):
         if issuance != TOTAL_ISSUANCE.get(storage):
             raise StateError("Balances: accounts do not sum up to the total issuance")
 
+    # Constants
+
+    def constants(self) -> tuple[Constant, ...]:
+        """What an account has to hold."""
+        least = "The minimum amount required to keep an account open."
+        return (constant("ExistentialDeposit", scale.u128, self.existential_deposit, least),)
+
     # Implementation
 
     def _mutate(self, storage: Storage, who: AccountId, change: Callable[[AccountData], AccountData]) -> AccountData:
@@ -324,7 +334,7 @@ class Balances(Hooks):
         else:
             del holds[at]
         if len(holds) > self.max_holds:
-            raise ModuleError(PALLET, Error.TooManyHolds)
+            raise ModuleError(Error.TooManyHolds)
         self._mutate(storage, who, lambda data: replace(data, reserved=data.reserved + amount - before))
         HOLDS.insert(storage, who, holds)
 

@@ -6,35 +6,25 @@ RuntimeHoldReason  u8 pallet index, u8 variant
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale, type_info
-from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.scale import Codec, Reader
-from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.runtime.framework.pallet import Pallet, PalletError, pallet_errors
 
-PALLET: Final = "Balances"
+PALLET: Final = Pallet("Balances", 5, "pallet_balances", "Free balances and those on hold.")
 
 
 @dataclass(frozen=True, slots=True)
 class HoldReason:
-    """The reason of a hold: `RuntimeHoldReason::Pallet(variant)`."""
+    """The reason of a hold, `RuntimeHoldReason::Pallet(variant)`: the pallet's index, and which of its reasons."""
 
-    pallet: str
+    pallet: int
     variant: int
 
     def encode(self) -> bytes:
         """SCALE bytes: pallet index, variant."""
-        return bytes((PALLET_INDEX[self.pallet], self.variant))
-
-
-def _read_reason(reader: Reader) -> HoldReason:
-    at = reader.pos
-    pallet = PALLET_NAME.get(reader.u8())
-    if pallet is None:
-        raise ScaleError(f"a hold reason of no pallet at offset {at}")
-    return HoldReason(pallet, reader.u8())
+        return bytes((self.pallet, self.variant))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +58,13 @@ class Fortitude(Enum):
 
 
 reason_codec: Final[Codec[HoldReason]] = Codec(
-    "RuntimeHoldReason", HoldReason.encode, _read_reason, type_info.Named("RuntimeHoldReason")
+    "RuntimeHoldReason",
+    HoldReason.encode,
+    lambda reader: HoldReason(reader.u8(), reader.u8()),
+    type_info.Named("RuntimeHoldReason"),
 )
+Reason = Annotated[HoldReason, reason_codec]
+"""A hold reason as a field of an event."""
 holds_codec: Final[Codec[list[IdAmount]]] = scale.vec(
     scale.pair(reason_codec, scale.u128)
     .map("IdAmount", lambda p: IdAmount(*p), lambda h: (h.id, h.amount))

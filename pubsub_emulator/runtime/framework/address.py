@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
@@ -60,6 +60,8 @@ def _read(reader: Reader) -> Address:
 
 
 multi_address: Final[Codec[Address]] = Codec("MultiAddress", _encode, _read, MULTI_ADDRESS)
+MultiAddress = Annotated[Address, multi_address]
+"""An address as an argument of a call."""
 
 
 def lookup(address: Address) -> AccountId:

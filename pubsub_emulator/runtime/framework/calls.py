@@ -6,14 +6,14 @@ these: it has the runtime's table of calls and counts how deep calls nest.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.type_info import Named
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.definitions import PalletDefinition
-from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo, DispatchOutcome, dispatch, encode_call
+from pubsub_emulator.runtime.framework.dispatch import Call, CallInfo, DispatchOutcome, call_info, calls_of, dispatch
+from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin
 from pubsub_emulator.runtime.framework.storage import Storage
 
@@ -57,19 +57,30 @@ def _read_call(reader: Reader) -> Call:
 
 
 runtime_call: Final[Codec[Call]] = Codec("RuntimeCall", _encode_call, _read_call, Named("RuntimeCall"))
+RuntimeCall = Annotated[Call, runtime_call]
+"""A call as an argument of a call."""
+
+
+def encode_call(pallet: Hooks, call: Call) -> bytes:
+    """SCALE bytes of a call: pallet index, call index, arguments."""
+    info = call_info(pallet, call.name)
+    if len(info.codecs) != len(call.args):
+        raise DefensiveFailure(f"{call.pallet}::{call.name} takes {len(info.codecs)} arguments, not {len(call.args)}")
+    args = b"".join(codec.encode(arg) for codec, arg in zip(info.codecs, call.args, strict=True))
+    return bytes((pallet.pallet.index, info.index)) + args
 
 
 class CallTable:
     """The calls that a runtime has, by their indices."""
 
-    def __init__(self, pallets: Iterable[tuple[PalletDefinition, object]]) -> None:
-        """`pallets` are pairs of a definition and the object that runs its calls."""
-        self._by_index: dict[tuple[int, int], tuple[PalletDefinition, CallInfo]] = {}
-        self._pallets: dict[str, object] = {}
-        for definition, pallet in pallets:
-            for info in definition.call_infos():
-                self._by_index[definition.index, info.index] = (definition, info)
-                self._pallets[definition.name] = pallet
+    def __init__(self, pallets: Iterable[Hooks]) -> None:
+        """`pallets` are the objects that run the calls."""
+        self._by_index: dict[tuple[int, int], tuple[Hooks, CallInfo]] = {}
+        self._pallets: dict[str, Hooks] = {}
+        for pallet in pallets:
+            self._pallets[pallet.pallet.name] = pallet
+            for info in calls_of(type(pallet)):
+                self._by_index[pallet.pallet.index, info.index] = (pallet, info)
 
     def read(self, reader: CallReader) -> EncodedCall:
         """The next call. Raises `ScaleError`."""
@@ -78,9 +89,9 @@ class CallTable:
         found = self._by_index.get((pallet, index))
         if found is None:
             raise ScaleError(f"no call {pallet}.{index} at offset {start}")
-        definition, info = found
+        owner, info = found
         args = tuple([codec.read(reader) for codec in info.codecs])
-        return EncodedCall(definition.name, info.name, args, reader.data[start : reader.pos])
+        return EncodedCall(owner.pallet.name, info.name, args, reader.data[start : reader.pos])
 
     def decode(self, data: bytes) -> EncodedCall:
         """The call that all of `data` encodes. Raises `ScaleError`."""
@@ -92,9 +103,7 @@ class CallTable:
     def encode(self, pallet: str, name: str, *args: object) -> EncodedCall:
         """A call with its bytes. Raises `ScaleError` for an unknown call or arguments that do not fit its types."""
         owner = self._pallets.get(pallet)
-        if owner is None or not any(
-            definition.name == pallet and info.name == name for definition, info in self._by_index.values()
-        ):
+        if owner is None or not hasattr(getattr(type(owner), name, None), "call_info"):
             raise ScaleError(f"this chain has no call {pallet}::{name}")
         return EncodedCall(pallet, name, args, encode_call(owner, Call(pallet, name, args)))
 

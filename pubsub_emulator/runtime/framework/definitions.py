@@ -1,79 +1,11 @@
-"""Definitions of pallets for metadata: their storage items, calls, events, errors and constants.
-
-Nothing is declared twice. A `PalletDefinition` points at the storage items and at the class whose methods are the
-calls. Events and errors are those that the pallet registered. Names, codecs and docs are read from these.
-"""
+"""The definition of a runtime for metadata: its version, its pallets, its APIs."""
 
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives import scale, type_info
-from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.type_info import TypeInfo
-from pubsub_emulator.runtime.framework.dispatch import CallInfo, errors_of
-from pubsub_emulator.runtime.framework.events import Event, events_of
-from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
-
-AnyItem = StorageValue[Any, Any] | StorageMap[Any, Any, Any] | StorageDoubleMap[Any, Any, Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A constant of a pallet: its SCALE value and its meaning."""
-
-    name: str
-    info: TypeInfo
-    value: bytes
-    docs: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A storage item and its meaning; `info` describes the value if the codec does not."""
-
-    item: AnyItem
-    docs: str = ""
-    info: TypeInfo | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PalletDefinition:
-    """One pallet as clients see it; `crate` is the Rust module in the paths of its types."""
-
-    name: str
-    crate: str
-    storage: tuple[Item, ...] = ()
-    calls: type[Any] | None = None
-    constants: tuple[Constant, ...] = ()
-    hidden_calls: tuple[str, ...] = ()
-    """Calls of the class that this chain does not offer."""
-    docs: str = ""
-
-    @property
-    def index(self) -> int:
-        """The pallet's index in the runtime."""
-        return PALLET_INDEX[self.name]
-
-    @property
-    def events(self) -> tuple[type[Event], ...]:
-        """The events that the pallet declares, ascending by variant."""
-        return events_of(self.name)
-
-    @property
-    def errors(self) -> type[IntEnum] | None:
-        """The errors that the pallet declares."""
-        return errors_of(self.name)
-
-    def call_infos(self) -> tuple[CallInfo, ...]:
-        """The calls, ascending by index."""
-        if self.calls is None:
-            return ()
-        found = (getattr(getattr(self.calls, name), "call_info", None) for name in dir(self.calls))
-        infos = [info for info in found if isinstance(info, CallInfo) and info.name not in self.hidden_calls]
-        return tuple(sorted(infos, key=lambda info: info.index))
+from pubsub_emulator.runtime.framework.hooks import Hooks
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,25 +78,8 @@ class RuntimeDefinition:
 
     crate: str
     version: RuntimeVersion
-    pallets: tuple[PalletDefinition, ...]
+    pallets: tuple[Hooks, ...]
+    """Ascending by index."""
     apis: tuple[Api, ...]
     parachain_origins: bool
     """Whether calls may come from parachains (`ParachainsOrigin`)."""
-    hold_reasons: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """The reasons for holding balances, by pallet."""
-
-    def pallet(self, name: str) -> PalletDefinition | None:
-        """A pallet by name."""
-        return next((pallet for pallet in self.pallets if pallet.name == name), None)
-
-
-def described(codec: Codec[Any]) -> TypeInfo:
-    """The description of a codec. Raises `DefensiveFailure` if it has none."""
-    if codec.info is None:
-        raise DefensiveFailure(f"{codec.name} has no type description")
-    return codec.info
-
-
-def constant(name: str, codec: Codec[Any], value: object, docs: str = "") -> Constant:
-    """A constant with the value and the type of a codec."""
-    return Constant(name, described(codec), codec.encode(value), docs)

@@ -7,17 +7,18 @@
     09 Transactional(u8)   0a Exhausted   0b Corruption   0c Unavailable   0d RootNotAllowed
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import update_wrapper
-from typing import Any, ClassVar, Concatenate, Final, ParamSpec, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME, declare
+from pubsub_emulator.runtime.framework.codecs import codec_of
+from pubsub_emulator.runtime.framework.pallet import Pallet, PalletError
 from pubsub_emulator.runtime.framework.storage import Storage
 
 MAX_LAYERS: Final = 255
@@ -146,29 +147,31 @@ class Transactional(_Detailed, index=9):
 
 
 class ModuleError(DispatchError, index=3):
-    """A pallet's own error: `pallet` by name, `error` a member of that pallet's error enum."""
+    """A pallet's own error."""
 
-    def __init__(self, pallet: str, error: IntEnum) -> None:
-        super().__init__(pallet, error)
-        self.pallet = pallet
+    def __init__(self, error: PalletError) -> None:
+        super().__init__(error)
         self.error = error
+
+    @property
+    def pallet(self) -> Pallet:
+        """The pallet whose error it is."""
+        return self.error.pallet
 
     @property
     def name(self) -> str:
         """The error's name in its pallet."""
         return self.error.name
 
-    @property
-    def index(self) -> int:
-        """The pallet's index in the runtime."""
-        return PALLET_INDEX[self.pallet]
-
     def encode(self) -> bytes:
         """SCALE bytes: the discriminant, the pallet's index, the error as u32."""
-        return bytes((self.DISCRIMINANT, self.index)) + int(self.error).to_bytes(4, "little")
+        return bytes((self.DISCRIMINANT, self.pallet.index)) + int(self.error).to_bytes(4, "little")
+
+    def __repr__(self) -> str:
+        return f"ModuleError({self.pallet.name!r}, {self.error!r})"
 
     def __str__(self) -> str:
-        return f"{self.pallet}::{self.error.name}"
+        return f"{self.pallet}::{self.name}"
 
 
 _PLAIN: Final[dict[int, type[DispatchError]]] = {
@@ -181,41 +184,18 @@ _DETAILED: Final[dict[int, tuple[type[_Detailed], type[IntEnum]]]] = {
 }
 
 
-class PalletError(IntEnum):
-    """An error of a pallet, declared as its index and what it means, which metadata tells clients."""
+class ErrorReader(Reader):
+    """A `Reader` that knows the errors of a runtime's pallets by the pallets' indices."""
 
-    doc: str
+    __slots__ = ("errors",)
 
-    def __new__(cls, index: int, doc: str = "") -> Self:
-        """A member with the value `index` and the description `doc`."""
-        member = int.__new__(cls, index)
-        member._value_ = index
-        member.doc = doc
-        return member
-
-
-Errors = TypeVar("Errors", bound=IntEnum)
-_PALLET_ERRORS: Final[dict[str, type[IntEnum]]] = {}
-
-
-def pallet_errors(pallet: str) -> Callable[[type[Errors]], type[Errors]]:
-    """Class decorator: register an enum as the errors of `pallet`, so that encoded failures decode to its members."""
-
-    def register(errors: type[Errors]) -> type[Errors]:
-        _PALLET_ERRORS[pallet] = errors
-        return errors
-
-    return register
-
-
-def errors_of(pallet: str) -> type[IntEnum] | None:
-    """The errors that a pallet declares, if any."""
-    declare(pallet)
-    return _PALLET_ERRORS.get(pallet)
+    def __init__(self, data: bytes, errors: Mapping[int, type[PalletError]]) -> None:
+        super().__init__(data)
+        self.errors = errors
 
 
 def read_dispatch_error(reader: Reader) -> DispatchError:
-    """One `DispatchError` from a reader. Raises `ScaleError`."""
+    """One `DispatchError` from a reader; those of pallets from an `ErrorReader`. Raises `ScaleError`."""
     at = reader.pos
     tag = reader.u8()
     plain = _PLAIN.get(tag)
@@ -223,9 +203,9 @@ def read_dispatch_error(reader: Reader) -> DispatchError:
         return plain()
     try:
         if tag == ModuleError.DISCRIMINANT:
-            pallet = PALLET_NAME[reader.u8()]
-            declare(pallet)
-            return ModuleError(pallet, _PALLET_ERRORS[pallet](reader.uint(4)))
+            if not isinstance(reader, ErrorReader):
+                raise DefensiveFailure("a pallet's error was read without an ErrorReader")
+            return ModuleError(reader.errors[reader.u8()](reader.uint(4)))
         failure, reasons = _DETAILED[tag]
         return failure(reasons(reader.u8()))
     except (KeyError, ValueError):
@@ -252,6 +232,10 @@ dispatch_error: Codec[DispatchError] = Codec(
 )
 
 
+Failure = Annotated[DispatchError, dispatch_error]
+"""A failure as a field of an event."""
+
+
 def encode_dispatch_result(error: DispatchError | None) -> bytes:
     """SCALE bytes of `Result<(), DispatchError>`."""
     return b"\x00" if error is None else b"\x01" + error.encode()
@@ -264,6 +248,8 @@ dispatch_result: Codec[DispatchError | None] = Codec(
     type_info.result(type_info.UNIT, _described_failures()),
 )
 """`Result<(), DispatchError>`: the error, or `None`."""
+Result = Annotated[DispatchError | None, dispatch_result]
+"""What became of a call as a field of an event."""
 
 
 # Calls
@@ -287,15 +273,15 @@ class CallInfo:
 
 
 def dispatchable(
-    index: int, *codecs: Codec[Any], weight: Weight | Callable[..., Weight]
+    index: int, *, weight: Weight | Callable[..., Weight]
 ) -> Callable[
     [Callable[Concatenate[S, Storage, O, P], Weight | None]], Callable[Concatenate[S, Storage, O, P], Weight | None]
 ]:
     """Make a pallet's method `(self, storage, origin, *args)` a call.
 
     It runs in a storage layer of its own: any exception rolls back what it wrote and deposited, and reaches the caller.
-    It returns its actual weight, or `None` if that is `weight`. `weight` is a constant or a function `(pallet, *args)`;
-    `codecs` are the SCALE types of `args`.
+    It returns its actual weight, or `None` if that is `weight`. `weight` is a constant or a function `(pallet, *args)`.
+    The annotations of `args` name their codecs (`codec_of`). Raises `DefensiveFailure` for one that names none.
     """
 
     def make(
@@ -310,12 +296,13 @@ def dispatchable(
         update_wrapper(run, call)
         fixed = weight
         code = call.__code__
+        arguments = code.co_varnames[3 : code.co_argcount]
         run.call_info = CallInfo(  # type: ignore[attr-defined]  # functions take attributes, their type does not say so
             call.__name__,
             index,
-            codecs,
+            tuple(codec_of(call.__annotations__[name]) for name in arguments),
             (lambda *_args: fixed) if isinstance(fixed, Weight) else fixed,
-            code.co_varnames[3 : code.co_argcount],
+            arguments,
             call.__doc__ or "",
         )
         return run
@@ -363,21 +350,18 @@ class DispatchOutcome:
         return self.error is None
 
 
+def calls_of(kind: type) -> tuple[CallInfo, ...]:
+    """The calls of a pallet's class, ascending by index."""
+    found = (getattr(getattr(kind, name), "call_info", None) for name in dir(kind))
+    return tuple(sorted((info for info in found if isinstance(info, CallInfo)), key=lambda info: info.index))
+
+
 def call_info(pallet: object, name: str) -> CallInfo:
     """The `CallInfo` of a pallet's call. Raises `DefensiveFailure` if it has no call of that name."""
     info = getattr(getattr(type(pallet), name, None), "call_info", None)
     if not isinstance(info, CallInfo):
         raise DefensiveFailure(f"{type(pallet).__name__} has no call {name!r}")
     return info
-
-
-def encode_call(pallet: object, call: Call) -> bytes:
-    """SCALE bytes of a call: pallet index, call index, arguments."""
-    info = call_info(pallet, call.name)
-    if len(info.codecs) != len(call.args):
-        raise DefensiveFailure(f"{call.pallet}::{call.name} takes {len(info.codecs)} arguments, not {len(call.args)}")
-    args = b"".join(codec.encode(arg) for codec, arg in zip(info.codecs, call.args, strict=True))
-    return bytes((PALLET_INDEX[call.pallet], info.index)) + args
 
 
 def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> DispatchOutcome:

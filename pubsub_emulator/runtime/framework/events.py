@@ -10,83 +10,41 @@ While a block runs, its events are in `Storage.log`, which rolls back with the l
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final, TypeVar, dataclass_transform
+from typing import Final, TypeVar, dataclass_transform
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.primitives.values import value_type
-from pubsub_emulator.runtime.framework.items import StorageValue
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX, PALLET_NAME, declare
+from pubsub_emulator.runtime.framework.codecs import codec_of
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 
-E = TypeVar("E", bound="Event")
-
-
-class Event:
-    """Base of all events; made by the decorator `event`."""
-
-    __slots__ = ()
-
-    PALLET: ClassVar[str]
-    VARIANT: ClassVar[int]
-    CODECS: ClassVar[tuple[tuple[str, Codec[Any]], ...]]
-    HEAD: ClassVar[bytes]
-    ENCODERS: ClassVar[tuple[tuple[str, Callable[[Any], bytes]], ...]]
-
-    def encode(self) -> bytes:
-        """SCALE bytes of the `RuntimeEvent`."""
-        data = self.HEAD
-        for name, encode in self.ENCODERS:
-            data += encode(getattr(self, name))
-        return data
-
-
-_EVENTS: Final[dict[tuple[str, int], type[Event]]] = {}
+E = TypeVar("E", bound=Event)
 
 
 @dataclass_transform(frozen_default=True)
-def event(pallet: str, variant: int, *codecs: Codec[Any]) -> Callable[[type[E]], type[E]]:
-    """Class decorator: register a subclass of `Event` as a value type; `codecs` are those of its fields in order.
+def event(pallet: Pallet, variant: int) -> Callable[[type[E]], type[E]]:
+    """Class decorator: make a subclass of `Event` a value type and an event of `pallet`.
 
-    Raises `DefensiveFailure` if the variant is taken or codecs and fields differ in number.
+    Its fields are encoded as their annotations say (`codec_of`). Raises `DefensiveFailure` if the variant is taken or
+    an annotation names no codec.
     """
 
     def make(cls: type[E]) -> type[E]:
         made = value_type(cls)
-        names = tuple(field.name for field in fields(made))  # type: ignore[arg-type]  # a dataclass since the line above
-        if len(names) != len(codecs):
-            raise DefensiveFailure(f"{pallet}::{cls.__name__} has {len(names)} fields and {len(codecs)} codecs")
-        taken = _EVENTS.setdefault((pallet, variant), made)
+        taken = pallet.events.setdefault(variant, made)
         if taken is not made:
             raise DefensiveFailure(f"{pallet} variant {variant} is {taken.__name__} already")
         made.PALLET = pallet
         made.VARIANT = variant
-        made.CODECS = tuple(zip(names, codecs, strict=True))
-        made.HEAD = bytes((PALLET_INDEX[pallet], variant))
+        made.CODECS = tuple((field.name, codec_of(field.type)) for field in fields(made))  # type: ignore[arg-type]  # a dataclass
+        made.HEAD = bytes((pallet.index, variant))
         made.ENCODERS = tuple((name, codec.encode) for name, codec in made.CODECS)
         return made
 
     return make
-
-
-def events_of(pallet: str) -> tuple[type[Event], ...]:
-    """The events that a pallet declares, ascending by variant."""
-    declare(pallet)
-    return tuple(_EVENTS[place] for place in sorted(place for place in _EVENTS if place[0] == pallet))
-
-
-def read_event(reader: Reader) -> Event:
-    """One `RuntimeEvent` from a reader. Raises `ScaleError`, also for events that no pallet declares."""
-    at = reader.pos
-    index, variant = reader.u8(), reader.u8()
-    pallet = PALLET_NAME.get(index, "")
-    declare(pallet)
-    made = _EVENTS.get((pallet, variant))
-    if made is None:
-        raise ScaleError(f"unknown event {index}.{variant} at offset {at}")
-    return made(*(codec.read(reader) for _, codec in made.CODECS))
 
 
 @value_type
@@ -134,24 +92,17 @@ def read_phase(reader: Reader) -> Phase:
             raise ScaleError(f"unknown phase {tag} at offset {at}")
 
 
-phase_codec: Codec[Phase] = Codec(
-    "Phase",
-    encode_phase,
-    read_phase,
-    type_info.Variants(
-        ("frame_system", "Phase"),
-        (
-            type_info.Variant("ApplyExtrinsic", 0, (type_info.Field(type_info.U32),)),
-            type_info.Variant("Finalization", 1),
-            type_info.Variant("Initialization", 2),
-        ),
+_PHASE: Final = type_info.Variants(
+    ("frame_system", "Phase"),
+    (
+        type_info.Variant("ApplyExtrinsic", 0, (type_info.Field(type_info.U32),)),
+        type_info.Variant("Finalization", 1),
+        type_info.Variant("Initialization", 2),
     ),
 )
+phase_codec: Codec[Phase] = Codec("Phase", encode_phase, read_phase, _PHASE)
 
 INITIALIZATION: Final = Initialization()
-
-EXECUTION_PHASE: Final = StorageValue("System", "ExecutionPhase", phase_codec)
-"""`System::ExecutionPhase`: stored while a block runs, removed at its end."""
 
 
 @value_type
@@ -171,13 +122,6 @@ def _encode_topics(topics: tuple[Hash, ...]) -> bytes:
     return encode_compact(len(topics)) + b"".join(topics)
 
 
-def read_record(reader: Reader) -> EventRecord:
-    """The inverse of `EventRecord.encode`."""
-    phase = read_phase(reader)
-    found = read_event(reader)
-    return EventRecord(phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32))))
-
-
 def encode_records(records: Iterable[EventRecord]) -> bytes:
     """SCALE bytes of `Vec<EventRecord>`, as `System::Events` holds them."""
     parts: list[bytes] = []
@@ -193,24 +137,22 @@ def encode_records(records: Iterable[EventRecord]) -> bytes:
     return encode_compact(count) + b"".join(parts)
 
 
-def decode_records(data: bytes) -> list[EventRecord]:
-    """The inverse of `encode_records`; refuses trailing bytes."""
-    reader = Reader(data)
-    out = [read_record(reader) for _ in range(reader.length())]
-    reader.end()
-    return out
-
-
-def begin_phase(storage: Storage, phase: Phase) -> None:
-    """Events deposited from now on belong to this phase. Call it outside of layers: it does not roll back."""
-    EXECUTION_PHASE.put(storage, phase)
-    storage.phase = phase
-
-
-def end_phases(storage: Storage) -> None:
-    """End the last phase: the block is complete."""
-    EXECUTION_PHASE.kill(storage)
-    storage.phase = None
+encoded_records: Final[Codec[bytes]] = Codec(
+    "Vec<EventRecord>",
+    bytes,
+    lambda reader: reader.take(reader.remaining()),
+    type_info.SequenceOf(
+        type_info.struct(
+            "frame_system::EventRecord",
+            type_info.Parameter("E", type_info.Named("RuntimeEvent")),
+            type_info.Parameter("T", type_info.H256),
+            phase=_PHASE,
+            event=type_info.Named("RuntimeEvent"),
+            topics=type_info.SequenceOf(type_info.H256),
+        )
+    ),
+)
+"""Records that are not decoded: only a `Runtime` knows the events."""
 
 
 def deposit(storage: Storage, what: Event, topics: tuple[Hash, ...] = ()) -> None:

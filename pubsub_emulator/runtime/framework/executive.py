@@ -19,7 +19,8 @@ from pubsub_emulator.primitives.header import DigestItem, Header
 from pubsub_emulator.primitives.types import U64_MAX, Hash
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework import events, system
-from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome, call_info, dispatch, encode_call
+from pubsub_emulator.runtime.framework.calls import encode_call
+from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome, call_info, dispatch
 from pubsub_emulator.runtime.framework.events import EventRecord
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed, Unsigned
@@ -141,7 +142,7 @@ class Executive:
         """
         self._signed = signed
         self._normal_length = normal_length
-        self.pallets = {pallet.NAME: pallet for pallet in pallets}
+        self.pallets = {pallet.pallet.name: pallet for pallet in pallets}
         self.weights = BlockWeights() if weights is None else weights
         if len(self.pallets) != len(pallets):
             raise DefensiveFailure("two pallets have one name")
@@ -299,7 +300,7 @@ class Executive:
             if used is WEIGHT_ZERO:
                 continue
             if used.any_gt(remaining):
-                raise DefensiveFailure(f"{pallet.NAME}::on_idle used {used} of {remaining}")
+                raise DefensiveFailure(f"{pallet.pallet}::on_idle used {used} of {remaining}")
             remaining -= used
             self._use(storage, mandatory=used)
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.runtime.framework.pallet import Constant, Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 
 
@@ -21,9 +22,16 @@ class StateError(PubsubError):
 
 
 class Hooks:
-    """Base of all pallets, with hooks that do nothing; `NAME` is used in the runtime and in storage prefixes."""
+    """Base of the classes of all pallets, with hooks that do nothing; `pallet` is the declaration.
 
-    NAME: ClassVar[str]
+    Its methods with `dispatchable` are the pallet's calls.
+    """
+
+    pallet: ClassVar[Pallet]
+
+    def constants(self) -> tuple[Constant, ...]:
+        """The pallet's constants, for metadata."""
+        return ()
 
     def on_initialize(self, storage: Storage, now: int) -> Weight:  # noqa: ARG002  # for subclasses
         """Begin block `now`; returns the weight used."""

@@ -9,12 +9,11 @@ the default (`ValueQuery`).
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, TypeVar, overload
+from typing import Any, Final, Generic, TypeVar, overload
 
-from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.hashing import blake2_128_concat, blake2_256, identity, twox64_concat, twox_64
 from pubsub_emulator.primitives.scale import Codec, Reader
-from pubsub_emulator.primitives.storage_keys import item_prefix
+from pubsub_emulator.runtime.framework.hashers import Hasher
+from pubsub_emulator.runtime.framework.pallet import Pallet, StorageItem
 from pubsub_emulator.runtime.framework.storage import Storage
 
 T = TypeVar("T")
@@ -25,34 +24,6 @@ D = TypeVar("D")
 """The type of the default: that of the value, or `None`."""
 
 
-class Hasher:
-    """A storage hasher. `skip` is the length of the hash before the key, `None` if the key cannot be read back."""
-
-    __slots__ = ("hash", "name", "skip")
-
-    def __init__(self, name: str, hash_: Callable[[bytes], bytes], skip: int | None) -> None:
-        self.name = name
-        self.hash = hash_
-        self.skip = skip
-
-    def read(self, reader: Reader, codec: Codec[K]) -> K:
-        """The key after its hash. Raises `DefensiveFailure` if this hasher does not keep it."""
-        if self.skip is None:
-            raise DefensiveFailure(f"{self.name} does not keep its keys")
-        reader.take(self.skip)
-        return codec.read(reader)
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-Twox64Concat: Final = Hasher("Twox64Concat", twox64_concat, 8)
-Blake2_128Concat: Final = Hasher("Blake2_128Concat", blake2_128_concat, 16)
-Identity: Final = Hasher("Identity", identity, 0)
-Twox64: Final = Hasher("Twox64", twox_64, None)
-Blake2_256: Final = Hasher("Blake2_256", blake2_256, None)
-
-
 class _Unset:
     """The type of the marker of an item without default."""
 
@@ -60,54 +31,23 @@ class _Unset:
 _UNSET: Final = _Unset()
 
 
-class _Item(Generic[T, D]):
-    """Base of values and maps: the prefix, and reading a stored value."""
-
-    __slots__ = ("_default", "codec", "item", "pallet", "prefix")
-
-    def __init__(self, pallet: str, item: str, codec: Codec[T], default: T | _Unset) -> None:
-        self.pallet = pallet
-        self.item = item
-        self.codec = codec
-        self.prefix = item_prefix(pallet, item)
-        self._default = None if isinstance(default, _Unset) else codec.encode(default)
-
-    @property
-    def default(self) -> bytes | None:
-        """The encoded default, or `None`."""
-        return self._default
-
-    def _read(self, storage: Storage, key: bytes) -> T | D:
-        raw = storage.get(key)
-        if raw is None:
-            raw = self._default
-            if raw is None:
-                return None  # type: ignore[return-value]  # without a default, D is None
-        return self.codec.decode(raw)
-
-    def _mutate(self, storage: Storage, key: bytes, change: Callable[[T | D], T | None]) -> T | None:
-        value = change(self._read(storage, key))
-        if value is None:
-            storage.kill(key)
-        else:
-            storage.put(key, self.codec.encode(value))
-        return value
-
-    def __repr__(self) -> str:
-        return f"{self.pallet}::{self.item}"
+def _encoded(codec: Codec[T], default: T | _Unset) -> bytes | None:
+    return None if isinstance(default, _Unset) else codec.encode(default)
 
 
-class StorageValue(_Item[T, D]):
+class StorageValue(StorageItem[T, D]):
     """One value."""
 
     __slots__ = ("key",)
 
     @overload
-    def __init__(self: "StorageValue[T, None]", pallet: str, item: str, codec: Codec[T]) -> None: ...
+    def __init__(self: "StorageValue[T, None]", pallet: Pallet, item: str, docs: str, codec: Codec[T]) -> None: ...
     @overload
-    def __init__(self: "StorageValue[T, T]", pallet: str, item: str, codec: Codec[T], default: T) -> None: ...
-    def __init__(self, pallet: str, item: str, codec: Codec[T], default: T | _Unset = _UNSET) -> None:
-        super().__init__(pallet, item, codec, default)
+    def __init__(
+        self: "StorageValue[T, T]", pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T
+    ) -> None: ...
+    def __init__(self, pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T | _Unset = _UNSET) -> None:
+        super().__init__(pallet, item, docs, codec, _encoded(codec, default))
         self.key = self.prefix
 
     def get(self, storage: Storage) -> T | D:
@@ -137,31 +77,50 @@ class StorageValue(_Item[T, D]):
         return self._mutate(storage, self.key, change)
 
 
-class StorageMap(_Item[T, D], Generic[K, T, D]):
+class StorageMap(StorageItem[T, D], Generic[K, T, D]):
     """Values by one key."""
 
     __slots__ = ("hasher", "key_codec")
 
     @overload
     def __init__(
-        self: "StorageMap[K, T, None]", pallet: str, item: str, hasher: Hasher, key_codec: Codec[K], codec: Codec[T]
+        self: "StorageMap[K, T, None]",
+        pallet: Pallet,
+        item: str,
+        docs: str,
+        hasher: Hasher,
+        key: Codec[K],
+        codec: Codec[T],
     ) -> None: ...
     @overload
     def __init__(
         self: "StorageMap[K, T, T]",
-        pallet: str,
+        pallet: Pallet,
         item: str,
+        docs: str,
         hasher: Hasher,
-        key_codec: Codec[K],
+        key: Codec[K],
         codec: Codec[T],
         default: T,
     ) -> None: ...
     def __init__(  # noqa: PLR0917  # in the order of FRAME's type
-        self, pallet: str, item: str, hasher: Hasher, key_codec: Codec[K], codec: Codec[T], default: T | _Unset = _UNSET
+        self,
+        pallet: Pallet,
+        item: str,
+        docs: str,
+        hasher: Hasher,
+        key: Codec[K],
+        codec: Codec[T],
+        default: T | _Unset = _UNSET,
     ) -> None:
-        super().__init__(pallet, item, codec, default)
+        super().__init__(pallet, item, docs, codec, _encoded(codec, default))
         self.hasher = hasher
-        self.key_codec = key_codec
+        self.key_codec = key
+
+    @property
+    def key_parts(self) -> tuple[tuple[Hasher, Codec[Any]], ...]:
+        """The hasher and the codec of the key."""
+        return ((self.hasher, self.key_codec),)
 
     def key_for(self, key: K) -> bytes:
         """The full storage key."""
@@ -217,7 +176,7 @@ class StorageMap(_Item[T, D], Generic[K, T, D]):
         return storage.clear_prefix(self.prefix, limit)
 
 
-class StorageDoubleMap(_Item[T, D], Generic[K1, K2, T, D]):
+class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
     """Values by two keys. The values of one first key share a prefix."""
 
     __slots__ = ("hasher1", "hasher2", "key1_codec", "key2_codec")
@@ -225,42 +184,50 @@ class StorageDoubleMap(_Item[T, D], Generic[K1, K2, T, D]):
     @overload
     def __init__(
         self: "StorageDoubleMap[K1, K2, T, None]",
-        pallet: str,
+        pallet: Pallet,
         item: str,
+        docs: str,
         hasher1: Hasher,
-        key1_codec: Codec[K1],
+        key1: Codec[K1],
         hasher2: Hasher,
-        key2_codec: Codec[K2],
+        key2: Codec[K2],
         codec: Codec[T],
     ) -> None: ...
     @overload
     def __init__(
         self: "StorageDoubleMap[K1, K2, T, T]",
-        pallet: str,
+        pallet: Pallet,
         item: str,
+        docs: str,
         hasher1: Hasher,
-        key1_codec: Codec[K1],
+        key1: Codec[K1],
         hasher2: Hasher,
-        key2_codec: Codec[K2],
+        key2: Codec[K2],
         codec: Codec[T],
         default: T,
     ) -> None: ...
     def __init__(  # noqa: PLR0917  # in the order of FRAME's type
         self,
-        pallet: str,
+        pallet: Pallet,
         item: str,
+        docs: str,
         hasher1: Hasher,
-        key1_codec: Codec[K1],
+        key1: Codec[K1],
         hasher2: Hasher,
-        key2_codec: Codec[K2],
+        key2: Codec[K2],
         codec: Codec[T],
         default: T | _Unset = _UNSET,
     ) -> None:
-        super().__init__(pallet, item, codec, default)
+        super().__init__(pallet, item, docs, codec, _encoded(codec, default))
         self.hasher1 = hasher1
         self.hasher2 = hasher2
-        self.key1_codec = key1_codec
-        self.key2_codec = key2_codec
+        self.key1_codec = key1
+        self.key2_codec = key2
+
+    @property
+    def key_parts(self) -> tuple[tuple[Hasher, Codec[Any]], ...]:
+        """The hashers and the codecs of both keys."""
+        return (self.hasher1, self.key1_codec), (self.hasher2, self.key2_codec)
 
     def prefix_for(self, key1: K1) -> bytes:
         """The storage prefix of all values under `key1`."""

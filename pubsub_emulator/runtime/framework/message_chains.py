@@ -11,12 +11,13 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Final
 
-from pubsub_emulator.primitives import scale, type_info
+from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import Codec, Reader, compact_len
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.runtime.framework.codecs import para_id, relay_number
 
 ZERO_HEAD: Final = Hash(bytes(32))
 """The head of an empty chain."""
@@ -41,8 +42,6 @@ class InboundHrmpMessage:
 HorizontalMessages = tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]
 """Messages by sender, senders ascending."""
 
-para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA_ID)
-relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
 downward_message: Final[Codec[InboundDownwardMessage]] = struct(
     InboundDownwardMessage, relay_number, scale.bytes_, rust="polkadot_core_primitives::InboundDownwardMessage"
 )

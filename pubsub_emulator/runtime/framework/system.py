@@ -9,7 +9,7 @@ account store:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.header import DigestItem, DigestKind, read_digest_item
@@ -17,22 +17,23 @@ from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight, weight_codec, weight_info
 from pubsub_emulator.runtime.framework import events
-from pubsub_emulator.runtime.framework.dispatch import (
-    ConsumerRemaining,
-    DispatchError,
-    NoProviders,
-    TooManyConsumers,
-    dispatch_error,
-)
-from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Event, Finalization, event
-from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue, Twox64Concat
+from pubsub_emulator.runtime.framework.codecs import account_id, hash_codec
+from pubsub_emulator.runtime.framework.dispatch import ConsumerRemaining, Failure, NoProviders, TooManyConsumers
+from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, Finalization, event
+from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 
-PALLET: Final = "System"
+PALLET: Final = Pallet("System", 0, "frame_system", "Blocks, accounts and events.")
 MAX_CONSUMERS: Final = 128
 """The most consumers of an account (`ConsumerLimits`)."""
 BLOCK_HASH_COUNT: Final = 4096
 """How many block hashes are kept, as on Polkadot."""
+SLOT_MILLISECONDS: Final = 6_000
+"""The time from one slot of a relay chain to the next."""
+BASE_WEIGHT: Final = Weight(100_000_000, 0)
+"""The weight of every extrinsic in addition to its call."""
 IS_NEW_LOGIC: Final = 1 << 127
 """The flag that `pallet_balances` sets for every account since its current logic."""
 EXTRINSIC_INDEX: Final = b":extrinsic_index"
@@ -106,7 +107,7 @@ _ACCOUNT_DATA: Final = type_info.struct(
 )
 
 
-def _per_class(info: type_info.TypeInfo) -> type_info.TypeInfo:
+def per_class(info: type_info.TypeInfo) -> type_info.TypeInfo:
     """`PerDispatchClass<T>`."""
     return type_info.struct(
         "frame_support::dispatch::PerDispatchClass",
@@ -137,8 +138,6 @@ _DISPATCH_INFO: Final = type_info.struct(
     class_=type_info.enum("frame_support::dispatch::DispatchClass", "Normal", "Operational", "Mandatory"),
     pays_fee=type_info.enum("frame_support::dispatch::Pays", "Yes", "No"),
 )
-account_id: Final[Codec[AccountId]] = scale.fixed(32).named("AccountId", AccountId, type_info.ACCOUNT_ID)
-hash_codec: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash, type_info.H256)
 account_info: Final[Codec[AccountInfo]] = Codec(
     "AccountInfo",
     _encode_account,
@@ -162,7 +161,7 @@ _consumed: Final[Codec[ConsumedWeight]] = (
         lambda classes: ConsumedWeight(*classes),
         lambda consumed: (consumed.normal, consumed.operational, consumed.mandatory),
     )
-    .described(_per_class(weight_info))
+    .described(per_class(weight_info))
 )
 _dispatch_info: Final[Codec[DispatchEventInfo]] = (
     scale.triple(weight_codec, scale.u8, scale.u8)
@@ -176,42 +175,58 @@ _dispatch_info: Final[Codec[DispatchEventInfo]] = (
 
 # Storage
 
-ACCOUNT: Final = StorageMap(PALLET, "Account", Blake2_128Concat, account_id, account_info, AccountInfo())
-NUMBER: Final = StorageValue(PALLET, "Number", scale.u32, 0)
-PARENT_HASH: Final = StorageValue(PALLET, "ParentHash", hash_codec, Hash(bytes(32)))
-BLOCK_HASH: Final = StorageMap(PALLET, "BlockHash", Twox64Concat, scale.u32, hash_codec)
-DIGEST: Final = StorageValue(PALLET, "Digest", scale.vec(_digest_item).described(_DIGEST), [])
-EXTRINSIC_COUNT: Final = StorageValue(PALLET, "ExtrinsicCount", scale.u32)
-EVENTS: Final[bytes] = StorageValue(PALLET, "Events", scale.bytes_).key
-EVENT_COUNT: Final = StorageValue(PALLET, "EventCount", scale.u32, 0)
-BLOCK_WEIGHT: Final = StorageValue(PALLET, "BlockWeight", _consumed, ConsumedWeight())
+ACCOUNT: Final = StorageMap(
+    PALLET,
+    "Account",
+    "The full account information for a particular account ID.",
+    Blake2_128Concat,
+    account_id,
+    account_info,
+    AccountInfo(),
+)
+EXTRINSIC_COUNT: Final = StorageValue(PALLET, "ExtrinsicCount", "Extrinsics count of the current block.", scale.u32)
+BLOCK_WEIGHT: Final = StorageValue(
+    PALLET, "BlockWeight", "The current weight of the block.", _consumed, ConsumedWeight()
+)
+BLOCK_HASH: Final = StorageMap(PALLET, "BlockHash", "Block hashes by number.", Twox64Concat, scale.u32, hash_codec)
+NUMBER: Final = StorageValue(PALLET, "Number", "The current block number.", scale.u32, 0)
+PARENT_HASH: Final = StorageValue(PALLET, "ParentHash", "Hash of the previous block.", hash_codec, Hash(bytes(32)))
+DIGEST: Final = StorageValue(
+    PALLET, "Digest", "Digest of the current block.", scale.vec(_digest_item).described(_DIGEST), []
+)
+EVENTS: Final[bytes] = StorageValue(
+    PALLET, "Events", "Events of the current block.", events.encoded_records, bytes(1)
+).key
+EVENT_COUNT: Final = StorageValue(PALLET, "EventCount", "The number of events of the current block.", scale.u32, 0)
+EXECUTION_PHASE: Final = StorageValue(PALLET, "ExecutionPhase", "The execution phase of the block.", events.phase_codec)
+"""Stored while a block runs, removed at its end."""
 
 # Events
 
 
-@event(PALLET, 0, _dispatch_info)
+@event(PALLET, 0)
 class ExtrinsicSuccess(Event):
     """An extrinsic's call succeeded."""
 
-    dispatch_info: DispatchEventInfo
+    dispatch_info: Annotated[DispatchEventInfo, _dispatch_info]
 
 
-@event(PALLET, 1, dispatch_error, _dispatch_info)
+@event(PALLET, 1)
 class ExtrinsicFailed(Event):
     """An extrinsic's call failed and was rolled back."""
 
-    dispatch_error: DispatchError
-    dispatch_info: DispatchEventInfo
+    dispatch_error: Failure
+    dispatch_info: Annotated[DispatchEventInfo, _dispatch_info]
 
 
-@event(PALLET, 3, account_id)
+@event(PALLET, 3)
 class NewAccount(Event):
     """An account came to be."""
 
     account: AccountId
 
 
-@event(PALLET, 4, account_id)
+@event(PALLET, 4)
 class KilledAccount(Event):
     """An account was removed."""
 
@@ -224,7 +239,7 @@ class KilledAccount(Event):
 def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequence[DigestItem] = ()) -> None:
     """Begin block `number`: replace events, weight and digest of the last block."""
     storage.log.clear()
-    events.begin_phase(storage, events.INITIALIZATION)
+    _begin_phase(storage, events.INITIALIZATION)
     storage.put(EXTRINSIC_INDEX, bytes(4))
     NUMBER.put(storage, number)
     DIGEST.put(storage, list(digest))
@@ -234,15 +249,21 @@ def initialize(storage: Storage, number: int, parent_hash: Hash, digest: Sequenc
     BLOCK_WEIGHT.kill(storage)
 
 
+def _begin_phase(storage: Storage, phase: events.Phase) -> None:
+    """Events deposited from now on belong to this phase. It is outside of layers: it does not roll back."""
+    EXECUTION_PHASE.put(storage, phase)
+    storage.phase = phase
+
+
 def note_extrinsic(storage: Storage, index: int) -> None:
     """Events deposited from now on belong to the extrinsic with this index."""
-    events.begin_phase(storage, ApplyExtrinsic(index))
+    _begin_phase(storage, ApplyExtrinsic(index))
     storage.put(EXTRINSIC_INDEX, index.to_bytes(4, "little"))
 
 
 def note_applied(storage: Storage, count: int) -> None:
     """All `count` extrinsics are applied. Events deposited from now on belong to finalization."""
-    events.begin_phase(storage, Finalization())
+    _begin_phase(storage, Finalization())
     storage.kill(EXTRINSIC_INDEX)
     EXTRINSIC_COUNT.put(storage, count)
 
@@ -252,7 +273,8 @@ def finalize(storage: Storage) -> None:
     log = events.records(storage)
     storage.put(EVENTS, events.encode_records(log))
     EVENT_COUNT.put(storage, len(log))
-    events.end_phases(storage)
+    EXECUTION_PHASE.kill(storage)
+    storage.phase = None
     EXTRINSIC_COUNT.kill(storage)
     oldest = NUMBER.get(storage) - BLOCK_HASH_COUNT - 1
     if oldest > 0:
@@ -268,12 +290,6 @@ def block_number(storage: Storage) -> int:
 def encode_extrinsic(call: bytes) -> bytes:
     """A bare version-5 extrinsic around an encoded call, with its length prefix."""
     return encode_compact(len(call) + 1) + b"\x05" + call
-
-
-def stored_events(storage: Storage) -> list[events.EventRecord]:
-    """The events under `System::Events`, written by the last complete block."""
-    raw = storage.get(EVENTS)
-    return [] if raw is None else events.decode_records(raw)
 
 
 # Accounts

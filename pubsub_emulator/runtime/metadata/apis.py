@@ -27,8 +27,9 @@ from pubsub_emulator.primitives.type_info import (
     wrapper,
 )
 from pubsub_emulator.primitives.weights import weight_info
-from pubsub_emulator.runtime.framework.definitions import RUNTIME_VERSION, Api, ApiMethod, described
+from pubsub_emulator.runtime.framework.definitions import RUNTIME_VERSION, Api, ApiMethod
 from pubsub_emulator.runtime.framework.dispatch import dispatch_error
+from pubsub_emulator.runtime.framework.pallet import described
 from pubsub_emulator.runtime.metadata.outer import CALL, EVENT, ORIGIN, UNCHECKED_EXTRINSIC
 
 _OPAQUE: Final = wrapper("sp_core::OpaqueMetadata", BYTES, "Vec<u8>")

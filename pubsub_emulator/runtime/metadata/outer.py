@@ -3,6 +3,7 @@
 Their paths are those that clients know Polkadot's by; the pallets' own enums are at `<crate>::pallet::Call` and so on.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from pubsub_emulator.primitives import type_info
@@ -21,15 +22,16 @@ from pubsub_emulator.primitives.type_info import (
     Field,
     Named,
     Parameter,
-    SequenceOf,
     TypeInfo,
     Variant,
     Variants,
     path,
 )
 from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
-from pubsub_emulator.runtime.framework.definitions import PalletDefinition, RuntimeDefinition, described
-from pubsub_emulator.runtime.framework.dispatch import PalletError
+from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition
+from pubsub_emulator.runtime.framework.dispatch import calls_of
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.pallet import Pallet, described
 
 CALL: Final = Named("RuntimeCall")
 EVENT: Final = Named("RuntimeEvent")
@@ -40,9 +42,9 @@ _CALL_PARAMETER: Final = (Parameter("T"),)
 _BOXED_CALL: Final = "Box<<T as Config>::RuntimeCall>"
 
 
-def call_enum(pallet: PalletDefinition) -> TypeInfo | None:
+def call_enum(pallet: Hooks) -> TypeInfo | None:
     """`pallet::Call`, `None` for a pallet without calls."""
-    infos = pallet.call_infos()
+    infos = calls_of(type(pallet))
     if not infos:
         return None
     variants = tuple(
@@ -54,7 +56,7 @@ def call_enum(pallet: PalletDefinition) -> TypeInfo | None:
         )
         for info in infos
     )
-    return Variants(path(f"{pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER)
+    return Variants(path(f"{pallet.pallet.crate}::pallet::Call"), variants, _CALL_PARAMETER)
 
 
 def _field(info: TypeInfo, name: str) -> Field:
@@ -65,7 +67,7 @@ def _field(info: TypeInfo, name: str) -> Field:
     return Field(info, name, _BOXED_CALL if info == CALL else type_info.rust_name(info))
 
 
-def event_enum(pallet: PalletDefinition) -> TypeInfo | None:
+def event_enum(pallet: Pallet) -> TypeInfo | None:
     """`pallet::Event`, `None` for a pallet without events."""
     if not pallet.events:
         return None
@@ -76,41 +78,38 @@ def event_enum(pallet: PalletDefinition) -> TypeInfo | None:
             tuple(_field(described(codec), name.rstrip("_")) for name, codec in event.CODECS),
             type_info.docs(event.__doc__),
         )
-        for event in pallet.events
+        for _, event in sorted(pallet.events.items())
     )
     return Variants(path(f"{pallet.crate}::pallet::Event"), variants, _CALL_PARAMETER)
 
 
-def error_enum(pallet: PalletDefinition) -> TypeInfo | None:
+def error_enum(pallet: Pallet) -> TypeInfo | None:
     """`pallet::Error`, `None` for a pallet without errors."""
     if pallet.errors is None:
         return None
-    variants = tuple(
-        Variant(error.name, int(error), docs=type_info.docs(error.doc if isinstance(error, PalletError) else ""))
-        for error in pallet.errors
-    )
+    variants = tuple(Variant(error.name, int(error), docs=type_info.docs(error.doc)) for error in pallet.errors)
     return Variants(path(f"{pallet.crate}::pallet::Error"), variants, _CALL_PARAMETER)
 
 
-def _outer(rust: str, pallets: tuple[PalletDefinition, ...], inner: dict[str, TypeInfo | None]) -> Variants:
-    variants = []
-    for pallet in pallets:
-        info = inner[pallet.name]
-        if info is not None:
-            variants.append(Variant(pallet.name, pallet.index, (Field(info),)))
-    return Variants(path(rust), tuple(variants))
+def _outer(rust: str, inner: Iterable[tuple[Pallet, TypeInfo | None]]) -> Variants:
+    found = tuple(Variant(pallet.name, pallet.index, (Field(info),)) for pallet, info in inner if info is not None)
+    return Variants(path(rust), found)
 
 
 def type_names(runtime: RuntimeDefinition) -> dict[str, TypeInfo]:
     """The types behind the `Named` types on this chain, except those of XCM."""
-    crate, pallets = runtime.crate, runtime.pallets
+    crate, pallets = runtime.crate, tuple(each.pallet for each in runtime.pallets)
     return {
-        "RuntimeCall": _outer(f"{crate}::RuntimeCall", pallets, {p.name: call_enum(p) for p in pallets}),
-        "RuntimeEvent": _outer(f"{crate}::RuntimeEvent", pallets, {p.name: event_enum(p) for p in pallets}),
-        "RuntimeError": _outer(f"{crate}::RuntimeError", pallets, {p.name: error_enum(p) for p in pallets}),
+        "RuntimeCall": _outer(f"{crate}::RuntimeCall", ((each.pallet, call_enum(each)) for each in runtime.pallets)),
+        "RuntimeEvent": _outer(f"{crate}::RuntimeEvent", ((each, event_enum(each)) for each in pallets)),
+        "RuntimeError": _outer(f"{crate}::RuntimeError", ((each, error_enum(each)) for each in pallets)),
         "OriginCaller": _origin_caller(crate, parachains=runtime.parachain_origins),
-        "RuntimeHoldReason": _hold_reason(runtime),
+        "RuntimeHoldReason": _outer(f"{crate}::RuntimeHoldReason", ((each, _hold_reasons(each)) for each in pallets)),
     }
+
+
+def _hold_reasons(pallet: Pallet) -> TypeInfo | None:
+    return type_info.enum(f"{pallet.crate}::pallet::HoldReason", *pallet.hold_reasons) if pallet.hold_reasons else None
 
 
 def _origin_caller(crate: str, *, parachains: bool) -> TypeInfo:
@@ -126,16 +125,6 @@ def _origin_caller(crate: str, *, parachains: bool) -> TypeInfo:
         )
         variants.append(Variant("ParachainsOrigin", 50, (Field(origin),)))
     return Variants((crate, "OriginCaller"), tuple(variants))
-
-
-def _hold_reason(runtime: RuntimeDefinition) -> TypeInfo:
-    variants = []
-    for name, reasons in runtime.hold_reasons:
-        pallet = runtime.pallet(name)
-        if pallet is not None:
-            reason = type_info.enum(f"{pallet.crate}::pallet::HoldReason", *reasons)
-            variants.append(Variant(name, pallet.index, (Field(reason),)))
-    return Variants((runtime.crate, "RuntimeHoldReason"), tuple(variants))
 
 
 # The extrinsic
@@ -199,16 +188,3 @@ UNCHECKED_EXTRINSIC: Final = Composite(
     ),
 )
 HASHING: Final = Composite(path("sp_runtime::traits::BlakeTwo256"))
-
-
-def event_records(phase: TypeInfo) -> TypeInfo:
-    """`Vec<EventRecord>`, as `System::Events` holds it."""
-    record = type_info.struct(
-        "frame_system::EventRecord",
-        Parameter("E", EVENT),
-        Parameter("T", H256),
-        phase=phase,
-        event=EVENT,
-        topics=SequenceOf(H256),
-    )
-    return SequenceOf(record)

@@ -19,16 +19,10 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.type_info import Composite, TupleOf, TypeInfo
 from pubsub_emulator.runtime.framework.address import MULTI_ADDRESS
-from pubsub_emulator.runtime.framework.definitions import (
-    AnyItem,
-    Api,
-    Constant,
-    Item,
-    PalletDefinition,
-    RuntimeDefinition,
-    described,
-)
-from pubsub_emulator.runtime.framework.items import Hasher, StorageDoubleMap, StorageMap
+from pubsub_emulator.runtime.framework.definitions import Api, RuntimeDefinition
+from pubsub_emulator.runtime.framework.hashers import Hasher
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.pallet import AnyItem, Constant, Pallet, described
 from pubsub_emulator.runtime.metadata.outer import (
     CALL,
     ERROR,
@@ -103,11 +97,12 @@ class _Writer:
         """All pallets, ascending by index."""
         return vector(self.pallet(pallet) for pallet in self.runtime.pallets)
 
-    def pallet(self, pallet: PalletDefinition) -> bytes:
+    def pallet(self, one: Hooks) -> bytes:
         """One pallet."""
         # In the order of the fields; types are numbered as they are met.
-        parts = [text(pallet.name), self.storage(pallet), self.part(call_enum(pallet)), self.part(event_enum(pallet))]
-        parts.append(vector(self.constant(constant) for constant in pallet.constants))
+        pallet = one.pallet
+        parts = [text(pallet.name), self.storage(pallet), self.part(call_enum(one)), self.part(event_enum(pallet))]
+        parts.append(vector(self.constant(constant) for constant in one.constants()))
         parts.append(self.part(error_enum(pallet)))
         if self.version >= 16:
             parts += (self.associated_types(pallet), _NOTHING)  # no view functions
@@ -122,47 +117,39 @@ class _Writer:
             return _NOTHING
         return b"\x01" + self.id(info) + (_NOTHING if self.version >= 16 else b"")  # no variant is deprecated
 
-    def associated_types(self, pallet: PalletDefinition) -> bytes:
+    def associated_types(self, pallet: Pallet) -> bytes:
         """The associated types of `System`: the chain's hasher."""
         if pallet.name != "System":
             return _NOTHING
         return vector((text("Hashing") + self.id(HASHING) + texts(("The hashing of blocks and extrinsics.",)),))
 
-    def storage(self, pallet: PalletDefinition) -> bytes:
-        """The storage items of a pallet, if it has any."""
-        if not pallet.storage:
-            return _NOTHING
-        return b"\x01" + text(pallet.name) + vector(self.item(item) for item in pallet.storage)
+    def storage(self, pallet: Pallet) -> bytes:
+        """The storage items of a pallet, if it has any; those whose values are no SCALE types are omitted."""
+        items = [item for item in pallet.items.values() if item.codec.info is not None]
+        return b"\x01" + text(pallet.name) + vector(map(self.item, items)) if items else _NOTHING
 
-    def item(self, item: Item) -> bytes:
+    def item(self, item: AnyItem) -> bytes:
         """One storage item: name, modifier, type, default, docs."""
-        stored = item.item
-        default = stored.default
-        info = described(stored.codec) if item.info is None else item.info
-        modifier = b"\x00" if default is None else b"\x01"
-        absent = _NOTHING if default is None else default
-        kind = self.item_type(stored, info)
         return b"".join(
             (
-                text(stored.item),
-                modifier,
-                kind,
-                encode_bytes(absent),
+                text(item.item),
+                b"\x00" if item.default is None else b"\x01",
+                self.item_type(item),
+                encode_bytes(_NOTHING if item.default is None else item.default),
                 texts(type_info.docs(item.docs)),
                 self.deprecation(),
             )
         )
 
-    def item_type(self, item: AnyItem, value: TypeInfo) -> bytes:
+    def item_type(self, item: AnyItem) -> bytes:
         """`Plain(value)` or `Map { hashers, key, value }`."""
-        if isinstance(item, StorageDoubleMap):
-            hashers = _hasher(item.hasher1) + _hasher(item.hasher2)
-            key: TypeInfo = TupleOf((described(item.key1_codec), described(item.key2_codec)))
-            return b"\x01" + encode_compact(2) + hashers + self.id(key) + self.id(value)
-        if isinstance(item, StorageMap):
-            hashers = _hasher(item.hasher)
-            return b"\x01" + encode_compact(1) + hashers + self.id(described(item.key_codec)) + self.id(value)
-        return b"\x00" + self.id(value)
+        value = described(item.codec)
+        if not item.key_parts:
+            return b"\x00" + self.id(value)
+        hashers = b"".join(_hasher(hasher) for hasher, _ in item.key_parts)
+        infos = tuple(described(codec) for _, codec in item.key_parts)
+        key = infos[0] if len(infos) == 1 else TupleOf(infos)
+        return b"\x01" + encode_compact(len(infos)) + hashers + self.id(key) + self.id(value)
 
     def constant(self, constant: Constant) -> bytes:
         """One constant."""

@@ -1,41 +1,37 @@
-"""Pallet `DomeEvents`: one call that publishes an event, one event that reports it (ID-50).
+"""Pallet `DomeEvents`: one call that publishes an event, one event that reports it (ID-50)."""
 
-Network    Vec<u8>                                  the network's name
-Unique     bool                                     whether an id is taken only once
-Count      u64                                      how many events there are; the next one's index
-Published  Blake2_128Concat Vec<u8> -> u64          the index of the first event of an id
-"""
-
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import U64_MAX, AccountId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.definitions import Item, PalletDefinition
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, dispatchable, pallet_errors
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.codecs import U64
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.events import deposit, event
+from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
-from pubsub_emulator.runtime.framework.items import Blake2_128Concat, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import account_id
 from pubsub_emulator.runtime.pallet_dome_events.global_id import MOST_URL, NoGlobalIdError, global_id
 
-PALLET: Final = "DomeEvents"
+PALLET: Final = Pallet("DomeEvents", 106, "pallet_dome_events")
 MOST_NAME: Final = 32
 MOST_TYPE: Final = 255 * 4
 """Bytes of 255 characters in UTF-8."""
 MOST_METADATA: Final = 32
 MOST_METADATUM: Final = 256 * 4
 
-NETWORK: Final = StorageValue(PALLET, "Network", scale.bytes_, b"")
-UNIQUE: Final = StorageValue(PALLET, "Unique", scale.boolean, True)
-COUNT: Final = StorageValue(PALLET, "Count", scale.u64, 0)
-PUBLISHED: Final = StorageMap(PALLET, "Published", Blake2_128Concat, scale.bytes_, scale.u64)
+NETWORK: Final = StorageValue(PALLET, "Network", "The network's name.", scale.bytes_, b"")
+UNIQUE: Final = StorageValue(PALLET, "Unique", "Whether an id is taken only once.", scale.boolean, True)
+COUNT: Final = StorageValue(PALLET, "Count", "How many events there are.", scale.u64, 0)
+PUBLISHED: Final = StorageMap(
+    PALLET, "Published", "The index of the first event of an id.", Blake2_128Concat, scale.bytes_, scale.u64
+)
 
 _HASH: Final = scale.fixed(32)
 _METADATA: Final = scale.vec(scale.bytes_)
-_FIELDS: Final = (scale.bytes_, scale.bytes_, _METADATA, _HASH, _HASH, scale.option(_HASH), scale.bytes_)
 _WEIGHT: Final = Weight(25_000_000, 4_096)
 
 
@@ -51,19 +47,19 @@ class Publication(NamedTuple):
     network: bytes
 
 
-@event(PALLET, 0, *_FIELDS, account_id, scale.u64)
+@event(PALLET, 0)
 class EventDOMEv1(Event):
     """An event was published; `index` counts from 0 and is the event's id on this network."""
 
     event_type: bytes
     data_location: bytes
-    relevant_metadata: list[bytes]
-    entity_id: bytes
-    previous_entity_hash: bytes
-    iss: bytes | None
+    relevant_metadata: Annotated[list[bytes], _METADATA]
+    entity_id: Annotated[bytes, _HASH]
+    previous_entity_hash: Annotated[bytes, _HASH]
+    iss: Annotated[bytes | None, scale.option(_HASH)]
     network: bytes
     author: AccountId
-    index: int
+    index: U64
 
 
 @pallet_errors(PALLET)
@@ -79,7 +75,7 @@ class Error(PalletError):
 class DomeEvents(Hooks):
     """Events of the network `name`; unless `unique`, an id may be published again, as in public contracts."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(self, name: str, *, unique: bool = True) -> None:
         self._name = name.encode()
@@ -90,17 +86,17 @@ class DomeEvents(Hooks):
         NETWORK.put(storage, self._name)
         UNIQUE.put(storage, self._unique)
 
-    @dispatchable(0, *_FIELDS, weight=_WEIGHT)
+    @dispatchable(0, weight=_WEIGHT)
     def emit_new_event(  # noqa: PLR0917  # a call's arguments come in order
         self,
         storage: Storage,
         origin: Origin,
         event_type: bytes,
         data_location: bytes,
-        relevant_metadata: list[bytes],
-        entity_id: bytes,
-        previous_entity_hash: bytes,
-        iss: bytes | None,
+        relevant_metadata: Annotated[list[bytes], _METADATA],
+        entity_id: Annotated[bytes, _HASH],
+        previous_entity_hash: Annotated[bytes, _HASH],
+        iss: Annotated[bytes | None, scale.option(_HASH)],
         network: bytes,
     ) -> None:
         """Publish an event.
@@ -109,13 +105,13 @@ class DomeEvents(Hooks):
         """
         author = ensure_signed(origin)
         if network != NETWORK.get(storage):
-            raise ModuleError(PALLET, Error.WrongNetwork)
+            raise ModuleError(Error.WrongNetwork)
         _check_lengths(event_type, data_location, relevant_metadata)
         name = _id_of(data_location)
         index = COUNT.get(storage)
         if PUBLISHED.contains(storage, name):
             if UNIQUE.get(storage):
-                raise ModuleError(PALLET, Error.AlreadyPublished)
+                raise ModuleError(Error.AlreadyPublished)
         else:
             PUBLISHED.insert(storage, name, index)
         COUNT.put(storage, min(index + 1, U64_MAX))
@@ -136,24 +132,11 @@ def _check_lengths(event_type: bytes, data_location: bytes, metadata: list[bytes
         or any(len(each) > MOST_METADATUM for each in metadata)
     )
     if too_long:
-        raise ModuleError(PALLET, Error.TooLong)
+        raise ModuleError(Error.TooLong)
 
 
 def _id_of(data_location: bytes) -> bytes:
     try:
         return global_id(data_location.decode("ascii")).encode()
     except (UnicodeDecodeError, NoGlobalIdError):
-        raise ModuleError(PALLET, Error.BadGlobalId) from None
-
-
-DEFINITION: Final = PalletDefinition(
-    PALLET,
-    "pallet_dome_events",
-    (
-        Item(NETWORK, "The network's name."),
-        Item(UNIQUE, "Whether an id is taken only once."),
-        Item(COUNT, "How many events there are."),
-        Item(PUBLISHED, "The index of the first event of an id."),
-    ),
-    DomeEvents,
-)
+        raise ModuleError(Error.BadGlobalId) from None

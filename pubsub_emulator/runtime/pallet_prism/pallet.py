@@ -3,21 +3,19 @@
 It has no storage and does not interpret objects; readers of the chain do.
 """
 
-from enum import IntEnum
 from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.definitions import PalletDefinition, constant
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable, pallet_errors
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_signed
+from pubsub_emulator.runtime.framework.pallet import Constant, Event, Pallet, PalletError, constant, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import account_id
 
-PALLET: Final = "Prism"
+PALLET: Final = Pallet("Prism", 107, "pallet_prism")
 MOST_OBJECT: Final = 16_384
 """The most bytes of an object."""
 
@@ -25,7 +23,7 @@ _BASE: Final = Weight(10_000_000, 1_024)
 _BYTE: Final = Weight(1_500, 1)
 
 
-@event(PALLET, 0, account_id, scale.bytes_)
+@event(PALLET, 0)
 class ObjectAnchored(Event):
     """`who` anchored an AtalaObject."""
 
@@ -34,19 +32,19 @@ class ObjectAnchored(Event):
 
 
 @pallet_errors(PALLET)
-class Error(IntEnum):
+class Error(PalletError):
     """Errors of `Prism`."""
 
-    ObjectEmpty = 0
-    ObjectTooLarge = 1
+    ObjectEmpty = 0, "The object has no bytes."
+    ObjectTooLarge = 1, "The object has more bytes than an object may have."
 
 
 class Prism(Hooks):
     """The pallet."""
 
-    NAME = PALLET
+    pallet = PALLET
 
-    @dispatchable(0, scale.bytes_, weight=lambda _pallet, object_: _BASE + _BYTE * len(object_))
+    @dispatchable(0, weight=lambda _pallet, object_: _BASE + _BYTE * len(object_))
     def anchor(self, storage: Storage, origin: Origin, object: bytes) -> None:  # noqa: A002  # the call's own name
         """Anchor an object of 1 to 16,384 bytes.
 
@@ -54,15 +52,11 @@ class Prism(Hooks):
         """
         who = ensure_signed(origin)
         if not object:
-            raise ModuleError(PALLET, Error.ObjectEmpty)
+            raise ModuleError(Error.ObjectEmpty)
         if len(object) > MOST_OBJECT:
-            raise ModuleError(PALLET, Error.ObjectTooLarge)
+            raise ModuleError(Error.ObjectTooLarge)
         deposit(storage, ObjectAnchored(who, object))
 
-
-DEFINITION: Final = PalletDefinition(
-    PALLET,
-    "pallet_prism",
-    calls=Prism,
-    constants=(constant("MaxObject", scale.u32, MOST_OBJECT, "Bytes of an object."),),
-)
+    def constants(self) -> tuple[Constant, ...]:
+        """The size of an object."""
+        return (constant("MaxObject", scale.u32, MOST_OBJECT, "Bytes of an object."),)

@@ -2,22 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 
-from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import AccountId, Balance, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.framework.codecs import account_id, balance
 from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.events import deposit as deposit_event
-from pubsub_emulator.runtime.framework.message_chains import para_id
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import account_id
 from pubsub_emulator.runtime.pallet_pubsub import registry, weights
-from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, ForcedDeposit, Registrar
+from pubsub_emulator.runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar
 from pubsub_emulator.runtime.pallet_pubsub.errors import Error
 from pubsub_emulator.runtime.pallet_pubsub.events import KeysDeleted, KeysForcedDeleted
 from pubsub_emulator.runtime.pallet_pubsub.publish import remove_key
-from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, balance, ensure_key, pubsub_key, rows_of
+from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, ensure_key, rows_of
 
 
 class Calls:
@@ -31,7 +29,7 @@ class Calls:
         self.balances = balances
         self.registrar = registrar
 
-    @dispatchable(0, para_id, weight=weights.register_publisher())
+    @dispatchable(0, weight=weights.register_publisher())
     def register_publisher(self, storage: Storage, origin: Origin, para: ParaId) -> Weight | None:
         """Register a para as publisher; the caller becomes its manager and `PublisherDeposit` of its balance is held.
 
@@ -46,7 +44,7 @@ class Calls:
         registry.register(self.balances, storage, para, manager, self.config.publisher_deposit)
         return None
 
-    @dispatchable(1, account_id, balance, para_id, weight=weights.register_publisher())
+    @dispatchable(1, weight=weights.register_publisher())
     def force_register_publisher(
         self, storage: Storage, origin: Origin, manager: AccountId, deposit: Balance, para: ParaId
     ) -> Weight | None:
@@ -64,7 +62,7 @@ class Calls:
         registry.register(self.balances, storage, para, manager, deposit)
         return None
 
-    @dispatchable(2, para_id, weight=lambda self, _para: weights.deregister_publisher(self.config))
+    @dispatchable(2, weight=lambda self, _para: weights.deregister_publisher(self.config))
     def deregister_publisher(self, storage: Storage, origin: Origin, para: ParaId) -> Weight | None:
         """Remove a publisher with all its data and release its deposit, in one call.
 
@@ -76,12 +74,12 @@ class Calls:
         registry.caller_account(origin)
         info = RegisteredPublishers.get(storage, para)
         if info is None:
-            raise ModuleError(PALLET, Error.NotRegistered)
+            raise ModuleError(Error.NotRegistered)
         registry.ensure_manager(info, origin, para)
         keys = registry.remove(self.config, self.balances, storage, para)
         return weights.deregister_publisher(self.config, keys)
 
-    @dispatchable(3, para_id, weight=lambda self, _para: weights.deregister_publisher(self.config))
+    @dispatchable(3, weight=lambda self, _para: weights.deregister_publisher(self.config))
     def force_deregister_publisher(self, storage: Storage, origin: Origin, para: ParaId) -> Weight | None:
         """Remove a publisher, or a system para's data, whoever manages it; the deposit goes as `forced_deposit` says.
 
@@ -92,14 +90,12 @@ class Calls:
         rows_of(para)
         ensure_root(origin)
         if not registry.is_known(storage, para):
-            raise ModuleError(PALLET, Error.NotRegistered)
+            raise ModuleError(Error.NotRegistered)
         slash = self.config.forced_deposit is ForcedDeposit.SLASHED
         keys = registry.remove(self.config, self.balances, storage, para, slash=slash)
         return weights.deregister_publisher(self.config, keys)
 
-    @dispatchable(
-        4, para_id, scale.vec(pubsub_key), weight=lambda self, _para, keys: weights.delete_keys(self.config, len(keys))
-    )
+    @dispatchable(4, weight=lambda self, _para, keys: weights.delete_keys(self.config, len(keys)))
     def delete_keys(self, storage: Storage, origin: Origin, para: ParaId, keys: Sequence[PubsubKey]) -> Weight | None:
         """Remove entries by key. Duplicates merge, keys that are not stored are ignored.
 
@@ -111,14 +107,12 @@ class Calls:
         registry.caller_account(origin)
         info = RegisteredPublishers.get(storage, para)
         if info is None and not self.config.is_system(para):
-            raise ModuleError(PALLET, Error.NotRegistered)
+            raise ModuleError(Error.NotRegistered)
         registry.ensure_manager(info, origin, para)
         deposit_event(storage, KeysDeleted(para, self._remove(storage, para, keys)))
         return None
 
-    @dispatchable(
-        5, para_id, scale.vec(pubsub_key), weight=lambda self, _para, keys: weights.delete_keys(self.config, len(keys))
-    )
+    @dispatchable(5, weight=lambda self, _para, keys: weights.delete_keys(self.config, len(keys)))
     def force_delete_keys(
         self, storage: Storage, origin: Origin, para: ParaId, keys: Sequence[PubsubKey]
     ) -> Weight | None:
@@ -138,7 +132,7 @@ class Calls:
         rows = rows_of(para)
         removed = sum(remove_key(self.config, storage, rows, key) for key in keys)
         if not removed:
-            raise ModuleError(PALLET, Error.NoKeysToDelete)
+            raise ModuleError(Error.NoKeysToDelete)
         return removed
 
 

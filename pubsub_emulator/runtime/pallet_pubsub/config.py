@@ -6,10 +6,10 @@ from typing import Final, Protocol
 
 from pubsub_emulator.primitives.types import U64_MAX, AccountId, Balance, ParaId
 from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 
-PALLET: Final = "Broadcaster"
-"""The pallet's name in the relay runtime, from which the first half of every storage prefix is hashed."""
+PALLET: Final = Pallet("Broadcaster", 101, "pallet_broadcaster", hold_reasons=("PublisherDeposit",))
 
 
 class TtlPolicy(Enum):

@@ -1,6 +1,6 @@
 """The errors of the pallet's calls and of publishing, in the order of their SCALE indices."""
 
-from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
+from pubsub_emulator.runtime.framework.pallet import PalletError, pallet_errors
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
 
 

@@ -1,13 +1,14 @@
 """The pallet as a whole: calls, the entry point of `Publish`, and hooks."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
+from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.dispatch import DispatchError, with_storage_layer
 from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.pallet import Constant, constant
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import expiry, expiry_index, registry, weights
 from pubsub_emulator.runtime.pallet_pubsub.calls import Calls
@@ -20,7 +21,7 @@ from pubsub_emulator.runtime.pallet_pubsub.try_state import try_state
 class Broadcaster(Calls, Hooks):
     """The relay-side pallet: publishers, their entries, and the expiry of those."""
 
-    NAME: ClassVar[str] = PALLET
+    pallet = PALLET
 
     # The entry point of the XCM instruction `Publish`
 
@@ -60,6 +61,21 @@ class Broadcaster(Calls, Hooks):
     def try_state(self, storage: Storage) -> None:
         """Raise `StateError` if counters, rows, child tries and holds disagree."""
         try_state(self.config, storage)
+
+    def constants(self) -> tuple[Constant, ...]:
+        """The limits of publishers."""
+        config = self.config
+        size, scans = "Bytes that a publisher may store.", "Entries looked at for expiry per block."
+        system_paras = "Publishers below this id are system parachains."
+        return (
+            constant("MaxValueLength", scale.u32, config.max_value_length, "Bytes of the longest value."),
+            constant("MaxStoredKeys", scale.u32, config.max_stored_keys, "Keys that a publisher may store."),
+            constant("MaxTotalStorageSize", scale.u32, config.max_total_storage_size, size),
+            constant("MaxPublishers", scale.u32, config.max_publishers, "Publishers that may be registered."),
+            constant("PublisherDeposit", scale.u128, config.publisher_deposit, "What a registration holds."),
+            constant("SystemParaThreshold", scale.u32, config.system_para_threshold, system_paras),
+            constant("MaxTtlScansPerIdle", scale.u32, config.max_ttl_scans_per_idle, scans),
+        )
 
     # Implementation
 

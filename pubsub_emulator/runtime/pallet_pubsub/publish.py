@@ -11,7 +11,7 @@ from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBl
 from pubsub_emulator.runtime.framework.dispatch import ModuleError
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_pubsub.config import PALLET, Config, TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.errors import Error
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublisherRows, TtlLapMark, ensure_key, rows_of
@@ -42,10 +42,10 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
         raise ScaleError(f"a ttl is a u32, not {ttl}")
     rows = rows_of(para)
     if not config.is_system(para) and storage.get(rows.registration) is None:
-        raise ModuleError(PALLET, Error.PublishNotAuthorized)
+        raise ModuleError(Error.PublishNotAuthorized)
     size = len(value)
     if size > config.max_value_length:
-        raise ModuleError(PALLET, Error.ValueTooLong)
+        raise ModuleError(Error.ValueTooLong)
 
     old = storage.child_get(rows.child, key)
     stored = 0
@@ -53,13 +53,13 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
         growth = KEY_LENGTH + size
         stored = _counter(storage, rows.published_keys)
         if stored >= config.max_stored_keys:
-            raise ModuleError(PALLET, Error.TooManyStoredKeys)
+            raise ModuleError(Error.TooManyStoredKeys)
     else:
         growth = size - value_length(old)
     if growth:
         total = _counter(storage, rows.total_storage_size) + growth
         if growth > 0 and total > config.max_total_storage_size:
-            raise ModuleError(PALLET, Error.TotalStorageSizeExceeded)
+            raise ModuleError(Error.TotalStorageSizeExceeded)
         storage.put(rows.total_storage_size, total.to_bytes(4, "little"))
     if old is None:
         storage.put(rows.published_keys, (stored + 1).to_bytes(4, "little"))

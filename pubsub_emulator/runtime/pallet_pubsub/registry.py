@@ -27,7 +27,7 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     rows_of,
 )
 
-PUBLISHER_DEPOSIT: Final = HoldReason(PALLET, 0)
+PUBLISHER_DEPOSIT: Final = HoldReason(PALLET.index, 0)
 """`HoldReason::PublisherDeposit`."""
 
 
@@ -62,9 +62,9 @@ def register(balances: Balances, storage: Storage, para: ParaId, manager: Accoun
 def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
     """Raise `AlreadyRegistered` or `TooManyPublishers` if `para` cannot be registered now."""
     if RegisteredPublishers.contains(storage, para):
-        raise ModuleError(PALLET, Error.AlreadyRegistered)
+        raise ModuleError(Error.AlreadyRegistered)
     if CounterForRegisteredPublishers.get(storage) >= config.max_publishers:
-        raise ModuleError(PALLET, Error.TooManyPublishers)
+        raise ModuleError(Error.TooManyPublishers)
 
 
 def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: ParaId) -> None:
@@ -76,7 +76,7 @@ def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: P
         return
     owner = registrar.owner_of(storage, para)
     if owner is None or origin != Signed(owner):
-        raise ModuleError(PALLET, Error.NotAuthorized)
+        raise ModuleError(Error.NotAuthorized)
 
 
 def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> None:
@@ -87,7 +87,7 @@ def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> 
     if origin == Parachain(para):
         return
     if info is None or caller_account(origin) != info.manager:
-        raise ModuleError(PALLET, Error.NotAuthorized)
+        raise ModuleError(Error.NotAuthorized)
 
 
 def is_known(storage: Storage, para: ParaId) -> bool:

@@ -12,6 +12,9 @@ the same rows first and never reach those after the cut.
     lap 1   ───────────────▶ cut: mark = P1024 ─▶ Q1 …
     lap 2                      ─────────────▶ Q1 …
     lap 3   from P1 again
+
+A sweep that has visited the whole table otherwise goes on with the rows that it passed over at a mark, so a sweep with
+room for every row leaves nothing that is due.
 """
 
 from collections.abc import Iterator
@@ -19,7 +22,7 @@ from typing import Final
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.message_chains import para_id
+from pubsub_emulator.runtime.framework.codecs import para_id
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub import weights
 from pubsub_emulator.runtime.pallet_pubsub.storage import (
@@ -50,6 +53,8 @@ class Lap:
         self._visits = visits
         self._wrapped = False
         self._seen: dict[bytes, None] = {}
+        self._passed_over: dict[bytes, None] = {}  # publishers that this sweep entered at a mark or left at one
+        self._lap_is_done = False
         self._rows: Iterator[tuple[bytes, bytes]]
         self._place: _Place
         self._last: _Place | None = None
@@ -63,12 +68,18 @@ class Lap:
             self._go_on(TtlData.key_for(cursor.para, cursor.key), place)
 
     def next(self) -> TtlRow | None:
-        """The next row, or `None` after all rows. A sweep visits a row once, even if a new lap begins in it."""
+        """The next row, or `None` after all rows.
+
+        A sweep visits a row once, even if a new lap begins in it. Between publishers that it passed over, it returns a
+        row again, which counts and is not due.
+        """
+        at_end = False
         while True:
             found = next(self._rows, None)
             if found is None:
-                if self._wrapped or (self._whole and not self._read):
+                if at_end or (self._wrapped and not self._passed_over) or (self._whole and not self._read):
                     return None
+                at_end = self._wrapped
                 self._wrapped = True
                 self._go_on(None, _NOWHERE)
                 continue
@@ -81,11 +92,18 @@ class Lap:
                 self._leave()
                 continue
             full, raw = found
-            if full in self._seen:
-                return None
-            self._seen[full] = None
             key = PubsubKey(full[-32:])
-            self._place = self._last = (para, key, visited + 1)
+            if full not in self._seen:
+                self._seen[full] = None
+                self._place = (para, key, visited + 1)
+                self._last = self._last if self._lap_is_done else self._place
+            elif self._passed_over:
+                self._lap_is_done = True
+                passed_over = next(iter(self._passed_over))
+                del self._passed_over[passed_over]
+                self._go_on(rows_of(para_id.decode(passed_over)).ttl_prefix, _NOWHERE)
+            else:
+                return None
             expiry = int.from_bytes(raw[:4], "little") + int.from_bytes(raw[4:], "little")
             return TtlRow(ParaId(int.from_bytes(para, "little")), key, expiry)
 
@@ -121,6 +139,8 @@ class Lap:
         rows = rows_of(para)
         row = next(self._storage.iter_prefix(rows.ttl_prefix, rows.ttl_row(mark)), None) or first
         self._resumed += 1
+        if row != first:
+            self._passed_over[first[0][_PARA]] = None
         TtlLapMark.remove(self._storage, para)
         self._go_on(row[0], _NOWHERE)
         return row
@@ -128,6 +148,7 @@ class Lap:
     def _leave(self) -> None:
         """Leave a publisher before its last row. The next lap continues after the row visited last."""
         self._left += 1
+        self._passed_over[self._place[0]] = None
         para = para_id.decode(self._place[0])
         TtlLapMark.insert(self._storage, para, self._place[1])
         self._go_on(rows_of(para).ttl_prefix + _PAST_ALL_ROWS, self._place)

@@ -1,14 +1,5 @@
 """The pallet's storage items, and the full storage keys of one publisher's rows, for hot paths.
 
-    RegisteredPublishers            Twox64Concat ParaId -> (AccountId32 manager, u128 deposit)
-    CounterForRegisteredPublishers  u32
-    PublishedKeys                   Twox64Concat ParaId -> u32
-    TotalStorageSize                Twox64Concat ParaId -> u32, the sum of 32 + len(value) over the keys
-    TtlData                         Twox64Concat ParaId, Twox64Concat [u8; 32] -> (u32 ttl, u32 when_inserted)
-    TtlScanCursor                   (ParaId, [u8; 32], u32 visited)
-    TtlLapMark                      Twox64Concat ParaId -> [u8; 32]
-    ExpiryIndex                     Identity u64 big endian, Identity (ParaId, [u8; 32]) -> ()
-
 The entries themselves are in the publisher's child trie (PS-1). Zero counters are not stored, so a publisher without
 entries has no rows.
 """
@@ -24,13 +15,10 @@ from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey
-from pubsub_emulator.runtime.framework.items import Identity, StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
-from pubsub_emulator.runtime.framework.message_chains import para_id, relay_number
-from pubsub_emulator.runtime.framework.system import account_id
+from pubsub_emulator.runtime.framework.codecs import account_id, balance, para_id, pubsub_key, relay_number
+from pubsub_emulator.runtime.framework.hashers import Identity, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
-
-balance: Final[Codec[Balance]] = scale.u128.named("Balance", Balance)
-pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +53,54 @@ _expiry_block: Final[Codec[int]] = scale.fixed(8).map(
 RegisteredPublishers: Final = StorageMap(
     PALLET,
     "RegisteredPublishers",
+    "Who manages a publisher, and what is held for it.",
     Twox64Concat,
     para_id,
     struct(PublisherInfo, account_id, balance, rust="pallet_broadcaster::PublisherInfo"),
 )
-CounterForRegisteredPublishers: Final = StorageValue(PALLET, "CounterForRegisteredPublishers", scale.u32, 0)
-PublishedKeys: Final = StorageMap(PALLET, "PublishedKeys", Twox64Concat, para_id, scale.u32, 0)
-TotalStorageSize: Final = StorageMap(PALLET, "TotalStorageSize", Twox64Concat, para_id, scale.u32, 0)
+CounterForRegisteredPublishers: Final = StorageValue(
+    PALLET, "CounterForRegisteredPublishers", "How many publishers are registered.", scale.u32, 0
+)
+PublishedKeys: Final = StorageMap(
+    PALLET, "PublishedKeys", "How many keys a publisher stores.", Twox64Concat, para_id, scale.u32, 0
+)
+TotalStorageSize: Final = StorageMap(
+    PALLET,
+    "TotalStorageSize",
+    "Bytes that a publisher stores: 32 for each key, and its value.",
+    Twox64Concat,
+    para_id,
+    scale.u32,
+    0,
+)
 TtlData: Final = StorageDoubleMap(
-    PALLET, "TtlData", Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.pair(scale.u32, relay_number)
+    PALLET,
+    "TtlData",
+    "The lifetime of an entry and the block in which it was inserted.",
+    Twox64Concat,
+    para_id,
+    Twox64Concat,
+    pubsub_key,
+    scale.pair(scale.u32, relay_number),
 )
 TtlScanCursor: Final = StorageValue(
-    PALLET, "TtlScanCursor", struct(ScanCursor, para_id, pubsub_key, scale.u32, rust="pallet_broadcaster::ScanCursor")
+    PALLET,
+    "TtlScanCursor",
+    "The row that the sweep for expired entries examined last.",
+    struct(ScanCursor, para_id, pubsub_key, scale.u32, rust="pallet_broadcaster::ScanCursor"),
 )
-TtlLapMark: Final = StorageMap(PALLET, "TtlLapMark", Twox64Concat, para_id, pubsub_key)
+TtlLapMark: Final = StorageMap(
+    PALLET, "TtlLapMark", "Where the sweep of a publisher's rows began.", Twox64Concat, para_id, pubsub_key
+)
 ExpiryIndex: Final = StorageDoubleMap(
-    PALLET, "ExpiryIndex", Identity, _expiry_block, Identity, scale.pair(para_id, pubsub_key), scale.unit
+    PALLET,
+    "ExpiryIndex",
+    "Entries by the block in which they expire.",
+    Identity,
+    _expiry_block,
+    Identity,
+    scale.pair(para_id, pubsub_key),
+    scale.unit,
 )
 
 

@@ -1,30 +1,38 @@
 """The pallet's calls, for governance only (PS-67). Each is about one publisher."""
 
+from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.primitives.weights import Weight, encode_weight, weight_info
 from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.events import deposit
+from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
+from pubsub_emulator.runtime.framework.pallet import Constant, constant
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
-from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.errors import Error
 from pubsub_emulator.runtime.pallet_subscriber.events import (
     PublisherCacheCleared,
     PublisherEnabled,
     RedeliveryRequested,
 )
-from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET, para_id
+from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET
 
 _CALL_WEIGHT = Weight(50_000_000, 4096)
 
 
-class SubscriberCalls:
-    """The calls of the pallet `Subscriber`."""
+class SubscriberCalls(Hooks):
+    """The calls of the pallet `Subscriber`; its constants are those of `spec`, if given."""
 
-    @dispatchable(0, para_id, weight=_CALL_WEIGHT)
+    pallet = PALLET
+
+    def __init__(self, spec: RuntimeSpec | None = None) -> None:
+        self._spec = spec
+
+    @dispatchable(0, weight=_CALL_WEIGHT)
     def clear_publisher_cache(self, storage: Storage, origin: Origin, para: ParaId, /) -> None:
         """Drop what is remembered of a publisher's trie, and its processed root: it is walked anew.
 
@@ -34,10 +42,10 @@ class SubscriberCalls:
         known = look_up(storage, para)
         known = forget(storage, para, _keys(storage, para)) or known
         if not known:
-            raise ModuleError(PALLET, Error.NothingToClear)
+            raise ModuleError(Error.NothingToClear)
         deposit(storage, PublisherCacheCleared(para))
 
-    @dispatchable(1, para_id, weight=_CALL_WEIGHT)
+    @dispatchable(1, weight=_CALL_WEIGHT)
     def redeliver(self, storage: Storage, origin: Origin, para: ParaId, /) -> None:
         """As `clear_publisher_cache`, and forget what was delivered: every entry is delivered again.
 
@@ -49,7 +57,7 @@ class SubscriberCalls:
         delivered.clear(storage, para, keys)
         deposit(storage, RedeliveryRequested(para))
 
-    @dispatchable(2, para_id, weight=_CALL_WEIGHT)
+    @dispatchable(2, weight=_CALL_WEIGHT)
     def enable_publisher(self, storage: Storage, origin: Origin, para: ParaId, /) -> None:
         """Read a disabled publisher again; if it is as it was it will be disabled again.
 
@@ -57,8 +65,27 @@ class SubscriberCalls:
         """
         ensure_root(origin)
         if items.DISABLED_PUBLISHERS.take(storage, para) is None:
-            raise ModuleError(PALLET, Error.PublisherNotDisabled)
+            raise ModuleError(Error.PublisherNotDisabled)
         deposit(storage, PublisherEnabled(para))
+
+    def constants(self) -> tuple[Constant, ...]:
+        """The runtime's figures, without its subscriptions."""
+        spec, policies = self._spec, tuple(CachePolicy)
+        if spec is None:
+            return ()
+        policy = type_info.enum("pallet_subscriber::CachePolicy", *(each.value.capitalize() for each in policies))
+        return (
+            constant("MaxPovSize", scale.u32, spec.max_pov_size, "Bytes of the largest block."),
+            constant("ReserveMinimum", scale.boolean, spec.reserve_minimum, "Whether messages leave 1 MiB free."),
+            Constant("CachePolicy", policy, bytes((policies.index(spec.cache),)), "What is remembered of a trie."),
+            constant("MeterCacheReads", scale.boolean, spec.meter_cache_reads, "Whether reading the cache is charged."),
+            constant("MaxCacheBytes", scale.u32, spec.max_cache_bytes, "Bytes cached of one publisher."),
+            constant("MaxTrieDepth", scale.option(scale.u32), spec.max_trie_depth, "Child nodes on a path."),
+            constant("MaxValueLength", scale.u32, spec.max_value_length, "Bytes of the longest value."),
+            constant("MaxStoredKeys", scale.u32, spec.max_stored_keys, "Keys that one publisher may store."),
+            Constant("Handler", type_info.STR, scale.encode_bytes(spec.handler.encode()), "Who gets deliveries."),
+            Constant("HandlerWeight", weight_info, encode_weight(spec.handler_weight), "What one callback may take."),
+        )
 
 
 def _keys(storage: Storage, para: ParaId) -> tuple[PubsubKey, ...]:

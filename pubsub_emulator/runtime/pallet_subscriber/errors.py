@@ -1,6 +1,6 @@
 """The errors of the pallet's calls."""
 
-from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
+from pubsub_emulator.runtime.framework.pallet import PalletError, pallet_errors
 from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET
 
 

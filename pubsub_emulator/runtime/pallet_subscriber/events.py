@@ -1,26 +1,29 @@
 """The events of the pallet."""
 
-from pubsub_emulator.primitives import scale
+from typing import Annotated
+
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.framework.events import Event, event
+from pubsub_emulator.runtime.framework.codecs import U32
+from pubsub_emulator.runtime.framework.events import event
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
-from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET, disable_reason, para_id, pubsub_key
+from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET, disable_reason
 
 
-@event(PALLET, 0, para_id, pubsub_key, scale.u32)
+@event(PALLET, 0)
 class DataProcessed(Event):
     """A new or changed entry was handed to the handler; `value_size` in bytes."""
 
     publisher: ParaId
     key: PubsubKey
-    value_size: int
+    value_size: U32
 
     def encode(self) -> bytes:
         """As `Event.encode`, without a codec for each field: a block has as many of these as it has deliveries."""
         return self.HEAD + self.publisher.to_bytes(4, "little") + self.key + self.value_size.to_bytes(4, "little")
 
 
-@event(PALLET, 1, para_id, pubsub_key)
+@event(PALLET, 1)
 class DataRemoved(Event):
     """An entry that was delivered before is gone."""
 
@@ -28,7 +31,7 @@ class DataRemoved(Event):
     key: PubsubKey
 
 
-@event(PALLET, 2, para_id, pubsub_key)
+@event(PALLET, 2)
 class HandlerFailed(Event):
     """The handler raised or exceeded its weight; its writes are undone, the entry counts as delivered (PS-66)."""
 
@@ -36,29 +39,29 @@ class HandlerFailed(Event):
     key: PubsubKey
 
 
-@event(PALLET, 3, para_id, disable_reason)
+@event(PALLET, 3)
 class PublisherDisabled(Event):
     """The publisher is no longer read, until it is enabled again (PS-68)."""
 
     publisher: ParaId
-    reason: DisableReason
+    reason: Annotated[DisableReason, disable_reason]
 
 
-@event(PALLET, 4, para_id)
+@event(PALLET, 4)
 class PublisherEnabled(Event):
     """The publisher is read again."""
 
     publisher: ParaId
 
 
-@event(PALLET, 5, para_id)
+@event(PALLET, 5)
 class PublisherCacheCleared(Event):
     """What was remembered of the publisher's trie is dropped, its processed root too."""
 
     publisher: ParaId
 
 
-@event(PALLET, 6, para_id)
+@event(PALLET, 6)
 class RedeliveryRequested(Event):
     """All of the publisher's entries will be delivered anew."""
 

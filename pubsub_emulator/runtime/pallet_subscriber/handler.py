@@ -13,9 +13,11 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import TtlState
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.items import StorageDoubleMap, Twox64Concat
+from pubsub_emulator.runtime.framework.codecs import para_id, pubsub_key
+from pubsub_emulator.runtime.framework.hashers import Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap
+from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.pallet_subscriber.storage import para_id, pubsub_key
 
 
 class HandlerError(PubsubError):
@@ -69,8 +71,17 @@ class Observe:
         """Nothing is written."""
 
 
-VALUES: Final = StorageDoubleMap("Consumer", "Values", Twox64Concat, para_id, Twox64Concat, pubsub_key, scale.bytes_)
-"""`Consumer::Values`: the newest value of each entry, written by the handler `store`."""
+CONSUMER: Final = Pallet("Consumer", 104, "pallet_consumer")
+VALUES: Final = StorageDoubleMap(
+    CONSUMER,
+    "Values",
+    "The newest value of each entry, with the handler `store`.",
+    Twox64Concat,
+    para_id,
+    Twox64Concat,
+    pubsub_key,
+    scale.bytes_,
+)
 
 _WRITE: Final = Weight(25_000_000, 0)
 """About one write to RocksDB."""

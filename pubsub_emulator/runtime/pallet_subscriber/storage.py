@@ -1,17 +1,4 @@
-"""The storage items of the pallet `Subscriber` (section 4 of the rules).
-
-ProcessedRoots       BTreeMap<ParaId, H256>     the child root under which all items of a publisher are resolved
-ProcessingCursor     (ParaId, [u8; 32])         the item at which the next walk starts
-LastDelivered        ParaId, key -> (H256, u32, u32)   entry hash, ttl, when_inserted
-LastDeliveredPacked  ParaId, ([u8; 8], u32) -> sixteen of them     policy `slots`
-SubscriptionHash     BTreeMap<ParaId, H256>     blake2_256 of the SCALE of the sorted keys
-DisabledPublishers   ParaId -> DisableReason
-LastRelayParent      u32
-CachedTrieNodes      (ParaId, u32 generation), H256 -> node      policy `nodes`
-CacheInfo            ParaId -> (u32 generation, u32 nodes, u32 bytes)
-StaleCaches          Vec<(ParaId, u32 generation)>               dropped, waiting to be removed
-CacheSlots           ParaId, prefix -> [H256]                    policy `slots`
-"""
+"""The storage items of the pallet `Subscriber` (section 4 of the rules)."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -20,17 +7,13 @@ from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.framework.items import (
-    Blake2_128Concat,
-    Identity,
-    StorageDoubleMap,
-    StorageMap,
-    StorageValue,
-    Twox64Concat,
-)
+from pubsub_emulator.runtime.framework.codecs import hash_codec, para_id, pubsub_key
+from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Identity, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 
-PALLET: Final = "Subscriber"
+PALLET: Final = Pallet("Subscriber", 102, "pallet_subscriber")
 
 
 class LastDelivered(NamedTuple):
@@ -80,9 +63,6 @@ def _read_reason(index: int) -> DisableReason:
 
 _REASONS: Final = tuple(DisableReason)
 
-para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA_ID)
-hash_: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash, type_info.H256)
-pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
 relay_block: Final[Codec[RelayBlockNumber]] = scale.u32.named("RelayBlockNumber", RelayBlockNumber)
 item: Final[Codec[tuple[ParaId, PubsubKey]]] = scale.pair(para_id, pubsub_key)
 generation: Final[Codec[tuple[ParaId, int]]] = scale.pair(para_id, scale.u32)
@@ -109,22 +89,61 @@ disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _rea
 raw: Final[Codec[bytes]] = Codec("raw", bytes, lambda reader: reader.take(reader.remaining()))
 """Bytes without a length prefix: trie nodes and rows of slots."""
 
-_roots = scale.sorted_map(para_id, hash_)
+_roots = scale.sorted_map(para_id, hash_codec)
 
-PROCESSED_ROOTS: Final = StorageValue(PALLET, "ProcessedRoots", _roots, {})
-PROCESSING_CURSOR: Final = StorageValue(PALLET, "ProcessingCursor", item)
+PROCESSED_ROOTS: Final = StorageValue(
+    PALLET, "ProcessedRoots", "The roots under which every item of a publisher is resolved.", _roots, {}
+)
+PROCESSING_CURSOR: Final = StorageValue(PALLET, "ProcessingCursor", "The item at which the next walk goes on.", item)
 LAST_DELIVERED: Final = StorageDoubleMap(
-    PALLET, "LastDelivered", Twox64Concat, para_id, Identity, pubsub_key, last_delivered
+    PALLET,
+    "LastDelivered",
+    "What was last delivered of an item: entry hash, ttl, when inserted.",
+    Twox64Concat,
+    para_id,
+    Identity,
+    pubsub_key,
+    last_delivered,
 )
 LAST_DELIVERED_PACKED: Final = StorageDoubleMap(
-    PALLET, "LastDeliveredPacked", Twox64Concat, para_id, Identity, packed_row, raw
+    PALLET, "LastDeliveredPacked", "The same, sixteen items in a row.", Twox64Concat, para_id, Identity, packed_row, raw
 )
-SUBSCRIPTION_HASH: Final = StorageValue(PALLET, "SubscriptionHash", _roots, {})
-DISABLED_PUBLISHERS: Final = StorageMap(PALLET, "DisabledPublishers", Twox64Concat, para_id, disable_reason)
-LAST_RELAY_PARENT: Final = StorageValue(PALLET, "LastRelayParent", relay_block)
+SUBSCRIPTION_HASH: Final = StorageValue(
+    PALLET, "SubscriptionHash", "The hash of the keys subscribed to, by publisher.", _roots, {}
+)
+DISABLED_PUBLISHERS: Final = StorageMap(
+    PALLET, "DisabledPublishers", "Publishers that are no longer read, and why.", Twox64Concat, para_id, disable_reason
+)
+LAST_RELAY_PARENT: Final = StorageValue(PALLET, "LastRelayParent", "The relay parent of the last block.", relay_block)
 CACHED_TRIE_NODES: Final = StorageDoubleMap(
-    PALLET, "CachedTrieNodes", Blake2_128Concat, generation, Identity, hash_, raw
+    PALLET,
+    "CachedTrieNodes",
+    "Cached nodes of a publisher's trie, by hash.",
+    Blake2_128Concat,
+    generation,
+    Identity,
+    hash_codec,
+    raw,
 )
-CACHE_INFO: Final = StorageMap(PALLET, "CacheInfo", Twox64Concat, para_id, cache_info, CacheInfo())
-STALE_CACHES: Final = StorageValue(PALLET, "StaleCaches", scale.vec(generation), [])
-CACHE_SLOTS: Final = StorageDoubleMap(PALLET, "CacheSlots", Twox64Concat, para_id, Identity, raw, raw)
+CACHE_INFO: Final = StorageMap(
+    PALLET,
+    "CacheInfo",
+    "The live cache of a publisher: generation, nodes, bytes.",
+    Twox64Concat,
+    para_id,
+    cache_info,
+    CacheInfo(),
+)
+STALE_CACHES: Final = StorageValue(
+    PALLET, "StaleCaches", "Caches that were dropped and wait to be removed.", scale.vec(generation), []
+)
+CACHE_SLOTS: Final = StorageDoubleMap(
+    PALLET,
+    "CacheSlots",
+    "Cached node hashes of a publisher's trie, by prefix of the key.",
+    Twox64Concat,
+    para_id,
+    Identity,
+    raw,
+    raw,
+)

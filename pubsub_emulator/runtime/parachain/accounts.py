@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.accounts.apply import Signing
 from pubsub_emulator.runtime.accounts.publisher import Publisher
 from pubsub_emulator.runtime.accounts.sudo import Sudo
-from pubsub_emulator.runtime.accounts.system_calls import SystemCalls, refused_code
+from pubsub_emulator.runtime.accounts.system_calls import UpgradableSystem, refused_code
 from pubsub_emulator.runtime.accounts.utility import Utility
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.calls import CallTable
@@ -20,12 +20,15 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.metadata.apis import API_VERSIONS, APIS
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
 from pubsub_emulator.runtime.pallet_subscriber.config import MAX_EXTRINSICS, ImpossibleConfig, RuntimeSpec, decode_spec
-from pubsub_emulator.runtime.parachain.definitions import MAX_WEIGHT, ParachainSystem, parachain_pallets
 from pubsub_emulator.runtime.parachain.governance import superuser_call, upgrade
+from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
 from pubsub_emulator.trie import TrieError
 
 SPEC_NAME: Final = "pubsub-para"
 CRATE: Final = "pubsub_para_runtime"
+MAX_WEIGHT: Final = Weight(1_500_000_000_000, MAX_EXTRINSICS)
+"""The most weight of the signed extrinsics of one block."""
+_INHERENT_LENGTH: Final = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +55,12 @@ def _accounts(code: bytes) -> ParachainAccounts:
     spec = decode_spec(code)
     balances, utility, root = Balances(), Utility(), Sudo()
     version = RuntimeVersion(SPEC_NAME, spec.spec_version, API_VERSIONS)
-    definition = RuntimeDefinition(
-        CRATE, version, parachain_pallets(version, balances, spec), APIS, parachain_origins=False
-    )
-    owners: dict[str, object] = {
-        "System": SystemCalls(_set_code),
-        "ParachainSystem": ParachainSystem(),
-        "Balances": balances,
-        "Utility": utility,
-        "Subscriber": SubscriberCalls(),
-        "Publisher": Publisher(spec.max_value_length),
-        "Sudo": root,
-    }
-    calls = CallTable((pallet, owners[pallet.name]) for pallet in definition.pallets if pallet.call_infos())
-    utility.calls = root.calls = calls
+    lengths = (MAX_EXTRINSICS, MAX_EXTRINSICS, max(spec.max_pov_size, _INHERENT_LENGTH))
+    system = UpgradableSystem(_set_code, version, (MAX_WEIGHT, MAX_WEIGHT), lengths)
+    publisher = Publisher(spec.max_value_length)
+    pallets = PARACHAIN.objects((system, balances, utility, SubscriberCalls(spec), publisher, root))
+    calls = utility.calls = root.calls = CallTable(pallets)
+    definition = RuntimeDefinition(CRATE, version, pallets, APIS, parachain_origins=False)
     return ParachainAccounts(definition, calls, Signing(calls, balances, spec.spec_version))
 
 

@@ -21,9 +21,9 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES, ZERO_HEAD, InboundMessages, message_chain
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import encode_extrinsic
+from pubsub_emulator.runtime.parachain.storage import PARACHAIN_SYSTEM
 from pubsub_emulator.trie import ordered_root
 
 
@@ -79,7 +79,7 @@ MAX_CANDIDATE_BYTES: Final = 16 * 1_048_576
 MAX_PROOF_NODES: Final = MAX_CANDIDATE_BYTES // 33
 """The most nodes of a proof: all but the root have at least 32 bytes, and their length takes one more."""
 
-_CALL: Final = bytes((PALLET_INDEX["ParachainSystem"], 0))
+_CALL: Final = bytes((PARACHAIN_SYSTEM.index, 0))
 """The call `set_validation_data`."""
 
 _BARE_CALL: Final = b"\x05" + _CALL

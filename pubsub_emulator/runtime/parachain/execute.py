@@ -22,8 +22,8 @@ from pubsub_emulator.runtime.parachain.accounts import execute_superuser, parach
 from pubsub_emulator.runtime.parachain.block import Inherent, queue_head
 from pubsub_emulator.runtime.parachain.governance import execute_downward, is_root_call
 from pubsub_emulator.runtime.parachain.ledger import (
+    BlockLedger,
     ExtrinsicsCost,
-    Ledger,
     added_state_bytes,
     make_ledger,
     own_state_bytes,
@@ -40,7 +40,7 @@ class BlockOutcome:
     state_root: Hash
     events: tuple[EventRecord, ...]
     deliveries: tuple[Delivery, ...]
-    ledger: Ledger
+    ledger: BlockLedger
     plan: Plan
     extrinsics: tuple[DispatchOutcome, ...] = ()
     """The outcome of each signed extrinsic."""

@@ -5,9 +5,9 @@ from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.accounts.genesis import endow
 from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.framework.codecs import para_id
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec
-from pubsub_emulator.runtime.pallet_subscriber.storage import para_id
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES, PARACHAIN_ID

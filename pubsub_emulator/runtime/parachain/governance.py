@@ -22,8 +22,8 @@ from pubsub_emulator.runtime.framework import dispatch
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchOutcome
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.origin import Root
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import PALLET as SYSTEM
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache import drop_cache
@@ -40,7 +40,7 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, Subscrip
 from pubsub_emulator.runtime.pallet_subscriber.outcome import RootCall
 
 _SUPERUSER_TRANSACT: Final = bytes.fromhex("0508 2f0000 060200")
-_SET_CODE: Final = bytes((PALLET_INDEX["System"], 2))
+_SET_CODE: Final = bytes((SYSTEM.index, 2))
 SUBSCRIBER_CALLS: Final = ("clear_publisher_cache", "redeliver", "enable_publisher")
 """What governance may have a subscriber do about a publisher."""
 _SUBSCRIBER: Final = SubscriberCalls()
@@ -58,7 +58,7 @@ def set_code(spec: RuntimeSpec) -> bytes:
 
 def subscriber_call(name: str, para: int) -> bytes:
     """One of the pallet's root calls, encoded."""
-    return bytes((PALLET_INDEX["Subscriber"], SUBSCRIBER_CALLS.index(name))) + scale.u32.encode(para)
+    return bytes((items.PALLET.index, SUBSCRIBER_CALLS.index(name))) + scale.u32.encode(para)
 
 
 def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None:
@@ -74,7 +74,7 @@ def execute_downward(storage: Storage, message: bytes) -> DispatchOutcome | None
     if found is None:
         return None
     name, para = found
-    return dispatch.dispatch(_SUBSCRIBER, storage, Root(), Call(items.PALLET, name, (para,)))
+    return dispatch.dispatch(_SUBSCRIBER, storage, Root(), Call(items.PALLET.name, name, (para,)))
 
 
 def is_root_call(message: bytes) -> bool:
@@ -140,8 +140,11 @@ def _ensure_possible(before: RuntimeSpec, after: RuntimeSpec) -> None:
 def _decoded_call(message: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
     """The runtime that a message installs, or its call and publisher; `None` for any other message."""
     call = superuser_call(message)
-    if call is None:
-        return None
+    return None if call is None else _read_call(call)
+
+
+@lru_cache(maxsize=64)  # the walk and the block of the author and of every verifier read the same few
+def _read_call(call: bytes) -> RuntimeSpec | tuple[str, ParaId] | None:
     try:
         if call.startswith(_SET_CODE):
             return decode_spec(scale.bytes_.decode(call[2:]))
@@ -164,7 +167,7 @@ def _read_subscriber_call(call: bytes) -> tuple[str, ParaId]:
     reader = Reader(call)
     pallet, index, para = reader.u8(), reader.u8(), ParaId(reader.uint(4))
     reader.end()
-    if pallet != PALLET_INDEX[items.PALLET] or index >= len(SUBSCRIBER_CALLS):
+    if pallet != items.PALLET.index or index >= len(SUBSCRIBER_CALLS):
         raise ScaleError(f"no call {pallet}.{index}")
     return SUBSCRIBER_CALLS[index], para
 

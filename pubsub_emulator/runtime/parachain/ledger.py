@@ -31,7 +31,7 @@ class PublisherLedger:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class BlockLedger:
     """One block's bytes.
 
     `own_state_bytes` is what reads add to the parachain's storage proof, `cache_state_bytes` the part that only the
@@ -100,9 +100,9 @@ NO_COST: Final = ExtrinsicsCost()
 
 def make_ledger(
     plan: Plan, messages_bytes: int, own_state: tuple[int, int], extrinsics: ExtrinsicsCost = NO_COST
-) -> Ledger:
+) -> BlockLedger:
     """The ledger of a block with the walk `plan`."""
-    return Ledger(
+    return BlockLedger(
         budget=plan.budget,
         used=plan.used,
         messages_bytes=messages_bytes,

@@ -4,18 +4,31 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import Hash, ParaId
+from pubsub_emulator.runtime.framework.codecs import hash_codec, para_id
 from pubsub_emulator.runtime.framework.items import StorageValue
-from pubsub_emulator.runtime.pallet_subscriber.storage import hash_, para_id
+from pubsub_emulator.runtime.framework.pallet import Pallet
+
+PARACHAIN_SYSTEM: Final = Pallet("ParachainSystem", 1, "cumulus_pallet_parachain_system")
+AURA: Final = Pallet("Aura", 23, "pallet_aura")
+PARACHAIN_INFO: Final = Pallet("ParachainInfo", 105, "staging_parachain_info")
 
 AUTHORITIES: Final[StorageValue[list[bytes], list[bytes]]] = StorageValue(
-    "Aura", "Authorities", scale.vec(scale.fixed(32)), []
+    AURA, "Authorities", "The current authority set: Ed25519 keys, in turn order.", scale.vec(scale.fixed(32)), []
 )
-"""Ed25519 keys of the collators, in turn order."""
-
 LAST_DMQ_MQC_HEAD: Final[StorageValue[Hash, Hash]] = StorageValue(
-    "ParachainSystem", "LastDmqMqcHead", hash_, Hash(bytes(32))
+    PARACHAIN_SYSTEM,
+    "LastDmqMqcHead",
+    "The head of the hash chain of downward messages seen so far.",
+    hash_codec,
+    Hash(bytes(32)),
 )
 LAST_HRMP_MQC_HEADS: Final[StorageValue[dict[ParaId, Hash], dict[ParaId, Hash]]] = StorageValue(
-    "ParachainSystem", "LastHrmpMqcHeads", scale.sorted_map(para_id, hash_), {}
+    PARACHAIN_SYSTEM,
+    "LastHrmpMqcHeads",
+    "The heads of the hash chains of horizontal messages, by sender.",
+    scale.sorted_map(para_id, hash_codec),
+    {},
 )
-PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue("ParachainInfo", "ParachainId", para_id, ParaId(100))
+PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue(
+    PARACHAIN_INFO, "ParachainId", "The id of this parachain.", para_id, ParaId(100)
+)

@@ -15,12 +15,14 @@ from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.pallet import Constant, Pallet, constant
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import SLOT_MILLISECONDS
 
-PALLET: Final = "Babe"
-CURRENT_SLOT: Final = StorageValue(PALLET, "CurrentSlot", scale.u64, 0)
-EPOCH_INDEX: Final = StorageValue(PALLET, "EpochIndex", scale.u64, 0)
-GENESIS_SLOT: Final = StorageValue(PALLET, "GenesisSlot", scale.u64, 0)
+PALLET: Final = Pallet("Babe", 2, "pallet_babe")
+EPOCH_INDEX: Final = StorageValue(PALLET, "EpochIndex", "Current epoch index: the session.", scale.u64, 0)
+GENESIS_SLOT: Final = StorageValue(PALLET, "GenesisSlot", "The slot of block 0.", scale.u64, 0)
+CURRENT_SLOT: Final = StorageValue(PALLET, "CurrentSlot", "Current slot number.", scale.u64, 0)
 _SECONDARY_PLAIN: Final = 2
 
 
@@ -38,7 +40,10 @@ def current_slot(storage: Storage) -> Slot:
 class Babe(Hooks):
     """Takes the slot from the digest; a block without one keeps the slot of its parent."""
 
-    NAME = PALLET
+    pallet = PALLET
+
+    def __init__(self, session_length: int) -> None:
+        self._session_length = session_length
 
     def genesis(self, storage: Storage, slot: Slot) -> None:
         """Write the slot of block 0 and the index of its epoch, for clients that derive time from them."""
@@ -60,3 +65,11 @@ class Babe(Hooks):
                     raise DefensiveFailure(f"slot {slot} does not follow {CURRENT_SLOT.get(storage)}")
                 CURRENT_SLOT.put(storage, slot)
         return WEIGHT_ZERO
+
+    def constants(self) -> tuple[Constant, ...]:
+        """Times by which clients count epochs."""
+        epoch = "The amount of time, in slots, of an epoch."
+        return (
+            constant("EpochDuration", scale.u64, self._session_length, epoch),
+            constant("ExpectedBlockTime", scale.u64, SLOT_MILLISECONDS, "Milliseconds between two blocks."),
+        )

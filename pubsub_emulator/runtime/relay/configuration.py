@@ -1,24 +1,29 @@
-"""The `Configuration` pallet: the active `HostConfiguration`, and pending changes.
+"""The `Configuration` pallet: the active `HostConfiguration`, and pending changes."""
 
-ActiveConfig    HostConfiguration
-PendingConfigs  Vec<(u32 session, HostConfiguration)>
-"""
-
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, dispatchable, pallet_errors
+from pubsub_emulator.runtime.framework.codecs import U32
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
+from pubsub_emulator.runtime.framework.pallet import PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, PALLET, HostConfiguration, host_configuration
 
+Proposed = Annotated[HostConfiguration, host_configuration]
 SESSION_DELAY: Final = 2
 """Sessions between a change and its effect."""
 
-PENDING: Final = StorageValue(PALLET, "PendingConfigs", scale.vec(scale.pair(scale.u32, host_configuration)), [])
+PENDING: Final = StorageValue(
+    PALLET,
+    "PendingConfigs",
+    "Pending configuration changes, by session.",
+    scale.vec(scale.pair(scale.u32, host_configuration)),
+    [],
+)
 
 
 @pallet_errors(PALLET)
@@ -31,7 +36,7 @@ class Error(PalletError):
 class Configuration(Hooks):
     """The configuration pallet; `genesis_config` is active from block 0."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(self, genesis_config: HostConfiguration | None = None, session_delay: int = SESSION_DELAY) -> None:
         self.genesis_config = HostConfiguration() if genesis_config is None else genesis_config
@@ -41,8 +46,8 @@ class Configuration(Hooks):
         """Set the configuration of block 0."""
         ACTIVE.put(storage, self.genesis_config)
 
-    @dispatchable(47, host_configuration, scale.u32, weight=Weight(25_000_000, 2000))
-    def set_config(self, storage: Storage, origin: Origin, config: HostConfiguration, session: int) -> None:
+    @dispatchable(47, weight=Weight(25_000_000, 2000))
+    def set_config(self, storage: Storage, origin: Origin, config: Proposed, session: U32) -> None:
         """Root schedules a whole new configuration for the start of `session`; it replaces what waited for that one.
 
         Rust has a call for each field; they too end in one pending configuration. Raises `InvalidNewValue` for one that
@@ -50,7 +55,7 @@ class Configuration(Hooks):
         """
         ensure_root(origin)
         if inconsistency(config) is not None:
-            raise ModuleError(PALLET, Error.InvalidNewValue)
+            raise ModuleError(Error.InvalidNewValue)
         waiting = [(at, pending) for at, pending in PENDING.get(storage) if at != session]
         PENDING.put(storage, sorted([*waiting, (session, config)], key=lambda entry: entry[0]))
 

@@ -1,17 +1,15 @@
-"""The `Dmp` pallet: messages from the relay chain to a parachain, in a bounded queue with a hash chain.
-
-DownwardMessageQueues      Twox64Concat ParaId -> Vec<InboundDownwardMessage { u32 sent_at, Vec<u8> msg }>
-DownwardMessageQueueHeads  Twox64Concat ParaId -> H256
-"""
+"""The `Dmp` pallet: messages from the relay chain to a parachain, in a bounded queue with a hash chain."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, pallet_errors
+from pubsub_emulator.runtime.framework.codecs import hash_codec, para_id
+from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
-from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageMap
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundDownwardMessage,
@@ -19,15 +17,30 @@ from pubsub_emulator.runtime.framework.message_chains import (
     chain_head,
     downward_message,
     message_weight,
-    para_id,
 )
+from pubsub_emulator.runtime.framework.pallet import Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import hash_codec
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
-PALLET: Final = "Dmp"
-QUEUES: Final = StorageMap(PALLET, "DownwardMessageQueues", Twox64Concat, para_id, scale.vec(downward_message), [])
-HEADS: Final = StorageMap(PALLET, "DownwardMessageQueueHeads", Twox64Concat, para_id, hash_codec, ZERO_HEAD)
+PALLET: Final = Pallet("Dmp", 58, "polkadot_runtime_parachains::dmp")
+QUEUES: Final = StorageMap(
+    PALLET,
+    "DownwardMessageQueues",
+    "The downward messages addressed for a certain para.",
+    Twox64Concat,
+    para_id,
+    scale.vec(downward_message),
+    [],
+)
+HEADS: Final = StorageMap(
+    PALLET,
+    "DownwardMessageQueueHeads",
+    "The head of the hash chain of a para's downward messages.",
+    Twox64Concat,
+    para_id,
+    hash_codec,
+    ZERO_HEAD,
+)
 
 
 @pallet_errors(PALLET)
@@ -43,7 +56,7 @@ class Error(PalletError):
 class Dmp(Hooks):
     """Downward messages; `bounds.downward` is in bytes of the parachain's block."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(self, bounds: MessageBounds | None = None) -> None:
         self.bounds = MessageBounds() if bounds is None else bounds
@@ -54,10 +67,10 @@ class Dmp(Hooks):
         Raises `ExceedsMaxMessageSize`, and `QueueFull` when the parachain could not take all of its queue in one block.
         """
         if len(msg) > active_config(storage).max_downward_message_size:
-            raise ModuleError(PALLET, Error.ExceedsMaxMessageSize)
+            raise ModuleError(Error.ExceedsMaxMessageSize)
         queue = QUEUES.get(storage, para)
         if queue_weight(queue) + message_weight(len(msg)) > self.bounds.downward:
-            raise ModuleError(PALLET, Error.QueueFull)
+            raise ModuleError(Error.QueueFull)
         QUEUES.insert(storage, para, [*queue, InboundDownwardMessage(now, msg)])
         HEADS.insert(storage, para, chain_head(HEADS.get(storage, para), now, msg))
 
@@ -77,9 +90,9 @@ class Dmp(Hooks):
         """
         queue = QUEUES.get(storage, para)
         if processed > len(queue):
-            raise ModuleError(PALLET, Error.Underflow)
+            raise ModuleError(Error.Underflow)
         if processed == 0 and queue and queue[0].sent_at <= relay_parent:
-            raise ModuleError(PALLET, Error.AdvancementRule)
+            raise ModuleError(Error.AdvancementRule)
         if processed == len(queue):
             QUEUES.remove(storage, para)
         elif processed:

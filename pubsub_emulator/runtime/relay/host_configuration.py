@@ -13,9 +13,10 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 
-PALLET: Final = "Configuration"
+PALLET: Final = Pallet("Configuration", 51, "polkadot_runtime_parachains::configuration")
 MEBIBYTE: Final = 1_048_576
 
 
@@ -182,7 +183,9 @@ host_configuration: Final[Codec[HostConfiguration]] = struct(
 )
 
 
-ACTIVE: Final = StorageValue(PALLET, "ActiveConfig", host_configuration)
+ACTIVE: Final = StorageValue(
+    PALLET, "ActiveConfig", "The active configuration for the current session.", host_configuration
+)
 """`Configuration::ActiveConfig`, which parachains read by proof."""
 
 _decode = lru_cache(maxsize=16)(host_configuration.decode)

@@ -1,12 +1,5 @@
 """The `Hrmp` pallet: channels between parachains, each a bounded queue with a hash chain.
 
-    HrmpChannels              Twox64Concat HrmpChannelId -> HrmpChannel
-    HrmpIngressChannelsIndex  Twox64Concat ParaId -> Vec<ParaId> senders, ascending
-    HrmpEgressChannelsIndex   Twox64Concat ParaId -> Vec<ParaId> recipients, ascending
-    HrmpChannelContents       Twox64Concat HrmpChannelId -> Vec<InboundHrmpMessage { u32 sent_at, Vec<u8> data }>
-    HrmpChannelDigests        Twox64Concat ParaId -> Vec<(u32 block, Vec<ParaId> senders)>, ascending
-    HrmpWatermarks            Twox64Concat ParaId -> u32 relay block up to which messages were taken
-
 A channel is only opened if all channels to its recipient, when full, still fit into one block of the recipient. So a
 sender that keeps to its channel is never refused because of other senders.
 """
@@ -14,17 +7,19 @@ sender that keeps to its channel is never refused because of other senders.
 from bisect import insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, dispatchable, pallet_errors
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.codecs import U32, hash_codec, para_id, relay_number
+from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.events import deposit, event
+from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
-from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageMap
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundHrmpMessage,
@@ -32,15 +27,13 @@ from pubsub_emulator.runtime.framework.message_chains import (
     OutboundHrmpMessage,
     chain_head,
     hrmp_message,
-    para_id,
-    relay_number,
 )
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import hash_codec
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
-PALLET: Final = "Hrmp"
+PALLET: Final = Pallet("Hrmp", 60, "polkadot_runtime_parachains::hrmp")
 
 # Types
 
@@ -81,34 +74,67 @@ channel: Final[Codec[HrmpChannel]] = struct(
 
 # Storage
 
-CHANNELS: Final = StorageMap(PALLET, "HrmpChannels", Twox64Concat, channel_id, channel)
-INGRESS: Final = StorageMap(PALLET, "HrmpIngressChannelsIndex", Twox64Concat, para_id, scale.vec(para_id), [])
-EGRESS: Final = StorageMap(PALLET, "HrmpEgressChannelsIndex", Twox64Concat, para_id, scale.vec(para_id), [])
-CONTENTS: Final = StorageMap(PALLET, "HrmpChannelContents", Twox64Concat, channel_id, scale.vec(hrmp_message), [])
-DIGESTS: Final = StorageMap(
-    PALLET, "HrmpChannelDigests", Twox64Concat, para_id, scale.vec(scale.pair(relay_number, scale.vec(para_id))), []
+WATERMARKS: Final = StorageMap(
+    PALLET,
+    "HrmpWatermarks",
+    "The relay block up to which a para took horizontal messages.",
+    Twox64Concat,
+    para_id,
+    relay_number,
 )
-WATERMARKS: Final = StorageMap(PALLET, "HrmpWatermarks", Twox64Concat, para_id, relay_number)
+CHANNELS: Final = StorageMap(
+    PALLET, "HrmpChannels", "HRMP channel data associated with each channel.", Twox64Concat, channel_id, channel
+)
+INGRESS: Final = StorageMap(
+    PALLET,
+    "HrmpIngressChannelsIndex",
+    "Who has a channel to a para, ascending.",
+    Twox64Concat,
+    para_id,
+    scale.vec(para_id),
+    [],
+)
+EGRESS: Final = StorageMap(
+    PALLET,
+    "HrmpEgressChannelsIndex",
+    "To whom a para has a channel, ascending.",
+    Twox64Concat,
+    para_id,
+    scale.vec(para_id),
+    [],
+)
+CONTENTS: Final = StorageMap(
+    PALLET, "HrmpChannelContents", "What waits in a channel.", Twox64Concat, channel_id, scale.vec(hrmp_message), []
+)
+DIGESTS: Final = StorageMap(
+    PALLET,
+    "HrmpChannelDigests",
+    "Who sent to a para, by relay block.",
+    Twox64Concat,
+    para_id,
+    scale.vec(scale.pair(relay_number, scale.vec(para_id))),
+    [],
+)
 
 # Events and errors
 
 
-@event(PALLET, 3, para_id, channel_id)
+@event(PALLET, 3)
 class ChannelClosed(Event):
     """A channel is closed; what waited in it is gone."""
 
     by_parachain: ParaId
-    channel_id: HrmpChannelId
+    channel_id: Annotated[HrmpChannelId, channel_id]
 
 
-@event(PALLET, 4, para_id, para_id, scale.u32, scale.u32)
+@event(PALLET, 4)
 class HrmpChannelForceOpened(Event):
     """Root opened a channel."""
 
     sender: ParaId
     recipient: ParaId
-    proposed_max_capacity: int
-    proposed_max_message_size: int
+    proposed_max_capacity: U32
+    proposed_max_message_size: U32
 
 
 @pallet_errors(PALLET)
@@ -144,34 +170,34 @@ def channel_weight(capacity: int, total_size: int) -> int:
 class Hrmp(Hooks):
     """Horizontal messages; `bounds.horizontal` is in bytes of the recipient's block."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(self, bounds: MessageBounds | None = None) -> None:
         self.bounds = MessageBounds() if bounds is None else bounds
 
     # Channels
 
-    @dispatchable(7, para_id, para_id, scale.u32, scale.u32, weight=Weight(100_000_000, 10_000))
+    @dispatchable(7, weight=Weight(100_000_000, 10_000))
     def force_open_hrmp_channel(  # noqa: PLR0917  # the call's own arguments
         self,
         storage: Storage,
         origin: Origin,
         sender: ParaId,
         recipient: ParaId,
-        max_capacity: int,
-        max_message_size: int,
+        max_capacity: U32,
+        max_message_size: U32,
     ) -> None:
         """Root opens a channel at once. Errors as `open_channel`. Emits `HrmpChannelForceOpened`."""
         ensure_root(origin)
         self.open_channel(storage, sender, recipient, max_capacity, max_message_size)
         deposit(storage, HrmpChannelForceOpened(sender, recipient, max_capacity, max_message_size))
 
-    @dispatchable(2, channel_id, weight=Weight(100_000_000, 10_000))
-    def hrmp_close_channel(self, storage: Storage, origin: Origin, which: HrmpChannelId) -> None:
+    @dispatchable(2, weight=Weight(100_000_000, 10_000))
+    def hrmp_close_channel(self, storage: Storage, origin: Origin, which: Annotated[HrmpChannelId, channel_id]) -> None:
         """Root closes a channel at once. Raises `CloseHrmpChannelDoesntExist`. Emits `ChannelClosed`."""
         ensure_root(origin)
         if not CHANNELS.contains(storage, which):
-            raise ModuleError(PALLET, Error.CloseHrmpChannelDoesntExist)
+            raise ModuleError(Error.CloseHrmpChannelDoesntExist)
         self._close(storage, which)
         deposit(storage, ChannelClosed(which.sender, which))
 
@@ -185,26 +211,26 @@ class Hrmp(Hooks):
         """
         config = active_config(storage)
         if sender == recipient:
-            raise ModuleError(PALLET, Error.OpenHrmpChannelToSelf)
+            raise ModuleError(Error.OpenHrmpChannelToSelf)
         if max_capacity == 0:
-            raise ModuleError(PALLET, Error.OpenHrmpChannelZeroCapacity)
+            raise ModuleError(Error.OpenHrmpChannelZeroCapacity)
         if max_capacity > config.hrmp_channel_max_capacity:
-            raise ModuleError(PALLET, Error.OpenHrmpChannelCapacityExceedsLimit)
+            raise ModuleError(Error.OpenHrmpChannelCapacityExceedsLimit)
         if max_message_size == 0:
-            raise ModuleError(PALLET, Error.OpenHrmpChannelZeroMessageSize)
+            raise ModuleError(Error.OpenHrmpChannelZeroMessageSize)
         if max_message_size > config.hrmp_channel_max_message_size:
-            raise ModuleError(PALLET, Error.OpenHrmpChannelMessageSizeExceedsLimit)
+            raise ModuleError(Error.OpenHrmpChannelMessageSizeExceedsLimit)
         which = HrmpChannelId(sender, recipient)
         if CHANNELS.contains(storage, which):
-            raise ModuleError(PALLET, Error.OpenHrmpChannelAlreadyExists)
+            raise ModuleError(Error.OpenHrmpChannelAlreadyExists)
         ingress, egress = INGRESS.get(storage, recipient), EGRESS.get(storage, sender)
         if len(egress) >= config.hrmp_max_parachain_outbound_channels:
-            raise ModuleError(PALLET, Error.OpenHrmpChannelLimitExceeded)
+            raise ModuleError(Error.OpenHrmpChannelLimitExceeded)
         if len(ingress) >= config.hrmp_max_parachain_inbound_channels:
-            raise ModuleError(PALLET, Error.AcceptHrmpChannelLimitExceeded)
+            raise ModuleError(Error.AcceptHrmpChannelLimitExceeded)
         weight = channel_weight(max_capacity, config.hrmp_channel_max_total_size)
         if self._worst_case(storage, recipient) + weight > self.bounds.horizontal:
-            raise ModuleError(PALLET, Error.RecipientBoundExceeded)
+            raise ModuleError(Error.RecipientBoundExceeded)
         CHANNELS.insert(storage, which, HrmpChannel(max_capacity, config.hrmp_channel_max_total_size, max_message_size))
         insort(ingress, sender)
         insort(egress, recipient)
@@ -220,21 +246,21 @@ class Hrmp(Hooks):
         `TotalSizeExceeded`, `CapacityExceeded`.
         """
         if len(messages) > active_config(storage).hrmp_max_message_num_per_candidate:
-            raise ModuleError(PALLET, Error.MoreMessagesThanPermitted)
+            raise ModuleError(Error.MoreMessagesThanPermitted)
         previous = -1
         for message in messages:
             if message.recipient <= previous:
-                raise ModuleError(PALLET, Error.NotSorted)
+                raise ModuleError(Error.NotSorted)
             previous = message.recipient
             found = CHANNELS.get(storage, HrmpChannelId(sender, message.recipient))
             if found is None:
-                raise ModuleError(PALLET, Error.NoSuchChannel)
+                raise ModuleError(Error.NoSuchChannel)
             if len(message.data) > found.max_message_size:
-                raise ModuleError(PALLET, Error.MaxMessageSizeExceeded)
+                raise ModuleError(Error.MaxMessageSizeExceeded)
             if found.total_size + len(message.data) > found.max_total_size:
-                raise ModuleError(PALLET, Error.TotalSizeExceeded)
+                raise ModuleError(Error.TotalSizeExceeded)
             if found.msg_count >= found.max_capacity:
-                raise ModuleError(PALLET, Error.CapacityExceeded)
+                raise ModuleError(Error.CapacityExceeded)
 
     def queue_outbound(
         self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
@@ -245,7 +271,7 @@ class Hrmp(Hooks):
             which = HrmpChannelId(sender, message.recipient)
             found = CHANNELS.get(storage, which)
             if found is None:
-                raise ModuleError(PALLET, Error.NoSuchChannel)
+                raise ModuleError(Error.NoSuchChannel)
             CONTENTS.insert(storage, which, [*CONTENTS.get(storage, which), InboundHrmpMessage(now, message.data)])
             CHANNELS.insert(
                 storage,
@@ -284,12 +310,12 @@ class Hrmp(Hooks):
         """
         last = WATERMARKS.get(storage, recipient)
         if last is not None and watermark < last:
-            raise ModuleError(PALLET, Error.AdvancementRule)
+            raise ModuleError(Error.AdvancementRule)
         if watermark > relay_parent:
-            raise ModuleError(PALLET, Error.AheadRelayParent)
+            raise ModuleError(Error.AheadRelayParent)
         digests = DIGESTS.get(storage, recipient)
         if watermark not in {relay_parent, last} and all(block != watermark for block, _ in digests):
-            raise ModuleError(PALLET, Error.LandsOnBlockWithNoMessages)
+            raise ModuleError(Error.LandsOnBlockWithNoMessages)
         WATERMARKS.insert(storage, recipient, watermark)
         due = [entry for entry in digests if entry[0] <= watermark]
         if not due:

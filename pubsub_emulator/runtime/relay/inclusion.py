@@ -8,7 +8,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.scale import Codec
@@ -16,29 +16,23 @@ from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.codecs import U32, para_id, relay_number
 from pubsub_emulator.runtime.framework.dispatch import (
     DispatchError,
+    Failure,
     ModuleError,
-    PalletError,
-    dispatch_error,
     dispatchable,
-    pallet_errors,
     with_storage_layer,
 )
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
-from pubsub_emulator.runtime.framework.message_chains import (
-    MessageBounds,
-    OutboundHrmpMessage,
-    message_allowance,
-    para_id,
-    relay_number,
-)
+from pubsub_emulator.runtime.framework.message_chains import MessageBounds, OutboundHrmpMessage, message_allowance
 from pubsub_emulator.runtime.framework.origin import Origin, ensure_unsigned
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
-PALLET: Final = "ParaInclusion"
+PALLET: Final = Pallet("ParaInclusion", 53, "polkadot_runtime_parachains::inclusion")
 _CANDIDATE_WEIGHT: Final = Weight(1_000_000_000, 100_000)
 
 
@@ -74,22 +68,23 @@ commitments_codec: Final[Codec[CandidateCommitments]] = struct(
     relay_number,
 )
 backed_candidate: Final[Codec[BackedCandidate]] = struct(BackedCandidate, para_id, relay_number, commitments_codec)
+Backed = Annotated[BackedCandidate, backed_candidate]
 
 
-@event(PALLET, 3, para_id, scale.u32)
+@event(PALLET, 3)
 class UpwardMessagesReceived(Event):
     """Upward messages of an included block went to the queue."""
 
     from_: ParaId
-    count: int
+    count: U32
 
 
-@event(PALLET, 100, para_id, dispatch_error)
+@event(PALLET, 100)
 class CandidateRefused(Event):
     """A block was not included; nothing of it took effect, and its author keeps it. Rust has no such event."""
 
     para: ParaId
-    error: DispatchError
+    error: Failure
 
 
 @pallet_errors(PALLET)
@@ -144,7 +139,7 @@ class Channels(Protocol):
 class ParaInclusion(Hooks):
     """Enacts the commitments of parachain blocks."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(
         self, paras: Paras, queue: UpwardQueue, downward: DownwardQueue, channels: Channels, bounds: MessageBounds
@@ -155,10 +150,8 @@ class ParaInclusion(Hooks):
         self._channels = channels
         self._bounds = bounds
 
-    @dispatchable(
-        0, scale.vec(backed_candidate), weight=lambda _pallet, candidates: _CANDIDATE_WEIGHT * len(candidates)
-    )
-    def enter(self, storage: Storage, origin: Origin, candidates: Sequence[BackedCandidate]) -> None:
+    @dispatchable(0, weight=lambda _pallet, candidates: _CANDIDATE_WEIGHT * len(candidates))
+    def enter(self, storage: Storage, origin: Origin, candidates: Sequence[Backed]) -> None:
         """The inherent that brings parachain blocks into a relay block, each whole or not at all.
 
         Emits what `include` emits, and `CandidateRefused` for each that raised.
@@ -191,10 +184,10 @@ class ParaInclusion(Hooks):
 
         def enact() -> None:
             if not self._paras.is_parachain(storage, para):
-                raise ModuleError(PALLET, Error.UnscheduledCandidate)
+                raise ModuleError(Error.UnscheduledCandidate)
             if commitments.upward_messages and self._paras.is_offboarding(storage, para):
                 # Its queue is dropped when it leaves, and new messages would be lost.
-                raise ModuleError(PALLET, Error.IsOffboarding)
+                raise ModuleError(Error.IsOffboarding)
             self._downward.acknowledge(storage, para, commitments.processed_downward_messages, relay_parent)
             self._channels.acknowledge(storage, para, commitments.hrmp_watermark, relay_parent)
             if commitments.upward_messages:

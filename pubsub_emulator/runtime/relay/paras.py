@@ -1,13 +1,4 @@
-"""The `Paras` pallet: the parachains, their heads, and the signals of code upgrades.
-
-Parachains                Vec<ParaId>, ascending
-ParaLifecycles            Twox64Concat ParaId -> ParaLifecycle
-Heads                     Twox64Concat ParaId -> Vec<u8>, the encoded header of the newest included block
-MostRecentContext         Twox64Concat ParaId -> u32, the relay parent of that block
-UpgradeGoAheadSignal      Twox64Concat ParaId -> 00 Abort | 01 GoAhead
-UpgradeRestrictionSignal  Twox64Concat ParaId -> 00 Present
-ActionsQueue              Twox64Concat u32 session -> Vec<ParaId>, ascending
-"""
+"""The `Paras` pallet: the parachains, their heads, and the signals of code upgrades."""
 
 from bisect import insort
 from enum import IntEnum
@@ -17,15 +8,17 @@ from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.dispatch import ModuleError, PalletError, pallet_errors
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.codecs import U32, para_id, relay_number
+from pubsub_emulator.runtime.framework.dispatch import ModuleError
+from pubsub_emulator.runtime.framework.events import deposit, event
+from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
-from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue, Twox64Concat
-from pubsub_emulator.runtime.framework.message_chains import para_id, relay_number
+from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
-PALLET: Final = "Paras"
+PALLET: Final = Pallet("Paras", 56, "polkadot_runtime_parachains::paras")
 E = TypeVar("E", bound=IntEnum)
 
 
@@ -67,28 +60,60 @@ def _enum(kind: type[E]) -> Codec[E]:
     return Codec(kind.__name__, lambda value: bytes((value,)), read, info)
 
 
-PARACHAINS: Final = StorageValue(PALLET, "Parachains", scale.vec(para_id), [])
-LIFECYCLES: Final = StorageMap(PALLET, "ParaLifecycles", Twox64Concat, para_id, _enum(ParaLifecycle))
-HEADS: Final = StorageMap(PALLET, "Heads", Twox64Concat, para_id, scale.bytes_)
-MOST_RECENT_CONTEXT: Final = StorageMap(PALLET, "MostRecentContext", Twox64Concat, para_id, relay_number)
-GO_AHEAD: Final = StorageMap(PALLET, "UpgradeGoAheadSignal", Twox64Concat, para_id, _enum(UpgradeGoAhead))
-RESTRICTION: Final = StorageMap(PALLET, "UpgradeRestrictionSignal", Twox64Concat, para_id, _enum(UpgradeRestriction))
-ACTIONS: Final = StorageMap(PALLET, "ActionsQueue", Twox64Concat, scale.u32, scale.vec(para_id), [])
+PARACHAINS: Final = StorageValue(PALLET, "Parachains", "All parachains, ascending.", scale.vec(para_id), [])
+LIFECYCLES: Final = StorageMap(
+    PALLET,
+    "ParaLifecycles",
+    "The current lifecycle of all known para ids.",
+    Twox64Concat,
+    para_id,
+    _enum(ParaLifecycle),
+)
+HEADS: Final = StorageMap(
+    PALLET, "Heads", "The head-data of every registered para.", Twox64Concat, para_id, scale.bytes_
+)
+MOST_RECENT_CONTEXT: Final = StorageMap(
+    PALLET,
+    "MostRecentContext",
+    "The relay parent of the most recent included block of a para.",
+    Twox64Concat,
+    para_id,
+    relay_number,
+)
+GO_AHEAD: Final = StorageMap(
+    PALLET,
+    "UpgradeGoAheadSignal",
+    "Whether a para is to enact the code that it announced.",
+    Twox64Concat,
+    para_id,
+    _enum(UpgradeGoAhead),
+)
+RESTRICTION: Final = StorageMap(
+    PALLET,
+    "UpgradeRestrictionSignal",
+    "Whether a para may not announce new code now.",
+    Twox64Concat,
+    para_id,
+    _enum(UpgradeRestriction),
+)
+ACTIONS: Final = StorageMap(
+    PALLET, "ActionsQueue", "Paras that come or go, by session.", Twox64Concat, scale.u32, scale.vec(para_id), []
+)
 
 
-@event(PALLET, 3, para_id)
+@event(PALLET, 3)
 class NewHeadNoted(Event):
     """A block of the parachain was included."""
 
     para: ParaId
 
 
-@event(PALLET, 4, para_id, scale.u32)
+@event(PALLET, 4)
 class ActionQueued(Event):
     """The para comes or goes at the start of a session."""
 
     para: ParaId
-    session: int
+    session: U32
 
 
 @pallet_errors(PALLET)
@@ -105,7 +130,7 @@ class Error(PalletError):
 class Paras(Hooks):
     """Lifecycles, heads and upgrade signals."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def genesis(self, storage: Storage, heads: dict[ParaId, bytes]) -> None:
         """Store the parachains of block 0 with their heads."""
@@ -138,7 +163,7 @@ class Paras(Hooks):
         Raises `CannotOnboard` when it is there in any way, `HeadDataTooLarge`. Emits `ActionQueued`.
         """
         if LIFECYCLES.contains(storage, para):
-            raise ModuleError(PALLET, Error.CannotOnboard)
+            raise ModuleError(Error.CannotOnboard)
         self._check_head(storage, head)
         LIFECYCLES.insert(storage, para, ParaLifecycle.ONBOARDING)
         HEADS.insert(storage, para, head)
@@ -152,9 +177,9 @@ class Paras(Hooks):
         """
         found = LIFECYCLES.get(storage, para)
         if found is None:
-            raise ModuleError(PALLET, Error.NotRegistered)
+            raise ModuleError(Error.NotRegistered)
         if found is not ParaLifecycle.PARACHAIN:
-            raise ModuleError(PALLET, Error.CannotOffboard)
+            raise ModuleError(Error.CannotOffboard)
         LIFECYCLES.insert(storage, para, ParaLifecycle.OFFBOARDING_PARACHAIN)
         self._queue(storage, para, session)
 
@@ -180,7 +205,7 @@ class Paras(Hooks):
         Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`.
         """
         if not self.is_parachain(storage, para):
-            raise ModuleError(PALLET, Error.NotParachain)
+            raise ModuleError(Error.NotParachain)
         self._check_head(storage, head)
         HEADS.insert(storage, para, head)
         MOST_RECENT_CONTEXT.insert(storage, para, relay_parent)
@@ -221,4 +246,4 @@ class Paras(Hooks):
 
     def _check_head(self, storage: Storage, head: bytes) -> None:
         if len(head) > active_config(storage).max_head_data_size:
-            raise ModuleError(PALLET, Error.HeadDataTooLarge)
+            raise ModuleError(Error.HeadDataTooLarge)

@@ -1,7 +1,4 @@
-"""The `Registrar` pallet: the owners of para ids.
-
-Paras  Twox64Concat ParaId -> ParaInfo { AccountId manager, u128 deposit, Option<bool> locked }
-"""
+"""The `Registrar` pallet: the owners of para ids."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,16 +8,17 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, PalletError, dispatchable, pallet_errors
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.codecs import account_id, para_id
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, dispatchable
+from pubsub_emulator.runtime.framework.events import deposit, event
+from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks
-from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
-from pubsub_emulator.runtime.framework.message_chains import para_id
+from pubsub_emulator.runtime.framework.items import StorageMap
 from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed, ensure_root, ensure_signed
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import account_id
 
-PALLET: Final = "Registrar"
+PALLET: Final = Pallet("Registrar", 70, "polkadot_runtime_common::paras_registrar")
 WEIGHT: Final = Weight(150_000_000, 10_000)
 LOWEST_PUBLIC_ID: Final = ParaId(2000)
 """`LOWEST_PUBLIC_ID` of `polkadot_parachain_primitives`."""
@@ -38,6 +36,7 @@ class ParaInfo:
 PARAS: Final = StorageMap(
     PALLET,
     "Paras",
+    "Who registered a para, for how much.",
     Twox64Concat,
     para_id,
     struct(
@@ -50,7 +49,7 @@ PARAS: Final = StorageMap(
 )
 
 
-@event(PALLET, 0, para_id, account_id)
+@event(PALLET, 0)
 class Registered(Event):
     """A para was registered; it comes with a session."""
 
@@ -58,7 +57,7 @@ class Registered(Event):
     manager: AccountId
 
 
-@event(PALLET, 1, para_id)
+@event(PALLET, 1)
 class Deregistered(Event):
     """A para was deregistered; it goes with a session."""
 
@@ -93,7 +92,7 @@ class Registrar(Hooks):
     publish without registration and deposit (PS-7).
     """
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(
         self,
@@ -110,7 +109,7 @@ class Registrar(Hooks):
         for para, manager in managers.items():
             PARAS.insert(storage, para, ParaInfo(manager))
 
-    @dispatchable(0, para_id, scale.bytes_, weight=WEIGHT)
+    @dispatchable(0, weight=WEIGHT)
     def register(self, storage: Storage, origin: Origin, para: ParaId, genesis_head: bytes) -> None:
         """Register a para, which the signing account then manages.
 
@@ -119,10 +118,10 @@ class Registrar(Hooks):
         """
         who = ensure_signed(origin)
         if para < self._lowest_public_id and not PARAS.contains(storage, para):
-            raise ModuleError(PALLET, Error.NotReserved)
+            raise ModuleError(Error.NotReserved)
         self._register(storage, who, para, genesis_head)
 
-    @dispatchable(1, account_id, para_id, scale.bytes_, weight=WEIGHT)
+    @dispatchable(1, weight=WEIGHT)
     def force_register(
         self, storage: Storage, origin: Origin, who: AccountId, para: ParaId, genesis_head: bytes
     ) -> None:
@@ -130,7 +129,7 @@ class Registrar(Hooks):
         ensure_root(origin)
         self._register(storage, who, para, genesis_head)
 
-    @dispatchable(2, para_id, weight=WEIGHT)
+    @dispatchable(2, weight=WEIGHT)
     def deregister(self, storage: Storage, origin: Origin, para: ParaId) -> None:
         """Give a para up: by root, the para itself, or its manager unless it is locked.
 
@@ -138,18 +137,18 @@ class Registrar(Hooks):
         """
         info = PARAS.get(storage, para)
         if info is None:
-            raise ModuleError(PALLET, Error.NotRegistered)
+            raise ModuleError(Error.NotRegistered)
         match origin:
             case Root():
                 pass
             case Parachain(caller):
                 if caller != para:
-                    raise ModuleError(PALLET, Error.NotOwner)
+                    raise ModuleError(Error.NotOwner)
             case Signed(account):
                 if account != info.manager:
-                    raise ModuleError(PALLET, Error.NotOwner)
+                    raise ModuleError(Error.NotOwner)
                 if info.locked:
-                    raise ModuleError(PALLET, Error.ParaLocked)
+                    raise ModuleError(Error.ParaLocked)
             case _:
                 raise BadOrigin
         PARAS.remove(storage, para)
@@ -163,7 +162,7 @@ class Registrar(Hooks):
 
     def _register(self, storage: Storage, manager: AccountId, para: ParaId, head: bytes) -> None:
         if PARAS.contains(storage, para):
-            raise ModuleError(PALLET, Error.AlreadyRegistered)
+            raise ModuleError(Error.AlreadyRegistered)
         PARAS.insert(storage, para, ParaInfo(manager))
         self._paras.schedule_para_initialize(storage, para, head, self._scheduled_session(storage))
         deposit(storage, Registered(para, manager))

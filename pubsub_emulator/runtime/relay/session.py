@@ -1,7 +1,5 @@
 """The `Session` pallet: sessions of a fixed length, and the changes between two sessions.
 
-    CurrentIndex  u32
-
 A change of session on- and offboards paras; then each offboarding hook runs once for all paras that left. The runtime
 orders the hooks so that a para's message queue is emptied before its published data is removed (PS-11): a message that
 ran afterwards would publish again for a para that is gone.
@@ -13,13 +11,15 @@ from typing import Final, Protocol
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.events import Event, deposit, event
+from pubsub_emulator.runtime.framework.codecs import U32
+from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError
 from pubsub_emulator.runtime.framework.items import StorageValue
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 
-PALLET: Final = "Session"
-CURRENT_INDEX: Final = StorageValue(PALLET, "CurrentIndex", scale.u32, 0)
+PALLET: Final = Pallet("Session", 9, "pallet_session")
+CURRENT_INDEX: Final = StorageValue(PALLET, "CurrentIndex", "Current index of the session.", scale.u32, 0)
 ROTATION_WEIGHT: Final = Weight(100_000_000, 20_000)
 OFFBOARDING_WEIGHT: Final = Weight(200_000_000, 50_000)
 
@@ -41,17 +41,17 @@ class NewSessionHook(Protocol):
         """Note that `session` begins."""
 
 
-@event(PALLET, 0, scale.u32)
+@event(PALLET, 0)
 class NewSession(Event):
     """A session began."""
 
-    session_index: int
+    session_index: U32
 
 
 class Session(Hooks):
     """Rotates every `period` blocks; a change scheduled now takes effect `delay` sessions later."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(
         self,

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.distributor.adapter.chain import AUTHOR, ChainLedger, DomeChain, publication_of
-from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
-from pubsub_emulator.eventplane.distributor.core.messages import No
-from pubsub_emulator.eventplane.distributor.event import Event
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.distributor.adapter.chain import AUTHOR, ChainLedger, DomeChain, publication_of
+from pubsub_emulator.distributor.adapter.ledger import Published
+from pubsub_emulator.distributor.core.messages import No
+from pubsub_emulator.distributor.event import Event
+from pubsub_emulator.distributor.simulation.stories import event_of
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, ModuleError, dispatch
-from pubsub_emulator.runtime.framework.events import read_event
 from pubsub_emulator.runtime.framework.hooks import IntegrityError
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -31,7 +30,7 @@ def _pallet(*, unique: bool = True) -> tuple[DomeEvents, Storage]:
 
 
 def _emit(pallet: DomeEvents, storage: Storage, event: Event = EVENT, network: str = "a") -> object:
-    call = Call(PALLET, "emit_new_event", tuple(publication_of(event, network)))
+    call = Call(PALLET.name, "emit_new_event", tuple(publication_of(event, network)))
     return dispatch(pallet, storage, Signed(AUTHOR), call).error
 
 
@@ -49,7 +48,7 @@ def test_id50_an_event_is_published_once_and_counted_from_0() -> None:
     pallet, storage = _pallet()
     assert _emit(pallet, storage) is None
     assert _emit(pallet, storage, event_of(2)[1]) is None
-    assert _emit(pallet, storage) == ModuleError(PALLET, Error.AlreadyPublished)
+    assert _emit(pallet, storage) == ModuleError(Error.AlreadyPublished)
     assert items.COUNT.get(storage) == 2
     found = [record.event for record in storage.log if isinstance(record.event, EventDOMEv1)]
     assert [each.index for each in found] == [0, 1]
@@ -78,14 +77,14 @@ def test_id50_without_unique_doubles_get_in() -> None:
 )
 def test_id50_what_is_refused_changes_nothing(event: Event, network: str, error: Error) -> None:
     pallet, storage = _pallet()
-    assert _emit(pallet, storage, event, network) == ModuleError(PALLET, error)
+    assert _emit(pallet, storage, event, network) == ModuleError(error)
     assert items.COUNT.get(storage) == 0
     assert not storage.log
 
 
 def test_id50_only_accounts_publish() -> None:
     pallet, storage = _pallet()
-    call = Call(PALLET, "emit_new_event", tuple(publication_of(EVENT, "a")))
+    call = Call(PALLET.name, "emit_new_event", tuple(publication_of(EVENT, "a")))
     assert dispatch(pallet, storage, Root(), call).error == BadOrigin()
 
 
@@ -102,7 +101,7 @@ def test_id1_a_network_s_name_is_short(name: str) -> None:
 )
 def test_the_event_is_read_back_from_its_scale_bytes(kind: bytes, metadata: list[bytes], iss: bytes | None) -> None:
     made = EventDOMEv1(kind, b"l", metadata, bytes(32), bytes(32), iss, b"a", AUTHOR, 7)
-    assert read_event(Reader(made.encode())) == made
+    assert EVERY.read_event(EVERY.reader(made.encode())) == made
 
 
 def test_each_block_s_state_root_commits_to_its_event() -> None:

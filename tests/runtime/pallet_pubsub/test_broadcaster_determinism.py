@@ -1,17 +1,15 @@
 """The same calls make the same bytes in any process, whatever Python's hash seed (PS-90)."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-from pallet_pubsub.world import ALICE, MOCK, World, numbered, parachain
+from support.pallet_pubsub.world import ALICE, MOCK, World, numbered, parachain
+from support.processes import printed
 
 from pubsub_emulator.runtime.framework.events import encode_records, records
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = "from pallet_pubsub.test_broadcaster_determinism import story; print(story())"
+ROOT = Path(__file__).parents[3]
+PROGRAM = "from tests.runtime.pallet_pubsub.test_broadcaster_determinism import story; print(story())"
 
 
 def story() -> str:
@@ -37,12 +35,4 @@ def story() -> str:
 
 
 def test_the_same_calls_make_the_same_root_and_events_under_any_hash_seed_ps90() -> None:
-    told = set()
-    for seed in ("1", "4242"):
-        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-        told.add(
-            subprocess.run(
-                [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
-            ).stdout.strip()
-        )
-    assert told == {story()}
+    assert {told.strip() for told in printed(PROGRAM, "1", "4242")} == {story()}

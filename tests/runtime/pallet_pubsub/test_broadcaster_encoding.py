@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pallet_pubsub.world import ALICE, MOCK, World
+from support.pallet_pubsub.world import ALICE, MOCK, World
 
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError, dispatch_error, encode_call
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.calls import encode_call
+from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.origin import Signed
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_pubsub import Config, Error, TtlPolicy, storage
 from pubsub_emulator.runtime.pallet_pubsub.events import (
     DataPublished,
@@ -31,7 +33,7 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     rows_of,
 )
 
-VECTORS = Path(__file__).parent.parent / "vectors" / "broadcaster"
+VECTORS = Path(__file__).parents[2] / "vectors" / "broadcaster"
 KEY = PubsubKey(bytes(range(32)))
 PARA = ParaId(2000)
 
@@ -129,8 +131,8 @@ def test_events_are_pallet_index_variant_and_fields_in_order(event: Event, encod
 )
 def test_errors_are_module_errors_of_pallet_101(error: str, index: int) -> None:
     encoded = bytes((3, 101, index, 0, 0, 0))
-    assert ModuleError("Broadcaster", Error[error]).encode() == encoded
-    assert dispatch_error.decode(encoded) == ModuleError("Broadcaster", Error[error])
+    assert ModuleError(Error[error]).encode() == encoded
+    assert EVERY.decode_error(encoded) == ModuleError(Error[error])
     assert len(Error) == 9
 
 

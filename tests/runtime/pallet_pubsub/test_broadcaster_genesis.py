@@ -1,7 +1,7 @@
 """A genesis made in bulk is the state that the same publishes make one by one."""
 
 import pytest
-from pallet_pubsub.world import ALICE, MOCK, World, both_policies, name, numbered
+from support.pallet_pubsub.world import ALICE, MOCK, World, both_policies, name, numbered
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber

@@ -1,10 +1,10 @@
 """The pallet in blocks: calls as extrinsics, their outcomes and weights, expiry in what weight is left."""
 
-from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name, parachain
+from support.pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name, parachain
 
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, ModuleError
 from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive, Extrinsic
 from pubsub_emulator.runtime.framework.origin import Origin, Signed
@@ -36,11 +36,11 @@ def test_calls_run_as_extrinsics_and_failed_ones_are_part_of_the_block_ps10() ->
         ],
     )
     why = [outcome.error for outcome in block.outcomes]
-    refused = [ModuleError("Broadcaster", error) for error in (Error.NotAuthorized, Error.NotRegistered)]
+    refused = [ModuleError(error) for error in (Error.NotAuthorized, Error.NotRegistered)]
     assert why == [None, refused[0], BadOrigin(), None, refused[1]]
-    told = [record.event for record in block.events if record.event.PALLET == "Broadcaster"]
+    told = [record.event for record in block.events if record.event.PALLET.name == "Broadcaster"]
     assert told == [PublisherRegistered(ParaId(2000), ALICE), KeysDeleted(ParaId(1000), 1)]
-    assert system.stored_events(world.storage) == list(block.events)
+    assert EVERY.stored_events(world.storage) == list(block.events)
     assert world.keys(1000) == [B]
     assert block.header.state_root == world.root()
     world.try_state()

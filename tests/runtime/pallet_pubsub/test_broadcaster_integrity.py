@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name
+from support.pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name
 
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId

@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from pallet_pubsub.model import Model, Place
-from pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, numbered, parachain
+from support.pallet_pubsub.model import Model, Place
+from support.pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, numbered, parachain
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import U32_MAX, AccountId, ParaId, RelayBlockNumber

@@ -1,6 +1,6 @@
 """Upstream scenarios of the broadcaster pallet about deletion and offboarding; each test names its row (A…)."""
 
-from pallet_pubsub.world import ALICE, BOB, NOTHING_LEFT, World, name, numbered, parachain
+from support.pallet_pubsub.world import ALICE, BOB, NOTHING_LEFT, World, name, numbered, parachain
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin

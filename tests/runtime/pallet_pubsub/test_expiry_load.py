@@ -1,6 +1,6 @@
 """Expiry under load, with thousands of rows: lag bounds of both policies, and a change of policy (PS-15, PS-19)."""
 
-from pallet_pubsub.world import World, both_policies, numbered
+from support.pallet_pubsub.world import World, both_policies, numbered
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber

@@ -1,7 +1,9 @@
 """Where a sweep goes: order, resumption, wrapping, fairness, and what weight it takes (PS-15, PS-18, PS-19)."""
 
+import hypothesis.strategies as st
 import pytest
-from pallet_pubsub.world import MOCK, World, both_policies, name, numbered
+from hypothesis import given
+from support.pallet_pubsub.world import MOCK, World, both_policies, name, numbered
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
@@ -335,3 +337,42 @@ def test_with_nothing_changing_every_row_is_met_within_its_laps_whatever_the_lim
         swept(small)
     assert small.ttl_rows() == 0
     small.try_state()
+
+
+PUBLISHERS = (1, 2, 3, 1000)
+rows_of_publishers = st.dictionaries(
+    st.tuples(st.sampled_from(PUBLISHERS), st.integers(0, 5)), st.integers(1, 6), min_size=1, max_size=20
+)
+
+
+@given(
+    rows=rows_of_publishers,
+    marks=st.dictionaries(st.sampled_from(PUBLISHERS), st.integers(0, 5)),
+    start=st.none() | st.tuples(st.sampled_from(PUBLISHERS), st.integers(0, 5), st.integers(0, 3)),
+    visits=st.integers(1, 6),
+    now=st.integers(1, 8),
+)
+def test_a_sweep_with_room_for_the_table_leaves_nothing_that_is_due(
+    rows: dict[tuple[int, int], int],
+    marks: dict[int, int],
+    start: tuple[int, int, int] | None,
+    visits: int,
+    now: int,
+) -> None:
+    """PS-15, PS-18: wherever laps were cut before, and wherever the cursor is."""
+    names = numbered(6)
+    world = World(MOCK, max_ttl_scans_per_idle=10 * len(rows))
+    for (para, key), ttl in rows.items():
+        world.publish(para, names[key], b"", ttl)
+    for para, key in marks.items():
+        if any(owner == para for owner, _ in rows):
+            TtlLapMark.insert(world.storage, ParaId(para), names[key])
+    if start is not None:
+        TtlScanCursor.put(world.storage, ScanCursor(ParaId(start[0]), names[start[1]], start[2]))
+    small = World(MOCK, max_stored_keys=visits, max_ttl_scans_per_idle=10 * len(rows))
+    small.storage = world.storage
+    before = len(expired(world))
+    due = {(para, key) for (para, key), ttl in rows.items() if world.now + ttl <= now}
+    found = sweep(small.config, small.storage, now, WEIGHT_MAX)
+    assert found.expired == len(due) == len(expired(world)) - before
+    assert {(para, key) for para, key in rows if names[key] in world.keys(para)} == rows.keys() - due

@@ -1,6 +1,6 @@
 """Upstream scenarios of the broadcaster pallet about expiry (A47 to A49), under both policies."""
 
-from pallet_pubsub.world import MOCK, World, both_policies, name, numbered
+from support.pallet_pubsub.world import MOCK, World, both_policies, name, numbered
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO

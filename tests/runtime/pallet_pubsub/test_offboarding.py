@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
-from pallet_pubsub.world import ALICE, NOTHING_LEFT, World, name
+from support.pallet_pubsub.world import ALICE, NOTHING_LEFT, World, name
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import Weight

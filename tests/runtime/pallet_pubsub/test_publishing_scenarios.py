@@ -3,7 +3,7 @@
 Their calls are of an older form that takes a batch; ours publishes one key at a time (RFC-0160, decision 6).
 """
 
-from pallet_pubsub.world import MOCK, World, name, numbered
+from support.pallet_pubsub.world import MOCK, World, name, numbered
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key

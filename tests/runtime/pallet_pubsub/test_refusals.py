@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pallet_pubsub.world import ALICE, BOB, MOCK, POOR, World, name, numbered, parachain
+from support.pallet_pubsub.world import ALICE, BOB, MOCK, POOR, World, name, numbered, parachain
 
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX

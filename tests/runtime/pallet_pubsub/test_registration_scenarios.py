@@ -1,7 +1,7 @@
 """Upstream scenarios of the broadcaster pallet about registration; each test names its row (A…) and its rule."""
 
 import pytest
-from pallet_pubsub.world import ALICE, BOB, MOCK, NOTHING_LEFT, POOR, World, name, numbered, parachain
+from support.pallet_pubsub.world import ALICE, BOB, MOCK, NOTHING_LEFT, POOR, World, name, numbered, parachain
 
 from pubsub_emulator.runtime.balances import HOLDS, TOTAL_ISSUANCE
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Token, TokenError

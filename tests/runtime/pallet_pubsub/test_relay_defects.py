@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from pallet_pubsub.world import ALICE, BOB, MOCK, NOTHING_LEFT, World, both_policies, name, numbered, parachain
+from support.pallet_pubsub.world import ALICE, BOB, MOCK, NOTHING_LEFT, World, both_policies, name, numbered, parachain
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry, TimedOut, ValidFor, derive_child_key, ttl_state
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber

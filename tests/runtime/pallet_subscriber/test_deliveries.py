@@ -494,12 +494,12 @@ def test_there_is_nothing_to_clear_where_nothing_is_remembered(policy: str) -> N
     """PS-67, B7, defect 18."""
     subscriber = one(policy)
     before = subscriber.entries()
-    assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError("Subscriber", Error.NothingToClear)
+    assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError(Error.NothingToClear)
     assert subscriber.entries() == before
     subscriber.block(Relay(1, {1000: {KEY: entry()}}))
     assert subscriber.call("clear_publisher_cache", 1000).ok
-    assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError("Subscriber", Error.NothingToClear)
-    assert subscriber.call("clear_publisher_cache", 77).error == ModuleError("Subscriber", Error.NothingToClear)
+    assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError(Error.NothingToClear)
+    assert subscriber.call("clear_publisher_cache", 77).error == ModuleError(Error.NothingToClear)
 
 
 @each_policy
@@ -633,7 +633,7 @@ def test_a_publisher_enabled_again_is_delivered_or_disabled_again(policy: str) -
     """PS-67, PS-68, B21, B22, B23, B26, defect 23: kept, for only its publisher can mend a trie."""
     keys = numbered(3)
     subscriber = one(policy, keys)
-    assert subscriber.call("enable_publisher", 1000).error == ModuleError("Subscriber", Error.PublisherNotDisabled)
+    assert subscriber.call("enable_publisher", 1000).error == ModuleError(Error.PublisherNotDisabled)
     bad, good = {1000: filled(keys) | {keys[1]: b"?"}}, {1000: filled(keys)}
     subscriber.block(Relay(1, bad))
     assert subscriber.disabled

@@ -24,13 +24,13 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OWN_STATE_BOUND, OwnState
 from pubsub_emulator.runtime.parachain import governance
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.ledger import Ledger
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 
 BEYOND_THE_BUDGET = 16_384
 """What the shape of one publisher's rows may add after the last look at the budget."""
 
 
-def charged(ledger: Ledger) -> int:
+def charged(ledger: BlockLedger) -> int:
     return ledger.map_charges + sum(share.cache_charges + share.row_charges for share in ledger.publishers)
 
 

@@ -4,7 +4,10 @@ import pytest
 
 from pubsub_emulator.primitives.pubsub import TtlState, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.framework.items import StorageMap, Twox64Concat
+from pubsub_emulator.runtime.framework.codecs import para_id, pubsub_key
+from pubsub_emulator.runtime.framework.hashers import Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageMap
+from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.handler import (
     HANDLERS,
@@ -13,10 +16,9 @@ from pubsub_emulator.runtime.pallet_subscriber.handler import (
     Observe,
     register_handler,
 )
-from pubsub_emulator.runtime.pallet_subscriber.storage import para_id, pubsub_key
 from pubsub_emulator.runtime.parachain.governance import check_runtime
 
-LAST = StorageMap("Registered", "Last", Twox64Concat, para_id, pubsub_key)
+LAST = StorageMap(Pallet("Registered", 200, "pallet_registered"), "Last", "A row.", Twox64Concat, para_id, pubsub_key)
 
 
 class KeepsKeys:

@@ -12,8 +12,8 @@ from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.events import EventRecord
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import PALLET as SYSTEM
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, ImpossibleConfig, decode_spec
 from pubsub_emulator.runtime.pallet_subscriber.events import (
@@ -21,6 +21,7 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
     PublisherEnabled,
     RedeliveryRequested,
 )
+from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET as SUBSCRIBER_PALLET
 from pubsub_emulator.runtime.parachain import governance
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import genesis
@@ -77,7 +78,7 @@ def test_a_root_call_comes_as_the_xcm_that_a_relay_chain_sends() -> None:
     golden = bytes.fromhex("05082f0000060200080000")  # "unpaid Transact, unlimited, no check origin" of the vectors
     assert governance.transact(b"\x00\x00") == golden
     call = governance.subscriber_call("redeliver", 1000)
-    assert call == bytes((PALLET_INDEX["Subscriber"], 1)) + (1000).to_bytes(4, "little")
+    assert call == bytes((SUBSCRIBER_PALLET.index, 1)) + (1000).to_bytes(4, "little")
 
 
 @each_policy
@@ -104,14 +105,14 @@ def test_root_calls_take_effect_in_the_block_and_show_in_the_next(policy: str) -
         b"hello",
         governance.transact(b""),
         governance.transact(b"\xff"),
-        governance.transact(bytes((PALLET_INDEX["Subscriber"], 3)) + bytes(4)),
+        governance.transact(bytes((SUBSCRIBER_PALLET.index, 3)) + bytes(4)),
         governance.transact(governance.subscriber_call("redeliver", 1000) + b"\x00"),
         governance.transact(governance.subscriber_call("redeliver", 1000)) + b"\x00",
         governance.transact(governance.subscriber_call("redeliver", 1000)).replace(b"\x06\x02", b"\x06\x03", 1),
         governance.transact(governance.subscriber_call("redeliver", 1000))[:-1],
         governance.transact(governance.subscriber_call("enable_publisher", 1000)),
-        governance.transact(bytes((PALLET_INDEX["System"], 2))),
-        governance.transact(bytes((PALLET_INDEX["System"], 2)) + encode_bytes(b"no runtime")),
+        governance.transact(bytes((SYSTEM.index, 2))),
+        governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(b"no runtime")),
     ],
 )
 def test_a_message_that_is_no_root_call_or_fails_changes_nothing_and_spoils_no_block(message: bytes) -> None:
@@ -165,7 +166,7 @@ def test_code_that_is_no_text_where_text_belongs_is_a_clean_refusal() -> None:
     code = world.chain.spec.encode()
     broken = code.replace(b"observe", b"\xff\xfe\xfd\xfc\xfb\xfa\xf9")
     assert broken != code
-    world.send(governance.transact(bytes((PALLET_INDEX["System"], 2)) + encode_bytes(broken)))
+    world.send(governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(broken)))
     assert world.chain.spec == decode_spec(code)
     world.send()
 

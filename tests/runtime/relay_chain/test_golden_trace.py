@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).with_name("golden_trace.py")
-FIXTURES = Path(__file__).parents[1] / "vectors" / "golden_trace"
+PROGRAM = Path(__file__).parents[2] / "support" / "relay_chain" / "golden_trace.py"
+FIXTURES = Path(__file__).parents[2] / "vectors" / "golden_trace"
 POLICIES = ("scan", "expiry_index")
 HASH_SEEDS = ("0", "1", "4242")
 MUST_HAPPEN = (

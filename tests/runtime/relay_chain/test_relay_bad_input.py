@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from relay_chain import relay_world as world
-from relay_chain.relay_world import ALICE, BOB, PUBLIC, ROOT, SECOND, STRANGER, SYSTEM, para_origin
-from relay_chain.storage_dump import differing
+from support.relay_chain import world
+from support.relay_chain.storage_dump import differing
+from support.relay_chain.world import ALICE, BOB, PUBLIC, ROOT, SECOND, STRANGER, SYSTEM, para_origin
 
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.emulator.relay.message_outcomes import Attempted
@@ -101,7 +101,7 @@ REFUSED: list[tuple[Origin, str, tuple[Any, ...], Error | DispatchError]] = [
 def test_ps10_a_refused_call_leaves_the_root_and_in_a_block_only_its_record(
     origin: Origin, name: str, args: tuple[Any, ...], why: Error | DispatchError
 ) -> None:
-    wanted = ModuleError("Broadcaster", why) if isinstance(why, Error) else why
+    wanted = ModuleError(why) if isinstance(why, Error) else why
     chain, other = twins()
     call = world.call(origin, name, *args)
     storage = Storage(chain.state.fork())
@@ -239,7 +239,7 @@ def test_ps10_ps21_a_failing_instruction_leaves_its_record_and_the_pallets_error
     assert isinstance(processed, Processed)
     assert not processed.success
     (ran,) = chain.executions
-    assert [failure.cause for failure in ran.execution.failures] == [ModuleError("Broadcaster", why)]
+    assert [failure.cause for failure in ran.execution.failures] == [ModuleError(why)]
     assert differing(chain.state, other.state) <= RECORD | QUEUE
 
 
@@ -263,13 +263,13 @@ def _full(chain: RelayChain) -> None:
 
 
 TURNED_AWAY: dict[str, tuple[int, list[bytes], Callable[[RelayChain], None] | None, DispatchError]] = {
-    "unknown para": (9999, [GOOD], None, ModuleError("ParaInclusion", InclusionError.UnscheduledCandidate)),
-    "too many messages": (PUBLIC, [GOOD] * 5, None, ModuleError("MessageQueue", QueueError.MoreMessagesThanPermitted)),
-    "a message too long": (PUBLIC, [bytes(601)], None, ModuleError("MessageQueue", QueueError.MessageSize)),
+    "unknown para": (9999, [GOOD], None, ModuleError(InclusionError.UnscheduledCandidate)),
+    "too many messages": (PUBLIC, [GOOD] * 5, None, ModuleError(QueueError.MoreMessagesThanPermitted)),
+    "a message too long": (PUBLIC, [bytes(601)], None, ModuleError(QueueError.MessageSize)),
     "queue full of messages": (
-        PUBLIC, [GOOD] * 4, _full, ModuleError("MessageQueue", QueueError.CapacityExceeded)
+        PUBLIC, [GOOD] * 4, _full, ModuleError(QueueError.CapacityExceeded)
     ),
-    "queue full of bytes": (PUBLIC, [bytes(600)] * 4, None, ModuleError("MessageQueue", QueueError.TotalSizeExceeded)),
+    "queue full of bytes": (PUBLIC, [bytes(600)] * 4, None, ModuleError(QueueError.TotalSizeExceeded)),
 }  # fmt: skip
 
 
@@ -291,6 +291,6 @@ def test_ps23_a_parachain_that_is_about_to_leave_sends_nothing_more_but_may_make
     chain = prepared()
     world.step(chain, (), [world.call(ROOT, "deregister", PUBLIC, pallet="Registrar")])
     block = world.step(chain, [world.candidate(chain, PUBLIC, GOOD), world.candidate(chain, PUBLIC, head=b"empty")])
-    refusal = ModuleError("ParaInclusion", InclusionError.IsOffboarding)
+    refusal = ModuleError(InclusionError.IsOffboarding)
     assert world.events(block, "ParaInclusion") == [CandidateRefused(ParaId(PUBLIC), refusal)]
     assert chain.runtime.paras.head(chain.storage(), ParaId(PUBLIC)) == b"empty"

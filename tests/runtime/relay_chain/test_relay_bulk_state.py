@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from relay_chain import relay_world as world
-from relay_chain.relay_world import ALICE, ROOT
+from support.relay_chain import world
+from support.relay_chain.world import ALICE, ROOT
 
 from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.emulator.relay.runtime import RelayConfig

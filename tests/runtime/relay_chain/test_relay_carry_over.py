@@ -1,8 +1,8 @@
 """Under backlog messages wait in order, paras take turns, nothing is lost or served twice (PS-11, PS-23)."""
 
 import pytest
-from relay_chain import relay_world as world
-from relay_chain.relay_world import BOUNDARY, PUBLIC, ROOT, SYSTEM
+from support.relay_chain import world
+from support.relay_chain.world import BOUNDARY, PUBLIC, ROOT, SYSTEM
 
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from relay_chain import relay_world as world
-from relay_chain.relay_world import ROOT, SMALL, SYSTEM
+from support.relay_chain import world
+from support.relay_chain.world import ROOT, SMALL, SYSTEM
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.dispatch import ModuleError
@@ -25,7 +25,7 @@ def test_ps23_a_message_that_no_page_holds_is_refused_whatever_governance_allows
     world.step(chain, (), [step], blocks=5)
     assert active_config(chain.storage()).max_upward_message_size == 1_900
     block = world.step(chain, [world.candidate(chain, SYSTEM, bytes(696))])
-    refusal = ModuleError("MessageQueue", Error.MessageSize)
+    refusal = ModuleError(Error.MessageSize)
     assert world.events(block, "ParaInclusion") == [CandidateRefused(ParaId(SYSTEM), refusal)]
     served = world.send(chain, SYSTEM, bytes(695))
     assert [type(event) for event in world.events(served, "MessageQueue")] == [ProcessingFailed]
@@ -38,7 +38,7 @@ def test_ps23_a_smaller_queue_holds_from_its_session_on_and_what_waits_is_still_
     world.step(chain, [world.candidate(chain, SYSTEM, *six[:3]), world.candidate(chain, SYSTEM, *six[3:])])
     block = world.step(chain, [world.candidate(chain, SYSTEM, six[0])])
     assert chain.number == 5
-    refusal = ModuleError("MessageQueue", Error.CapacityExceeded)
+    refusal = ModuleError(Error.CapacityExceeded)
     assert world.events(block, "ParaInclusion")[-1] == CandidateRefused(ParaId(SYSTEM), refusal)
     world.step(chain, blocks=2)
     assert world.waiting(chain, SYSTEM) == []
@@ -54,7 +54,7 @@ def test_a_configuration_that_no_parachain_could_work_with_is_refused(changes: d
     chain = world.start()
     block = world.step(chain, (), [set_config(replace(SMALL.host, **changes), 1)])
     (error,) = world.errors(block)
-    assert error == ModuleError("Configuration", ConfigurationError.InvalidNewValue)
+    assert error == ModuleError(ConfigurationError.InvalidNewValue)
     assert error is not None
     assert error.encode().hex() == "033300000000"
     world.step(chain, blocks=5)

@@ -9,18 +9,18 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from relay_chain import relay_world as world
-from relay_chain.relay_model import Message, RelayModel
-from relay_chain.relay_world import ALICE, BOB, MANAGERS, ROOT, SMALL, STRANGER, UNIT, para_origin
+from support.relay_chain import world
+from support.relay_chain.model import Message, RelayModel
+from support.relay_chain.world import ALICE, BOB, MANAGERS, ROOT, SMALL, STRANGER, UNIT, para_origin
 
 from pubsub_emulator.emulator.relay.message_outcomes import Attempted
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError, Token
-from pubsub_emulator.runtime.framework.events import Event
 from pubsub_emulator.runtime.framework.executive import Block
 from pubsub_emulator.runtime.framework.origin import Origin, Signed
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub import events as told
 from pubsub_emulator.runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers, TtlData
@@ -108,7 +108,7 @@ def _told(event: Event) -> tuple[object, ...] | None:
             return "UpwardMessagesReceived", event.from_, event.count
         case NewSession():
             return "NewSession", event.session_index
-        case _ if event.PALLET == "Broadcaster":
+        case _ if event.PALLET.name == "Broadcaster":
             return type(event).__name__, *(getattr(event, name) for name, _ in event.CODECS)
     return None
 

@@ -90,7 +90,7 @@ class MessageProcessor(Protocol[P]):
 class MessageQueue(Hooks):
     """`pallet_message_queue`, and the part of the relay chain's inclusion pallet about upward messages."""
 
-    NAME = PALLET
+    pallet = PALLET
 
     def __init__(self, processor: MessageProcessor[Any], config: Config | None = None) -> None:
         self.processor = processor
@@ -108,15 +108,15 @@ class MessageQueue(Hooks):
             return
         config = active_config(storage)
         if len(messages) > config.max_upward_message_num_per_candidate:
-            raise ModuleError(PALLET, Error.MoreMessagesThanPermitted)
+            raise ModuleError(Error.MoreMessagesThanPermitted)
         longest = self.longest_message(storage)
         if any(len(message) > longest for message in messages):
-            raise ModuleError(PALLET, Error.MessageSize)
+            raise ModuleError(Error.MessageSize)
         book = BOOKS.get(storage, para)
         if book.message_count + len(messages) > config.max_upward_queue_count:
-            raise ModuleError(PALLET, Error.CapacityExceeded)
+            raise ModuleError(Error.CapacityExceeded)
         if book.size + sum(map(len, messages)) > config.max_upward_queue_size:
-            raise ModuleError(PALLET, Error.TotalSizeExceeded)
+            raise ModuleError(Error.TotalSizeExceeded)
 
     def enqueue(self, storage: Storage, para: ParaId, messages: Sequence[bytes]) -> None:
         """Append all messages of a parachain block, or none. Raises as `check`."""

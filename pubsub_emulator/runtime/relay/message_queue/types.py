@@ -1,9 +1,5 @@
 """Storage, events and errors of `pallet_message_queue`, with their encoding.
 
-BookStateFor  Twox64Concat origin -> BookState
-Pages         Twox64Concat origin, Twox64Concat u32 -> Page
-ServiceHead   origin whose turn it is
-
 origin        00 Ump 00 Para u32
 BookState     u32 begin, u32 end, u32 count, Option<(origin prev, origin next)>, u64 message_count, u64 size
 Page          u32 remaining, u32 remaining_size, u32 first_index, u32 first, u32 last, Vec<u8> heap
@@ -14,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import Annotated, Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
@@ -23,13 +19,13 @@ from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.values import value_type
-from pubsub_emulator.primitives.weights import Weight, encode_weight, read_weight, weight_codec, weight_info
-from pubsub_emulator.runtime.framework.dispatch import PalletError, pallet_errors
-from pubsub_emulator.runtime.framework.events import Event, event
-from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue, Twox64Concat
-from pubsub_emulator.runtime.framework.system import hash_codec
+from pubsub_emulator.primitives.weights import Weight, encode_weight, read_weight, weight_info
+from pubsub_emulator.runtime.framework.events import event
+from pubsub_emulator.runtime.framework.hashers import Twox64Concat
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 
-PALLET: Final = "MessageQueue"
+PALLET: Final = Pallet("MessageQueue", 100, "pallet_message_queue")
 ITEM_HEADER: Final = 5
 """Bytes of an item before its payload."""
 
@@ -63,6 +59,7 @@ _ORIGIN: Final = type_info.Variants(
     ),
 )
 origin: Final[Codec[ParaId]] = Codec("AggregateMessageOrigin", _encode_origin, _read_origin, _ORIGIN)
+Origin = Annotated[ParaId, origin]
 """The queue of a para: `AggregateMessageOrigin::Ump(UmpQueueId::Para)`."""
 
 
@@ -229,9 +226,19 @@ _page: Final[Codec[Page]] = Codec(
     ),
 )
 
-BOOKS: Final = StorageMap(PALLET, "BookStateFor", Twox64Concat, origin, book_state, BookState())
-PAGES: Final = StorageDoubleMap(PALLET, "Pages", Twox64Concat, origin, Twox64Concat, scale.u32, _page)
-SERVICE_HEAD: Final = StorageValue(PALLET, "ServiceHead", origin)
+BOOKS: Final = StorageMap(
+    PALLET,
+    "BookStateFor",
+    "The index of the first and last (non-empty) pages.",
+    Twox64Concat,
+    origin,
+    book_state,
+    BookState(),
+)
+SERVICE_HEAD: Final = StorageValue(PALLET, "ServiceHead", "The origin at which we should begin servicing.", origin)
+PAGES: Final = StorageDoubleMap(
+    PALLET, "Pages", "The map of page indices to pages.", Twox64Concat, origin, Twox64Concat, scale.u32, _page
+)
 
 
 @value_type
@@ -303,31 +310,31 @@ message_error: Final[Codec[MessageError]] = Codec(
 )
 
 
-@event(PALLET, 0, hash_codec, origin, message_error)
+@event(PALLET, 0)
 class ProcessingFailed(Event):
     """A message was taken off the queue and could not be processed; `id` is its blake2b-256."""
 
     id: Hash
-    origin: ParaId
-    error: MessageError
+    origin: Origin
+    error: Annotated[MessageError, message_error]
 
 
-@event(PALLET, 1, hash_codec, origin, weight_codec, scale.boolean)
+@event(PALLET, 1)
 class Processed(Event):
     """A message was taken off the queue and processed; `success` is what the processor says of it."""
 
     id: Hash
-    origin: ParaId
+    origin: Origin
     weight_used: Weight
     success: bool
 
 
-@event(PALLET, 4, hash_codec, origin, weight_codec)
+@event(PALLET, 4)
 class OverweightDropped(Event):
     """A message was discarded that weighs more than a whole block allows; in Rust it waits for `execute_overweight`."""
 
     id: Hash
-    origin: ParaId
+    origin: Origin
     weight: Weight
 
 

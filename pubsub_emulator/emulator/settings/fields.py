@@ -1,4 +1,4 @@
-"""Descriptions of the values that each field of a scenario may have, for errors and documentation."""
+"""Descriptions of the values that each field of a settings file may have, for errors and documentation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,13 +6,12 @@ from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Le, MinLen
+from annotated_types import Ge, Gt, Le, MinLen
 from pydantic import BeforeValidator, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from pubsub_emulator.emulator.scenario.check import Location, Misplaced
-from pubsub_emulator.emulator.scenario.model import Model, Scenario
+from pubsub_emulator.emulator.settings.model import Location, Misplaced, Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,8 @@ class Described:
     meaning: str
 
 
-def described(root: type[Model] = Scenario) -> Iterator[Described]:
-    """Every field of every table of a scenario, tables in the order of first use."""
+def described(root: type[Model]) -> Iterator[Described]:
+    """Every field of every table of a file, tables in the order of first use."""
     yield from _table("", root)
 
 
@@ -77,18 +76,21 @@ def _says(annotation: Any, metadata: tuple[Any, ...]) -> str:
     if origin in (Union, UnionType):
         return " or ".join(_says(each, ()) for each in get_args(annotation) if each is not NoneType)
     if origin is Literal:
-        *others, last = (f'"{each}"' for each in get_args(annotation))
+        *others, last = (f'"{each}"' if isinstance(each, str) else str(each) for each in get_args(annotation))
         return f"{', '.join(others)} or {last}" if others else last
-    if origin is tuple:
-        some = " of at least one" if any(isinstance(each, MinLen) for each in metadata) else ""
+    some = " of at least one" if any(isinstance(each, MinLen) for each in metadata) else ""
+    if origin in _LISTS:
         return f"a list{some}, each {_says(get_args(annotation)[0], ())}"
+    if origin is dict:
+        return f"a table of names{some}, each {_says(get_args(annotation)[1], ())}"
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return f"a table {{ {', '.join(_written(annotation))} }}"
     if annotation is bool:
         return "true or false"
     if annotation is str:
-        return "text"
-    return _number(metadata)
+        pattern = next((each.pattern for each in metadata if getattr(each, "pattern", None)), None)
+        return f"text like {pattern}" if pattern else "text"
+    return _number("whole number" if annotation is not float else "number", metadata)
 
 
 def _opened(metadata: list[Any]) -> Iterator[Any]:
@@ -101,15 +103,17 @@ def _is_share(metadata: tuple[Any, ...]) -> bool:
     return any(isinstance(each, BeforeValidator) for each in metadata)
 
 
-def _number(metadata: tuple[Any, ...]) -> str:
+def _number(kind: str, metadata: tuple[Any, ...]) -> str:
     if _is_share(metadata):
         return "a share from 0 to 1"
+    above = next((each.gt for each in metadata if isinstance(each, Gt)), None)
     least = next((each.ge for each in metadata if isinstance(each, Ge)), 0)
     most = next((each.le for each in metadata if isinstance(each, Le)), None)
-    return f"a whole number from {least} on" if most is None else f"a whole number from {least} to {most:,}"
+    start = f"from {least}" if above is None else f"above {above}"
+    return f"a {kind} {start} on" if most is None else f"a {kind} {start} to {most:,}"
 
 
-def faults(document: object, error: ValidationError, root: type[Model] = Scenario) -> list[Misplaced]:
+def faults(document: object, error: ValidationError, root: type[Model]) -> list[Misplaced]:
     """The faults of a document, each field once, with the allowed values instead of pydantic's message."""
     found: dict[Location, str] = {}
     for details in error.errors():
@@ -121,27 +125,72 @@ def faults(document: object, error: ValidationError, root: type[Model] = Scenari
 
 
 _WANTED: Final = "should be "
+_LISTS: Final = (tuple, list)
 
 
 def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[Location, str]:
     """The place of pydantic's finding in the document, without the alternative that pydantic tried."""
     location: list[str | int] = []
-    value = document
+    value: Any = document
+    kind: Any = root
+    """The type of the value at the location."""
     model = root
-    field: FieldInfo | None = None
+    """The last table on the way."""
+    key: Any = None
     options: tuple[type[Model], ...] = (root,)
     for part in details["loc"]:
         if isinstance(part, int) and isinstance(value, list):
             value = value[part] if part < len(value) else None
-        elif isinstance(part, str) and isinstance(value, dict) and _names(options, part, value):
+            kind = _inner(kind, _LISTS, 0)
+        elif part == "[key]":
+            value, kind = location[-1], key
+            continue
+        elif not isinstance(part, str) or not isinstance(value, dict):
+            continue
+        elif tagged := _tagged(options, part, value):
+            options = (tagged,)
+            continue
+        elif (named := _inner(kind, (dict,), 1)) is not None and part in value:
+            value, key, kind = value[part], _inner(kind, (dict,), 0), named
+        elif _names(options, part, value):
             model = next((each for each in options if part in _written(each)), options[0] if options else model)
             field = _written(model).get(part)
-            options = models_in(field.annotation) if field is not None else ()
+            kind = None if field is None else Annotated[field.annotation, None, *field.metadata]
             value = value.get(part)
         else:
             continue
         location.append(part)
-    return tuple(location), _reason(details, tuple(location), value, field, model)
+        options = tuple(each for each in _alternatives(kind) if isinstance(each, type) and issubclass(each, Model))
+    if details["type"] in {"union_tag_invalid", "union_tag_not_found"}:
+        name = details["ctx"]["discriminator"].strip("'")
+        tags = [tag for each in options for tag in get_args(_written(each)[name].annotation)]
+        given = value.get(name) if isinstance(value, dict) else None
+        reason = "missing" if given is None else f"{shown(given)} is none of those known"
+        return (*location, name), f"{reason}; {_hint(str(given or ''), tags)}"
+    return tuple(location), _reason(details, tuple(location), value, kind, model)
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    """The types that a value may have, without what they are annotated with."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        return _alternatives(get_args(kind)[0])
+    return tuple(y for x in get_args(kind) for y in _alternatives(x)) if origin in (Union, UnionType) else (kind,)
+
+
+def _inner(kind: Any, containers: tuple[type, ...], at: int) -> Any:
+    """The type of the elements of a list or table; `None` if it is none."""
+    found = (get_args(each)[at] for each in _alternatives(kind) if get_origin(each) in containers)
+    return next(found, None)
+
+
+def _tagged(options: tuple[type[Model], ...], tag: str, value: dict[str, object]) -> type[Model] | None:
+    """Of several tables, the one whose constant field has this value in the document."""
+    for model in options if len(options) > 1 else ():
+        for name, field in _written(model).items():
+            if get_origin(field.annotation) is Literal and tag in get_args(field.annotation) and value.get(name) == tag:
+                return model
+    return None
 
 
 def _names(options: tuple[type[Model], ...], part: str, value: dict[str, object]) -> bool:
@@ -153,32 +202,22 @@ def _written(model: type[Model]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _reason(
-    details: ErrorDetails, location: Location, value: object, field: FieldInfo | None, model: type[Model]
-) -> str:
-    kind = details["type"]
-    if kind == "extra_forbidden":
-        near = get_close_matches(str(location[-1]), _written(model), n=1)
-        meant = f"did you mean {near[0]}? There are" if near else "there are"
-        return f"no such field; {meant} {', '.join(_written(model))}"
-    if kind == "value_error" or field is None:
+def _reason(details: ErrorDetails, location: Location, value: object, kind: Any, model: type[Model]) -> str:
+    if details["type"] == "extra_forbidden":
+        return f"no such field; {_hint(str(location[-1]), list(_written(model)))}"
+    if details["type"] == "value_error" or kind is None:
         return details["msg"].removeprefix("Value error, ")
-    if kind == "missing":
-        return f"missing: {holds(field)}"
-    tables = models_in(field.annotation)
-    if isinstance(value, dict) and get_origin(field.annotation) is tuple and tables and location[-1] in _written(model):
+    if details["type"] == "missing":
+        return f"missing: {_says(kind, ())}"
+    tables = models_in(kind)
+    if isinstance(value, dict) and _inner(kind, _LISTS, 0) and tables and location[-1] in _written(model):
         return f"{_WANTED}a list of tables, written [[{location[-1]}]] and not [{location[-1]}]"
-    return f"{_WANTED}{_element(field) if isinstance(location[-1], int) else holds(field)}, not {shown(value)}"
+    return f"{_WANTED}{_says(kind, ())}, not {shown(value)}"
 
 
-def _element(field: FieldInfo) -> str:
-    """The values that elements of a list may have."""
-    lists = [each for each in (field.annotation, *get_args(field.annotation)) if get_origin(_plain(each)) is tuple]
-    return _says(get_args(_plain(lists[0]))[0], ()) if lists else holds(field)
-
-
-def _plain(annotation: Any) -> Any:
-    return get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+def _hint(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"{f'did you mean {near[0]}? There' if near else 'there'} are {', '.join(known)}"
 
 
 def shown(value: object) -> str:

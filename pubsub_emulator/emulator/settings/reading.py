@@ -1,0 +1,131 @@
+"""Reads TOML files into checked models."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import ValidationError
+
+from pubsub_emulator.emulator.settings.fields import faults
+from pubsub_emulator.emulator.settings.model import Location, Misplaced, Model, Problem, SettingsError
+from pubsub_emulator.emulator.untrusted import MOST_TEXT, Unreadable, parse_toml, read_bytes
+
+M = TypeVar("M", bound=Model)
+
+_HEADER: Final = re.compile(r"^\s*(\[\[?)\s*([A-Za-z0-9_.\-\"' ]+?)\s*\]\]?\s*(?:#.*)?$")
+_KEY: Final = re.compile(r"^\s*([A-Za-z0-9_\-]+)\s*(?:\.[^=]*)?=")
+_PLACE: Final = re.compile(r"\(at line (\d+), column \d+\)")
+
+
+def _no_check(_model: Model) -> Iterable[Misplaced]:
+    return ()
+
+
+def read(path: Path, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check) -> M:
+    """The settings in a file. Raises `SettingsError`, also if the file cannot be read."""
+    if path.is_dir():
+        raise SettingsError(str(path), Problem(None, "", "a folder, and no TOML file"))
+    try:
+        data = read_bytes(path, MOST_TEXT)
+    except Unreadable as error:
+        raise SettingsError(str(path), Problem(None, "", str(error).removeprefix(f"{path}: "))) from error
+    return parse(data, str(path), root, check)
+
+
+def parse(data: bytes | str, file: str, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check) -> M:
+    """The settings that TOML describes; `file` is its name in errors. Raises `SettingsError`."""
+    try:
+        text = data if isinstance(data, str) else data.decode()
+        document = parse_toml(text)
+    except UnicodeDecodeError as error:
+        raise SettingsError(file, Problem(None, "", f"not UTF-8 at byte {error.start}")) from error
+    except Unreadable as error:
+        found = _PLACE.search(str(error))
+        raise SettingsError(file, Problem(int(found[1]) if found else None, "", str(error))) from error
+    return validated(document, file, root, check, text)
+
+
+def validated(
+    document: object, file: str, root: type[M], check: Callable[[M], Iterable[Misplaced]] = _no_check, text: str = ""
+) -> M:
+    """The settings of a document that is `text`, if that is given. Raises `SettingsError`."""
+    try:
+        model = root.model_validate(document)
+    except ValidationError as error:
+        raise _refused(faults(document, error, root), file, text) from error
+    misplaced = list(check(model))
+    if misplaced:
+        raise _refused(misplaced, file, text)
+    return model
+
+
+def _refused(misplaced: Iterable[Misplaced], file: str, text: str) -> SettingsError:
+    """The problems in the order of the file, those without a line first; each has the nearest line of the file."""
+    lines = field_lines(text)
+    problems = []
+    for found in misplaced:
+        known = found.location
+        while known and known not in lines:
+            known = known[:-1]
+        problems.append(Problem(lines.get(known), found.field(), found.reason))
+    return SettingsError(file, *sorted(problems, key=lambda problem: problem.line or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """The scenarios that a package has in its folder `scenarios`."""
+
+    package: str
+
+    def _folder(self) -> Traversable:
+        return files(self.package).joinpath("scenarios")
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all."""
+        found = (entry.name for entry in self._folder().iterdir())
+        return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
+
+    def text(self, name: str) -> str:
+        """The file of one. Raises `SettingsError`."""
+        if name not in self.names():
+            near = " or ".join(get_close_matches(name, self.names(), n=3))
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(self.names())}, or name a TOML file"
+            raise SettingsError(name, Problem(None, "", f"no such scenario; {hint}"))
+        return self._folder().joinpath(f"{name}.toml").read_text(encoding="utf-8")
+
+
+def field_lines(text: str) -> dict[Location, int]:
+    """The line of each table and key of a TOML text, counted from 1.
+
+    Only headers and keys at the start of a line are found; a key inside of an inline table has the table's line. Used
+    for error messages only.
+    """
+    lines: dict[Location, int] = {}
+    counts: dict[Location, int] = {}
+    table: Location = ()
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _HEADER.match(line):
+            names = [name.strip(" \"'") for name in header.group(2).split(".")]
+            table = _resolve(names, counts, append=header.group(1) == "[[")
+            lines.setdefault(table, number)
+            lines.setdefault(tuple(part for part in table if isinstance(part, str))[:1], number)
+        elif key := _KEY.match(line):
+            lines.setdefault((*table, key.group(1)), number)
+    return lines
+
+
+def _resolve(names: list[str], counts: dict[Location, int], *, append: bool) -> Location:
+    """The location of a header, with the last element of each array of tables on the way."""
+    location: Location = ()
+    for depth, name in enumerate(names):
+        location = (*location, name)
+        if append and depth == len(names) - 1:
+            counts[location] = counts.get(location, 0) + 1
+        if location in counts:
+            location = (*location, counts[location] - 1)
+    return location

@@ -1,0 +1,51 @@
+"""The codecs of the types that pallets share, and the codec that an annotation names.
+
+A field of an event and an argument of a call are annotated with one of these types, a list of it, or `Annotated[type,
+codec]`; numbers with `U32`, `U64`, `U128`. So a type is written once.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, get_args, get_origin
+
+from pubsub_emulator.primitives import scale, type_info
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.types import AccountId, Balance, Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.weights import Weight, weight_codec
+
+account_id: Final[Codec[AccountId]] = scale.fixed(32).named("AccountId", AccountId, type_info.ACCOUNT_ID)
+hash_codec: Final[Codec[Hash]] = scale.fixed(32).named("H256", Hash, type_info.H256)
+para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA_ID)
+relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
+balance: Final[Codec[Balance]] = scale.u128.named("Balance", Balance)
+pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
+
+U32 = Annotated[int, scale.u32]
+U64 = Annotated[int, scale.u64]
+U128 = Annotated[int, scale.u128]
+CompactU128 = Annotated[int, scale.compact_of(128)]
+
+_CODECS: Final[Mapping[object, Codec[Any]]] = {
+    AccountId: account_id,
+    Hash: hash_codec,
+    ParaId: para_id,
+    RelayBlockNumber: relay_number,
+    Balance: balance,
+    PubsubKey: pubsub_key,
+    Weight: weight_codec,
+    bool: scale.boolean,
+    bytes: scale.bytes_,
+}
+
+
+def codec_of(annotation: object) -> Codec[Any]:
+    """The codec of an annotated field or argument. Raises `DefensiveFailure` if the annotation names none."""
+    named = [each for each in get_args(annotation) if isinstance(each, Codec)]
+    if named:
+        return named[-1]  # the outermost of Annotated[Annotated[type, codec], codec]
+    if get_origin(annotation) in {list, Sequence}:
+        return scale.vec(codec_of(get_args(annotation)[0]))
+    found = _CODECS.get(annotation)
+    if found is None:
+        raise DefensiveFailure(f"{annotation} names no codec; write Annotated[type, codec]")
+    return found

@@ -1,0 +1,79 @@
+"""All pallets of one kind of chain: decoders of events and errors, storage items, and the objects that run them."""
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Final
+
+from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.framework.dispatch import DispatchError, ErrorReader, read_dispatch_error
+from pubsub_emulator.runtime.framework.events import EventRecord, read_phase
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.pallet import AnyItem, Event, Pallet, PalletError
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import EVENTS
+
+
+class Runtime:
+    """Built from the classes of its pallets, once; `pallets` are their declarations, by index and ascending."""
+
+    def __init__(self, kinds: Iterable[type[Hooks]]) -> None:
+        """Raises `DefensiveFailure` if two pallets have one index or one name."""
+        self.kinds: Final = tuple(sorted(kinds, key=lambda kind: kind.pallet.index))
+        self.pallets: Final[Mapping[int, Pallet]] = {kind.pallet.index: kind.pallet for kind in self.kinds}
+        if len({pallet.name for pallet in self.pallets.values()}) != len(self.kinds):
+            raise DefensiveFailure("two pallets have one index or one name")
+        self._errors: Final[Mapping[int, type[PalletError]]] = {
+            index: pallet.errors for index, pallet in self.pallets.items() if pallet.errors is not None
+        }
+        found = {item.name: item for pallet in self.pallets.values() for item in pallet.items.values()}
+        self.items: Final[Mapping[str, AnyItem]] = {name: found[name] for name in sorted(found)}
+        """The storage items by `Pallet.Item`, in the order of their names."""
+        self._by_prefix: Final = {item.prefix: item for item in self.items.values()}
+
+    def objects(self, made: Iterable[Hooks], left_out: Container[type[Hooks]] = ()) -> tuple[Hooks, ...]:
+        """One object for each pallet but those left out, in order: that of `made`, or one made without arguments."""
+        known = {type(each): each for each in made}
+        return tuple(known.get(kind) or kind() for kind in self.kinds if kind not in left_out)
+
+    def item_of(self, key: bytes) -> AnyItem | None:
+        """The storage item of a full storage key, or `None`."""
+        return self._by_prefix.get(key[:32])
+
+    def reader(self, data: bytes) -> Reader:
+        """A reader from which `read_event` and codecs of errors read."""
+        return ErrorReader(data, self._errors)
+
+    def read_event(self, reader: Reader) -> Event:
+        """One `RuntimeEvent` from `reader`. Raises `ScaleError`, also for events that no pallet here declares."""
+        at = reader.pos
+        index, variant = reader.u8(), reader.u8()
+        pallet = self.pallets.get(index)
+        made = None if pallet is None else pallet.events.get(variant)
+        if made is None:
+            raise ScaleError(f"unknown event {index}.{variant} at offset {at}")
+        return made(*(codec.read(reader) for _, codec in made.CODECS))
+
+    def decode_error(self, data: bytes) -> DispatchError:
+        """The failure that all of `data` encodes. Raises `ScaleError`."""
+        reader = self.reader(data)
+        error = read_dispatch_error(reader)
+        reader.end()
+        return error
+
+    def decode_records(self, data: bytes) -> list[EventRecord]:
+        """The inverse of `events.encode_records`; refuses trailing bytes."""
+        reader = self.reader(data)
+        out = [self._read_record(reader) for _ in range(reader.length())]
+        reader.end()
+        return out
+
+    def stored_events(self, storage: Storage) -> list[EventRecord]:
+        """The events under `System::Events`, written by the last complete block."""
+        raw = storage.get(EVENTS)
+        return [] if raw is None else self.decode_records(raw)
+
+    def _read_record(self, reader: Reader) -> EventRecord:
+        phase = read_phase(reader)
+        found = self.read_event(reader)
+        return EventRecord(phase, found, tuple(Hash(reader.take(32)) for _ in range(reader.length(32))))

@@ -1,0 +1,92 @@
+"""The pallets of a parachain."""
+
+from typing import Annotated, Final
+
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
+from pubsub_emulator.primitives.weights import Weight
+from pubsub_emulator.runtime.accounts.publisher import Publisher
+from pubsub_emulator.runtime.accounts.sudo import Sudo
+from pubsub_emulator.runtime.accounts.system_calls import UpgradableSystem
+from pubsub_emulator.runtime.accounts.timestamp import Timestamp
+from pubsub_emulator.runtime.accounts.transaction_payment import TransactionPayment
+from pubsub_emulator.runtime.accounts.utility import Utility
+from pubsub_emulator.runtime.balances import Balances
+from pubsub_emulator.runtime.framework.codecs import U32, para_id
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, dispatchable
+from pubsub_emulator.runtime.framework.hooks import Hooks
+from pubsub_emulator.runtime.framework.message_chains import (
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    downward_message,
+    hrmp_message,
+)
+from pubsub_emulator.runtime.framework.origin import Origin
+from pubsub_emulator.runtime.framework.runtime import Runtime
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
+from pubsub_emulator.runtime.pallet_subscriber.handler import CONSUMER
+from pubsub_emulator.runtime.parachain.storage import AURA, PARACHAIN_INFO, PARACHAIN_SYSTEM
+
+Horizontal = Annotated[dict[ParaId, list[InboundHrmpMessage]], scale.sorted_map(para_id, scale.vec(hrmp_message))]
+
+
+class ParachainSystem(Hooks):
+    """`ParachainSystem`'s call in bodies of blocks. It runs as the inherent and is never dispatched."""
+
+    pallet = PARACHAIN_SYSTEM
+
+    @dispatchable(0, weight=Weight(0, 0))
+    def set_validation_data(  # noqa: PLR0917  # the inherent's own parts
+        self,
+        storage: Storage,
+        origin: Origin,
+        relay_parent_number: RelayBlockNumber,
+        relay_parent_storage_root: Hash,
+        relay_chain_state: list[bytes],
+        downward_messages: Annotated[list[InboundDownwardMessage], scale.vec(downward_message)],
+        horizontal_messages: Horizontal,
+        messages_used: U32,
+        /,
+    ) -> None:
+        """The inherent: relay parent, its storage proof, and all messages since the parent's. Errors: `BadOrigin`."""
+        del storage, origin, relay_parent_number, relay_parent_storage_root, relay_chain_state
+        del downward_messages, horizontal_messages, messages_used
+        raise BadOrigin
+
+
+class Aura(Hooks):
+    """The collators that take turns."""
+
+    pallet = AURA
+
+
+class Consumer(Hooks):
+    """What the handler `store` writes."""
+
+    pallet = CONSUMER
+
+
+class ParachainInfo(Hooks):
+    """The parachain's id."""
+
+    pallet = PARACHAIN_INFO
+
+
+PARACHAIN: Final = Runtime(
+    (
+        UpgradableSystem,
+        ParachainSystem,
+        Timestamp,
+        Balances,
+        Aura,
+        Utility,
+        TransactionPayment,
+        SubscriberCalls,
+        Publisher,
+        Consumer,
+        ParachainInfo,
+        Sudo,
+    )
+)
+"""All pallets of a parachain."""
