@@ -10,3 +10,7 @@ metadata   metadata V14, as the types and items that decoding needs
 decode     SCALE by those types, into plain values
 node       a chain: headers, storage, events, metadata by runtime
 """
+
+from pubsub_emulator.primitives.face import face
+
+__getattr__, __dir__ = face(__name__)

@@ -27,11 +27,14 @@ class NodeRefused(ClientError):
         more = f": {data}" if isinstance(data, str) else ""
         super().__init__(f"{method}: {message} ({code}){more}")
         self.code = code
+        self.message = message
         self.data = data
 
 
 class BadAnswer(ClientError):
     """The node's answer violates the contract of the method."""
+
+    is_infrastructure = True
 
 
 class UnknownBlock(ClientError):

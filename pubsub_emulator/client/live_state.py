@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Protocol
 
+from pubsub_emulator.client.answers import HASH, HEAD, KEYS, MAYBE_HASH, PROOF, Head, read
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.rpc import Rpc, connect
 from pubsub_emulator.emulator.fork import Fork
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
-from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.storage_keys import child_root_key
-from pubsub_emulator.primitives.types import U32_MAX, Hash
+from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.lazy_state import lazy_state
 from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.errors import BadNode
@@ -28,6 +28,8 @@ from pubsub_emulator.trie.lazy import StateUnavailable
 
 AHEAD: Final = 64
 """Keys that are fetched at once where what follows will be read, too."""
+MOST_NODES: Final = 512 * 1_048_576
+"""Bytes of nodes that are kept of one state."""
 _ATTEMPTS: Final = 3
 
 
@@ -45,37 +47,14 @@ def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
         node.close()
 
 
-def state_of(node: "Asked", at: str | None = None) -> Fork:
+def state_of(node: "NodeCalls", at: str | None = None) -> Fork:
     """The state after a block of a node that is asked by somebody else; `at` and errors as in `live_state`."""
-    header = _header(node, at)
-    state = lazy_state(header.root, StateProofs(node, header.hash))
-    return Fork(state, header.number, header.hash, f"{node.url}, block {header.number}")
+    name, header = _header(node, at)
+    state = lazy_state(Hash(header.state_root), StateProofs(node, name))
+    return Fork(state, header.number, name, f"{node.url}, block {header.number}")
 
 
-class _Header:
-    """A header whose hash was computed."""
-
-    def __init__(self, url: str, wanted: bytes, found: Any) -> None:
-        """Raises `UnknownBlock`, `BadAnswer`."""
-        if found is None:
-            raise UnknownBlock(f"{url}: the node has no block {hexed(wanted)}")
-        try:
-            parent, root, body = (unhex(found[name]) for name in ("parentHash", "stateRoot", "extrinsicsRoot"))
-            logs = [unhex(item) for item in found["digest"]["logs"]]
-            number = int(found["number"], 16)
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise BadAnswer(f"{url}: chain_getHeader: no header of block {hexed(wanted)}") from None
-        if not 0 <= number < U32_MAX:
-            raise BadAnswer(f"{url}: block {hexed(wanted)} has the number {number}")
-        encoded = parent + encode_compact(number) + root + body + encode_compact(len(logs)) + b"".join(logs)
-        if blake2_256(encoded) != wanted or len(root) != 32:
-            raise BadAnswer(f"{url}: the node's header of block {hexed(wanted)} has another hash")
-        self.number = number
-        self.root = Hash(root)
-        self.hash = Hash(wanted)
-
-
-class Asked(Protocol):
+class NodeCalls(Protocol):
     """Whoever answers a node's methods."""
 
     @property
@@ -118,30 +97,40 @@ class _Node:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-def _header(node: Asked, at: str | None) -> _Header:
-    """The header to fork at. Raises `ClientError`."""
+def _header(node: NodeCalls, at: str | None) -> tuple[Hash, Head]:
+    """The block to fork at, with its header, whose hash was computed. Raises `ClientError`."""
     if at is None:
-        name = node.ask("chain_getFinalizedHead")
+        wanted: bytes | None = read(HASH, node.ask("chain_getFinalizedHead"), f"{node.url}: chain_getFinalizedHead")
     elif at.isdecimal():
-        name = node.ask("chain_getBlockHash", int(at))
-        if name is None:
-            raise UnknownBlock(f"{node.url}: the node has no block {at}")
+        wanted = read(MAYBE_HASH, node.ask("chain_getBlockHash", int(at)), f"{node.url}: chain_getBlockHash")
     else:
-        name = at
+        wanted = _named(at)
+    name = at if wanted is None else hexed(wanted)
+    found = None if wanted is None else node.ask("chain_getHeader", name)
+    if wanted is None or found is None:
+        raise UnknownBlock(f"{node.url}: the node has no block {name}")
+    header = read(HEAD, found, f"{node.url}: chain_getHeader")
+    if header.hash() != wanted:
+        raise BadAnswer(f"{node.url}: the node's header of block {name} has another hash")
+    return Hash(wanted), header
+
+
+def _named(at: str) -> bytes:
     try:
-        wanted = unhex(name)
-    except (ValueError, AttributeError, TypeError):
-        raise BadAnswer(f"{node.url}: {str(name)[:80]!r} is not a block's number or hash") from None
-    return _Header(node.url, wanted, node.ask("chain_getHeader", hexed(wanted)))
+        return unhex(at)
+    except ValueError:
+        raise ClientError(f"{at[:80]!r} is not a block's number or hash") from None
 
 
 class StateProofs:
     """The tries of a block's state; `nodes` has all that was fetched, by hash, of whichever trie."""
 
-    def __init__(self, node: Asked, block: Hash) -> None:
+    def __init__(self, node: NodeCalls, block: Hash) -> None:
         self.node = node
         self.block = block
         self.nodes: dict[bytes, bytes] = {}
+        self.size = 0
+        """Bytes of `nodes`."""
 
     def trie(self, child_key: bytes | None) -> "TrieSource":
         """The top trie, or a child trie."""
@@ -183,12 +172,7 @@ class TrieSource:
             found = self._ask("state_getKeysPaged", prefix, AHEAD, after)
         else:
             found = self._ask("childstate_getKeysPaged", hexed(self._child), prefix, AHEAD, after)
-        if not isinstance(found, list):
-            raise BadAnswer(f"{self._source.node.url}: state_getKeysPaged: no list of keys")
-        try:
-            return [unhex(key) for key in found[:AHEAD]]
-        except (ValueError, AttributeError, TypeError):
-            raise BadAnswer(f"{self._source.node.url}: state_getKeysPaged: a key is not hex") from None
+        return read(KEYS, found, f"{self._source.node.url}: state_getKeysPaged")[:AHEAD]
 
     def _fetch(self, wanted: bytes, keys: list[bytes]) -> None:
         """Ask for the proof of some keys, and keep what of it belongs to the trie below `wanted`."""
@@ -197,10 +181,7 @@ class TrieSource:
             answer = self._ask("state_getReadProof", asked)
         else:
             answer = self._ask("state_getChildReadProof", hexed(self._child), asked)
-        try:
-            proof = [unhex(node) for node in answer["proof"]]
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise BadAnswer(f"{self._source.node.url}: state_getReadProof: no proof") from None
+        proof = read(PROOF, answer, f"{self._source.node.url}: state_getReadProof").proof
         self._keep(wanted, {bytes(blake2_256(node)): node for node in proof})
 
     def _keep(self, wanted: bytes, proof: dict[bytes, bytes]) -> None:
@@ -212,6 +193,9 @@ class TrieSource:
             node = proof.get(name)
             if node is not None and name not in nodes:
                 nodes[name] = node
+                self._source.size += len(node)
+                if self._source.size > MOST_NODES:
+                    raise BadAnswer(f"{self._source.node.url}: a state of more than {MOST_NODES:,} bytes of nodes")
                 waiting += _references(node)
 
     def _ask(self, method: str, *params: object) -> Any:

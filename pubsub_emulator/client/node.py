@@ -2,18 +2,24 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from pydantic import TypeAdapter
+
+from pubsub_emulator.client import answers
 from pubsub_emulator.client.decode import Walk, decode, read
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused, UnknownBlock
 from pubsub_emulator.client.metadata import Enum, Metadata, Sequence, parse_metadata
 from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_128, blake2_256, twox_64, twox_128
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 _EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
 _TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
 _RUNTIMES: Final = 8
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +59,26 @@ class SubstrateNode:
 
     async def block_hash(self, number: int) -> bytes | None:
         """The hash of the block at a height, `None` above the best block."""
-        found = await self.rpc.call("chain_getBlockHash", number)
-        return None if found is None else self._bytes("chain_getBlockHash", found, 32)
+        return await self._read(answers.MAYBE_HASH, "chain_getBlockHash", number)
 
     async def best_head(self) -> bytes:
         """The hash of the best block."""
-        return self._bytes("chain_getBlockHash", await self.rpc.call("chain_getBlockHash"), 32)
+        return await self._read(answers.HASH, "chain_getBlockHash")
 
     async def finalized_head(self) -> bytes:
         """The hash of the newest finalised block."""
-        return self._bytes("chain_getFinalizedHead", await self.rpc.call("chain_getFinalizedHead"), 32)
+        return await self._read(answers.HASH, "chain_getFinalizedHead")
 
     async def header(self, block: bytes) -> BlockHeader:
         """The header of a block by hash. Raises `UnknownBlock`."""
-        found = await self.rpc.call("chain_getHeader", "0x" + block.hex())
-        try:
-            logs = tuple(bytes.fromhex(item.removeprefix("0x")) for item in found["digest"]["logs"])
-            number = int(found["number"], 16)
-            parent = bytes.fromhex(found["parentHash"].removeprefix("0x"))
-        except TypeError:
-            raise UnknownBlock(f"{self.rpc.url}: the node has no block 0x{block.hex()}") from None
-        except (KeyError, ValueError, AttributeError):
-            raise BadAnswer(f"{self.rpc.url}: no header of block 0x{block.hex()}") from None
-        return BlockHeader(block, number, parent, logs)
+        found = await self._read(answers.MAYBE_HEAD, "chain_getHeader", hexed(block))
+        if found is None:
+            raise UnknownBlock(f"{self.rpc.url}: the node has no block {hexed(block)}")
+        return BlockHeader(block, found.number, found.parent_hash, found.digest.logs)
 
     async def storage(self, key: bytes, block: bytes) -> bytes | None:
         """The value of a storage key at a block, or `None`."""
-        found = await self.rpc.call("state_getStorage", "0x" + key.hex(), "0x" + block.hex())
-        return None if found is None else self._bytes("state_getStorage", found)
+        return await self._read(answers.MAYBE_BYTES, "state_getStorage", hexed(key), hexed(block))
 
     async def metadata(self, block: bytes, parent: bytes | None = None) -> Metadata:
         """The metadata of the runtime that made a block; cached by name and version of the runtime."""
@@ -88,20 +86,25 @@ class SubstrateNode:
         parent = (await self.header(block)).parent if parent is None else parent
         at = block if parent == bytes(32) else parent
         try:
-            version = await self.rpc.call("state_getRuntimeVersion", "0x" + at.hex())
+            version = await self.version(at)
         except NodeRefused:  # the parent's state is pruned, or was never there
             at = block
-            version = await self.rpc.call("state_getRuntimeVersion", "0x" + at.hex())
-        try:
-            name = (str(version["specName"]), int(version["specVersion"]))
-        except (KeyError, TypeError, ValueError):
-            raise BadAnswer(f"{self.rpc.url}: a runtime version without name or version") from None
+            version = await self.version(at)
+        name = (version.spec_name, version.spec_version)
         if name not in self._metadata:
-            raw = await self.rpc.call("state_getMetadata", "0x" + at.hex())
-            self._metadata[name] = parse_metadata(self._bytes("state_getMetadata", raw))
+            raw = await self._read(answers.BYTES, "state_getMetadata", hexed(at))
+            self._metadata[name] = parse_metadata(raw)
             if len(self._metadata) > _RUNTIMES:
                 self._metadata.popitem(last=False)
         return self._metadata[name]
+
+    async def version(self, at: bytes | None = None) -> answers.Version:
+        """The version of the runtime in the state after a block, by default the best one."""
+        return await self._read(answers.VERSION, "state_getRuntimeVersion", *(() if at is None else (hexed(at),)))
+
+    async def nonce(self, address: str) -> int:
+        """The nonce of an account's next extrinsic."""
+        return await self._read(answers.NUMBER, "system_accountNextIndex", address)
 
     async def events(self, block: bytes, parent: bytes | None = None) -> list[DecodedEvent]:
         """The events of a block, in order. Requests the `parent` if it is not given."""
@@ -117,7 +120,12 @@ class SubstrateNode:
     async def timestamp(self, block: bytes) -> int | None:
         """`Timestamp.Now` of a block in milliseconds, or `None`."""
         raw = await self.storage(_TIMESTAMP_KEY, block)
-        return None if raw is None else int.from_bytes(raw, "little")
+        if raw is None:
+            return None
+        time = int.from_bytes(raw, "little")
+        if len(raw) != 8 or time >= 2**63:
+            raise BadAnswer(f"{self.rpc.url}: Timestamp.Now of block {hexed(block)} is {hexed(raw[:16])}")
+        return time
 
     async def item(self, block: bytes, pallet: str, name: str, *keys: bytes) -> Any:
         """A decoded storage item at a block, or `None`; `keys` are the SCALE bytes of its keys."""
@@ -133,14 +141,8 @@ class SubstrateNode:
         raw = await self.storage(place, block)
         return None if raw is None else decode(metadata, entry.value, raw)
 
-    def _bytes(self, method: str, found: object, size: int | None = None) -> bytes:
-        try:
-            raw = bytes.fromhex(str(found).removeprefix("0x"))
-        except ValueError:
-            raise BadAnswer(f"{self.rpc.url}: {method}: the answer is not hex") from None
-        if size is not None and len(raw) != size:
-            raise BadAnswer(f"{self.rpc.url}: {method}: the answer has {len(raw)} bytes, not {size}")
-        return raw
+    async def _read(self, kind: TypeAdapter[T], method: str, *params: object) -> T:
+        return answers.read(kind, await self.rpc.call(method, *params), f"{self.rpc.url}: {method}")
 
 
 def decode_events(metadata: Metadata, raw: bytes) -> list[DecodedEvent]:

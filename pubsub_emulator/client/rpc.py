@@ -22,10 +22,11 @@ from typing import Any, Final, Self
 import aiohttp
 
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable
+from pubsub_emulator.emulator.untrusted import parse_json
 
 ANSWER_SECONDS: Final = 60.0
 MAX_MESSAGE: Final = 256 * 1024 * 1024
-"""The most bytes of one answer."""
+"""The most bytes of one answer, unpacked, and of all unread notifications of a connection."""
 MAX_WAITING: Final = 10_000
 """The most unread notifications of one subscription; with more, the subscription ends."""
 _TOO_MANY: Final = 429
@@ -48,7 +49,8 @@ class Rpc:
         self._connecting = asyncio.Lock()
         self._pending: dict[int, tuple[asyncio.Future[dict[str, Any]], asyncio.Queue[Any] | None]] = {}
         self._queues: dict[str, asyncio.Queue[Any]] = {}
-        self._early: dict[str, list[Any]] = {}
+        self._early: dict[str, list[tuple[Any, int]]] = {}
+        self._unread = 0
 
     async def __aenter__(self) -> Self:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self._answer_seconds)
@@ -101,6 +103,9 @@ class Rpc:
         try:
             yield self._notifications(queue, method)
         finally:
+            while not queue.empty():
+                left = queue.get_nowait()
+                self._unread -= 0 if isinstance(left, ClientError) else left[1]
             if self._queues.pop(name, None) is not None and self._socket is not None and not self._socket.closed:
                 with contextlib.suppress(ClientError):
                     await self.call(unsubscribe, name)
@@ -113,8 +118,7 @@ class Rpc:
                 wait = answer.headers.get("Retry-After", "")
                 said = f"{self.url}: {body['method']}: HTTP status {answer.status}"
                 raise NodeUnavailable(said, float(wait) if wait.isdecimal() else None)
-            text = await answer.text()
-        return self._parsed(text)
+            return self._parsed(await _whole(answer.content, self.url))
 
     # WebSocket
 
@@ -132,6 +136,7 @@ class Rpc:
         async with self._connecting:
             if self._socket is None or self._socket.closed:
                 self._early.clear()
+                self._unread = 0
                 self._socket = await self._open_session().ws_connect(self.url, max_msg_size=MAX_MESSAGE)
                 self._reader = asyncio.create_task(self._read(self._socket))
             return self._socket
@@ -141,7 +146,8 @@ class Rpc:
         try:
             async for message in socket:
                 if message.type is aiohttp.WSMsgType.TEXT:
-                    self._take(self._parsed(message.data))
+                    data = message.data.encode()
+                    self._take(self._parsed(data), len(data))
         except (*_FAILURES, ClientError) as error:
             reason = str(error)
         finally:
@@ -154,7 +160,7 @@ class Rpc:
                 _end(queue, lost)
             self._queues.clear()
 
-    def _take(self, answer: dict[str, Any]) -> None:
+    def _take(self, answer: dict[str, Any], size: int) -> None:
         number, params = answer.get("id"), answer.get("params")
         if isinstance(number, int):
             future, queue = self._pending.get(number, (None, None))
@@ -166,16 +172,19 @@ class Rpc:
                 future.set_result(answer)
         elif isinstance(params, dict) and "subscription" in params:
             name = str(params["subscription"])
+            self._unread += size
+            if self._unread > MAX_MESSAGE:
+                raise BadAnswer(f"more than {MAX_MESSAGE:,} bytes of notifications wait")
             queue = self._queues.get(name)
             if queue is None:  # a notification may overtake the answer that names its subscription
-                self._early.setdefault(name, []).append(params.get("result"))
-                if len(self._early) > MAX_WAITING or len(self._early[name]) > MAX_WAITING:
+                self._early.setdefault(name, []).append((params.get("result"), size))
+                if sum(map(len, self._early.values())) > MAX_WAITING:
                     raise BadAnswer("notifications of unknown subscriptions")
             elif queue.full():
                 _end(queue, NodeUnavailable(f"{self.url}: more than {MAX_WAITING} notifications wait"))
                 del self._queues[name]
             else:
-                queue.put_nowait(params.get("result"))
+                queue.put_nowait((params.get("result"), size))
 
     def _begin(self, name: str, queue: asyncio.Queue[Any]) -> None:
         for early in self._early.pop(name, ()):
@@ -187,13 +196,12 @@ class Rpc:
             item = await queue.get()
             if isinstance(item, ClientError):
                 raise NodeUnavailable(f"{method}: {item}")
-            yield item
+            result, size = item
+            self._unread -= size
+            yield result
 
-    def _parsed(self, text: str) -> dict[str, Any]:
-        try:
-            answer = json.loads(text)
-        except (ValueError, RecursionError):
-            raise BadAnswer(f"{self.url}: the answer is not JSON") from None
+    def _parsed(self, data: bytes) -> dict[str, Any]:
+        answer = parse_json(data, f"{self.url}: the answer", BadAnswer)
         if not isinstance(answer, dict):
             raise BadAnswer(f"{self.url}: the answer is not a JSON object")
         return answer
@@ -214,6 +222,16 @@ def _end(queue: asyncio.Queue[Any], error: ClientError) -> None:
     if queue.full():
         queue.get_nowait()
     queue.put_nowait(error)
+
+
+async def _whole(content: aiohttp.StreamReader, url: str) -> bytes:
+    """The body of an answer, unpacked piece by piece. Raises `BadAnswer` once it is too long."""
+    body = bytearray()
+    async for part in content.iter_any():
+        body += part
+        if len(body) > MAX_MESSAGE:
+            raise BadAnswer(f"{url}: an answer of more than {MAX_MESSAGE:,} bytes")
+    return bytes(body)
 
 
 def _refused(error: BaseException) -> bool:

@@ -18,10 +18,11 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.trie.partial import MAX_KEY
 
 MOST_BYTES: Final = 256 * 1_048_576
-"""The largest file in bytes. Larger states are forked from a node, which is read on demand."""
-LONGEST_KEY: Final = 4096
+"""The largest file in bytes, read or written. Larger states are forked from a node, which is read on demand."""
+LONGEST_KEY: Final = MAX_KEY
 """Bytes of a storage key."""
 
 
@@ -46,9 +47,10 @@ def read_state(path: Path) -> Fork:
 def write_state(fork: Fork, path: Path) -> int:
     """Write a whole state to a file, which appears when it is complete; returns how many entries it has.
 
-    Raises `StateUnavailable`, `OSError`.
+    Raises `StateUnavailable`, `BadNode`, `BadFork` beyond `MOST_BYTES`, `OSError`.
     """
-    with whole_file(path) as file:
+    with whole_file(path) as whole:
+        file = _Bounded(whole)
         file.write(f'{{"name": {json.dumps(fork.source)}, "id": "exported-state", "genesis": {{"raw": {{"top": ')
         top = ((key, value) for key, value in fork.state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX))
         count = _write(file, top)
@@ -63,7 +65,21 @@ def write_state(fork: Fork, path: Path) -> int:
     return count
 
 
-def _write(file: TextIO, entries: Iterator[tuple[bytes, bytes]]) -> int:
+class _Bounded:
+    """A file that takes `MOST_BYTES` of ASCII, then raises `BadFork`."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._left = MOST_BYTES
+
+    def write(self, text: str) -> None:
+        self._left -= len(text)
+        if self._left < 0:
+            raise BadFork(f"the state takes more than {MOST_BYTES:,} bytes, the limit for such a file")
+        self._file.write(text)
+
+
+def _write(file: _Bounded, entries: Iterator[tuple[bytes, bytes]]) -> int:
     count = 0
     for count, (key, value) in enumerate(entries, start=1):  # read after the loop
         file.write(f'{"{" if count == 1 else ","}\n"{hexed(key)}": "{hexed(value)}"')

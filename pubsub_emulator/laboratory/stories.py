@@ -70,7 +70,7 @@ class _Message:
 
 
 @dataclass(slots=True)
-class Story:
+class NetworkStory:
     """A network, the actions on it, and the deliveries that are still due."""
 
     network: Network = field(default_factory=lambda: Network(_config()))
@@ -335,7 +335,7 @@ def _config() -> NetworkConfig:
     return NetworkConfig(tuple(chains), relay, (PUBLISHERS[1],), channels, b"story")
 
 
-ACTIONS: Final[tuple[tuple[int, Callable[[Story, Draws], None]], ...]] = (
+ACTIONS: Final[tuple[tuple[int, Callable[[NetworkStory, Draws], None]], ...]] = (
     (6, lambda story, draws: story.publish(draws.below(2), draws.below(12), draws.choice((0, 20, 2000)))),
     (1, lambda story, draws: story.publish(draws.below(2), draws.below(12), 5, 1 + draws.below(9))),
     (2, lambda story, draws: story.delete(draws.below(2), draws.below(12))),
@@ -357,9 +357,9 @@ ACTIONS: Final[tuple[tuple[int, Callable[[Story, Draws], None]], ...]] = (
 _TELLABLE: Final = tuple(action for weight, action in ACTIONS for _ in range(weight))
 
 
-def tell(seed: bytes, turns: int = 40) -> Story:
+def tell(seed: bytes, turns: int = 40) -> NetworkStory:
     """A whole story, drawn from a seed. Raises `BrokenPromise`."""
-    story, draws = Story(), Draws(seed, "story")
+    story, draws = NetworkStory(), Draws(seed, "story")
     for _ in range(turns):
         draws.choice(_TELLABLE)(story, draws)
     story.end()

@@ -10,3 +10,7 @@ snapshot.py        the fixture `proof_snapshot`
 
 `docs/testing.md` shows how to use them.
 """
+
+from pubsub_emulator.primitives.face import face
+
+__getattr__, __dir__ = face(__name__)

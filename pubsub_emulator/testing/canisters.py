@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pubsub_emulator.eventplane.ic.canister import BOUNDED, Answer, Canister, Context
-from pubsub_emulator.eventplane.ic.errors import CandidError
-from pubsub_emulator.eventplane.ic.network import Network, Ticket
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
-from pubsub_emulator.eventplane.icrc72.client import App, Config
-from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.eventplane.icrc72.messages import EventNotification
-from pubsub_emulator.eventplane.icrc72.orchestrator.core import Hook
-from pubsub_emulator.eventplane.icrc72.services import codec
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.client import App, Config
+from pubsub_emulator.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.icrc72.ic.canister import BOUNDED, Answer, Canister, Context
+from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.messaging import Ticket
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
+from pubsub_emulator.icrc72.messages import EventNotification
+from pubsub_emulator.icrc72.methods import HANDLE, Trusted
+from pubsub_emulator.icrc72.orchestrator.publications import Hook
+from pubsub_emulator.icrc72.services import codec
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 
 
 class Probe(Canister):
@@ -25,7 +27,7 @@ class Probe(Canister):
         self.todo: list[tuple[Principal, str, bytes, str, int]] = []
         self.answers: dict[int, Answer] = {}
         self.notified: list[tuple[Principal, EventNotification]] = []
-        self.trusted: Any = None
+        self.trusted: Trusted | None = None
 
     def on_heartbeat(self, ctx: Context) -> None:
         """Make the calls that are due."""
@@ -36,8 +38,7 @@ class Probe(Canister):
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         """Take notifications; other methods are answered with nothing."""
         if method.startswith("icrc72_handle_notification"):
-            (batch,) = codec(method).args.decode(arg)
-            self.notified += [(ctx.caller, each) for each in batch]
+            self.notified += [(ctx.caller, each) for each in HANDLE.value(arg)]
             if self.trusted is not None:
                 ctx.reply(codec(method).rets.encode(self.trusted))
                 return
@@ -46,7 +47,7 @@ class Probe(Canister):
     def snapshot(self) -> None:
         """Nothing: a probe does not trap."""
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, snapshot: object) -> None:
         """Nothing to undo."""
 
 
@@ -61,10 +62,10 @@ class Canisters:
         broadcasters: Sequence[int] = (0, 1),
         settings: Settings = DEFAULTS,
         schedule: Schedule | None = None,
-        limits: Limits | None = None,
+        limits: MessageLimits | None = None,
         may_publish: Hook | None = None,
     ) -> None:
-        self.network = Network(subnets, schedule=schedule, limits=limits)
+        self.network = CanisterNetwork(subnets, schedule=schedule, limits=limits)
         self.settings = settings
         self.system: PubSub = deploy(
             self.network, kind, broadcasters=broadcasters, settings=settings, may_publish=may_publish
@@ -116,7 +117,7 @@ class Canisters:
         """Call a method of an app as an anonymous user."""
         return self.network.submit(ANONYMOUS, who, method, arg)
 
-    def answer(self, probe: Principal, to: Principal, method: str, *values: Any, kind: str = BOUNDED) -> Any:
+    def answer(self, probe: Principal, to: Principal, method: str, *values: object, kind: str = BOUNDED) -> Any:
         """Let a probe call a method and run until it is answered: the results, or the reject."""
         self._number += 1
         number = self._number
@@ -135,7 +136,7 @@ class Canisters:
             return answer
         return found[0] if len(found) == 1 else found
 
-    def ask(self, method: str, *values: Any, to: Principal | None = None) -> Any:
+    def ask(self, method: str, *values: object, to: Principal | None = None) -> Any:
         """Ask a query of the orchestrator, or of another canister, as an anonymous user."""
         arg = codec(method).args.encode(*values)
         answer = self.network.query(ANONYMOUS, to or self.orchestrator, method, arg)

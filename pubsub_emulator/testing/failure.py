@@ -6,15 +6,16 @@ from typing import Final
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer
+from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
 from pubsub_emulator.primitives.hashing import twox_128
 from pubsub_emulator.primitives.hexadecimal import shortened
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.events import Event, decode_records
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import EVENTS
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
-from pubsub_emulator.runtime.parachain.ledger import Ledger, PublisherLedger
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger, PublisherLedger
 
 _MOST_LINES: Final = 20
 """The most lines of deliveries, events or keys; the number of others follows."""
@@ -48,7 +49,7 @@ class LastBlocks(Observer):
             self.numbers[record.chain] = record.candidate.header.number
 
 
-class Watch:
+class RunningNetworks:
     """The networks of the running test, the newest of each name."""
 
     __slots__ = ("_handed",)
@@ -89,7 +90,7 @@ def _told(tell: Callable[[LastBlocks], Iterator[str]], last: LastBlocks) -> str:
 def _blocks(last: LastBlocks) -> Iterator[str]:
     header = last.network.relay.header
     yield f"relay block {header.number}, state root 0x{header.state_root.hex()}"
-    events = decode_records(last.network.relay.state.top.get(EVENTS) or b"\x00")
+    events = RELAY.decode_records(last.network.relay.state.top.get(EVENTS) or b"\x00")
     yield from _some(_event(record.event) for record in events)
     newest = sorted(last.records.values(), key=lambda record: (-record.included_at, record.chain))
     for record in newest[:_MOST_CHAINS]:
@@ -113,7 +114,7 @@ def _block(record: BlockRecord) -> Iterator[str]:
         yield from _some(_delivery(delivery) for delivery in record.outcome.deliveries)
 
 
-def ledger_lines(ledger: Ledger) -> Iterator[str]:
+def ledger_lines(ledger: BlockLedger) -> Iterator[str]:
     """A block's ledger in bytes, and a table of its publishers."""
     yield (
         f"  budget {ledger.budget:,}, used {ledger.used:,}, messages {ledger.messages_bytes:,}, "

@@ -15,7 +15,7 @@ from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
-from pubsub_emulator.testing.failure import Watch
+from pubsub_emulator.testing.failure import RunningNetworks
 
 N = TypeVar("N", Network, Simulation)
 
@@ -25,7 +25,7 @@ class Frozen(Generic[N]):
 
     __slots__ = ("_kept", "_watch", "name")
 
-    def __init__(self, kept: N, watch: Watch, name: str) -> None:
+    def __init__(self, kept: N, watch: RunningNetworks, name: str) -> None:
         """Freeze `kept`; later changes of it have no effect."""
         self._kept: N = kept.fork()
         self._watch = watch
@@ -54,7 +54,7 @@ def _network(kept: Network | Simulation) -> Network:
 class Networks:
     """Builds the networks of tests; one object per session and process."""
 
-    watch: Watch = field(default_factory=Watch)
+    watch: RunningNetworks = field(default_factory=RunningNetworks)
     _runs: dict[Hash, dict[int, Frozen[Simulation]]] = field(default_factory=dict)
 
     def of(
@@ -91,7 +91,7 @@ class Networks:
     def scenario(self, scenario: Scenario, blocks: int | None = None) -> Frozen[Simulation]:
         """A scenario after `blocks` relay blocks, or at its end. Blocks run for another test are not run again.
 
-        Raises `ScenarioError`.
+        Raises `SettingsError`.
         """
         wanted = scenario.relay_blocks if blocks is None else blocks
         runs = self._runs.setdefault(blake2_256(scenario.model_dump_json().encode()), {})
@@ -107,7 +107,7 @@ class Networks:
 def find_scenario(name: str, folders: Iterable[Path]) -> Scenario:
     """The scenario in the first of `folders` that has this file, or the project's own one of that name.
 
-    Raises `ScenarioError`.
+    Raises `SettingsError`.
     """
     if not name.endswith(".toml"):
         return load_bundled(name)

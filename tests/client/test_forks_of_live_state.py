@@ -10,25 +10,35 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from support.node import Running, serving, story
 
 from pubsub_emulator import Network, key_from_data
+from pubsub_emulator.client import live_state as live_state_module
+from pubsub_emulator.client import state_file
 from pubsub_emulator.client.fork import open_fork
-from pubsub_emulator.client.live_state import live_state
+from pubsub_emulator.client.live_state import live_state, state_of
 from pubsub_emulator.client.state_file import read_state, write_state
 from pubsub_emulator.emulator.fork import BadFork, Fork
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.node.rpc.encode import header_json
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.storage_keys import child_root_key, item_prefix
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.accounts.endowed import ACCOUNTS, ENDOWMENT
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import account
 from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
-from pubsub_emulator.trie import read_child_proof
+from pubsub_emulator.trie import lazy, read_child_proof
+from pubsub_emulator.trie.codec import BRANCH, LEAF, node_head, pack
+from pubsub_emulator.trie.errors import BadNode
 from pubsub_emulator.trie.lazy import StateUnavailable
-from tests.node_support import Running, serving, story
+from pubsub_emulator.trie.partial import MAX_KEY
 
 PRICE = key_from_data(b"forked price")
 BLOCKS = 6
@@ -255,7 +265,7 @@ def _other_header(method: str, result: Any) -> Any:
     ("alter", "words"),
     [
         (_other_value, "the read proof lacks node"),
-        (_no_proof, "no proof"),
+        (_no_proof, "state_getReadProof: an object is expected"),
         (_other_header, "has another hash"),
     ],
 )
@@ -326,6 +336,87 @@ def test_a_file_that_is_no_state_is_refused_with_its_place(tmp_path: Path, text:
     with pytest.raises(BadFork, match=words) as refused:
         read_state(path)
     assert str(path) in str(refused.value)
+
+
+class Liar:
+    """A node whose state root is of a trie of its own."""
+
+    url = "liar"
+
+    def __init__(self, nodes: list[bytes]) -> None:
+        head = Header(Hash(bytes(32)), RelayBlockNumber(7), blake2_256(nodes[-1]), Hash(bytes(32)), ())
+        self._answers = {
+            "chain_getFinalizedHead": hexed(head.hash()),
+            "chain_getHeader": header_json(head),
+            "state_getKeysPaged": [],
+            "state_getReadProof": {"proof": [hexed(node) for node in nodes]},
+        }
+
+    def ask(self, method: str, *_params: object) -> Any:
+        return self._answers[method]
+
+
+def _leaf(nibbles: str) -> bytes:
+    return node_head(LEAF, len(nibbles)) + pack(nibbles) + encode_bytes(b"v" * 32)
+
+
+def _branch(child: bytes) -> bytes:
+    return node_head(BRANCH, 0) + b"\xff\xff" + encode_bytes(blake2_256(child)) * 16
+
+
+def _shared(levels: int, leaf: bytes) -> list[bytes]:
+    nodes = [leaf]
+    for _ in range(levels):
+        nodes.append(_branch(nodes[-1]))
+    return nodes
+
+
+@pytest.mark.parametrize("leaf", ["00", "0" * (2 * MAX_KEY + 1)])
+def test_a_value_at_half_a_byte_or_below_an_endless_key_is_a_bad_node(leaf: str, tmp_path: Path) -> None:
+    with pytest.raises(BadNode, match="a value after"):
+        write_state(state_of(Liar(_shared(1, _leaf(leaf)))), tmp_path / "state.json")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_trie_that_shares_its_children_is_walked_up_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """6 KB of nodes have 16^11 entries."""
+    fork = state_of(Liar(_shared(11, _leaf("0"))))
+    monkeypatch.setattr(state_file, "MOST_BYTES", 1 << 20)
+    with pytest.raises(BadFork, match="more than 1,048,576 bytes"):
+        write_state(fork, tmp_path / "state.json")
+    assert not [*tmp_path.iterdir()]
+    monkeypatch.setattr(lazy, "MOST_LOADS", 10_000)
+    with pytest.raises(StateUnavailable, match="a walk of more than 10,000 nodes"):
+        len(fork.state.top)
+
+
+def test_an_export_at_the_limit_is_read_back_and_one_byte_less_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork = state_of(Liar(_shared(1, _leaf("0"))))
+    path = tmp_path / "state.json"
+    write_state(fork, path)
+    size = path.stat().st_size
+    monkeypatch.setattr(state_file, "MOST_BYTES", size)
+    write_state(fork, path)
+    with pytest.raises(BadFork, match=r"System\.Number is missing"):
+        read_state(path)
+    monkeypatch.setattr(state_file, "MOST_BYTES", size - 1)
+    with pytest.raises(BadFork, match="the limit for such a file"):
+        write_state(fork, path)
+    with pytest.raises(BadFork, match="the limit for such a file"):
+        read_state(path)
+
+
+def test_nodes_of_one_state_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = _shared(1, _leaf("0"))
+    monkeypatch.setattr(live_state_module, "MOST_NODES", sum(map(len, nodes)))
+    assert len(state_of(Liar(nodes)).state.top) == 16
+    monkeypatch.setattr(live_state_module, "MOST_NODES", sum(map(len, nodes)) - 1)
+    with pytest.raises(StateUnavailable, match="bytes of nodes"):
+        len(state_of(Liar(nodes)).state.top)
 
 
 def test_a_child_root_that_is_not_that_of_its_entries_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The JSON-RPC client against servers that answer, lie, and go away."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -8,14 +9,16 @@ from typing import Any
 
 import pytest
 from aiohttp import WSMsgType, web
-from node_support import serving, story
 from support.event_networks import metadata_of_chains
+from support.node import serving, story
 
+from pubsub_emulator.client import rpc as rpc_module
 from pubsub_emulator.client.decode import decode
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.metadata import Array, Metadata, Tuple, Type, parse_metadata
 from pubsub_emulator.client.node import SubstrateNode, decode_events
 from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.primitives.errors import ScaleError
 
 Talk = Callable[[web.WebSocketResponse, dict[str, Any]], Awaitable[None]]
@@ -71,6 +74,42 @@ async def test_storage_is_decoded_by_the_metadata_of_its_block() -> None:
         with pytest.raises(NodeRefused, match="nope: Method not found") as caught:
             await rpc.call("nope")
         assert caught.value.code == -32601
+
+
+@story
+async def test_an_answer_over_http_is_bounded_as_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc_module, "MAX_MESSAGE", 1 << 20)
+    document = {"jsonrpc": "2.0", "id": 1, "result": "x" * ((1 << 20) - 100)}
+
+    async def pack(request: web.Request) -> web.Response:
+        text = json.dumps({**document, "id": (await request.json())["id"]})
+        if (await request.json())["method"] == "much":
+            text += " " * (1 << 20)
+        return web.Response(body=gzip.compress(text.encode()), headers={"Content-Encoding": "gzip"})
+
+    app = web.Application(client_max_size=1 << 30)
+    app.router.add_post("/", pack)
+    async with served(app, "127.0.0.1", 0) as url, connect(url) as rpc:
+        assert await rpc.call("little") == document["result"]
+        with pytest.raises(BadAnswer, match="an answer of more than 1,048,576 bytes"):
+            await rpc.call("much")
+
+
+@story
+async def test_unread_notifications_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc_module, "MAX_MESSAGE", 10_000)
+
+    async def talk(socket: web.WebSocketResponse, request: dict[str, Any]) -> None:
+        await answer(socket, request, "s")
+        for _ in range(20):
+            said = {"subscription": "s", "result": "x" * 900}
+            await socket.send_str(json.dumps({"jsonrpc": "2.0", "method": "m", "params": said}))
+
+    async with speaking(talk) as url, connect(url) as rpc, rpc.subscribe("m", "u") as found:
+        await asyncio.sleep(0.1)
+        with pytest.raises(NodeUnavailable, match="10,000 bytes of notifications"):
+            async for _ in found:
+                pass
 
 
 @story

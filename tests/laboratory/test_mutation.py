@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from support.command import pubsub
 
+from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.cli.exits import FINDINGS, USAGE
-from pubsub_emulator.cli.fuzz_targets import ALL
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.eventplane.icrc72 import campaign
-from pubsub_emulator.eventplane.icrc72.stories import Plan
+from pubsub_emulator.icrc72 import campaign
+from pubsub_emulator.icrc72.stories import Plan
 from pubsub_emulator.laboratory.mutation import Mutated, Target, mutate_bytes, mutate_target
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -135,7 +135,7 @@ def test_the_command_mutates_lists_and_refuses(
 def test_the_command_writes_what_surprises(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pubsub_emulator.cli.target_runs.ALL", (TOY,))
+    monkeypatch.setattr("pubsub_emulator.cli.commands.fuzz.target_runs.ALL", (TOY,))
     assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--cases", 4000, "--out", tmp_path) == FINDINGS
     assert "too much" in capsys.readouterr().out
     (written,) = tmp_path.glob("toy-*")
@@ -147,7 +147,7 @@ def test_a_surprise_is_shrunk_and_read_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     smaller = replace(TOY, shrink=lambda _data: b"[255]")
-    monkeypatch.setattr("pubsub_emulator.cli.target_runs.ALL", (smaller,))
+    monkeypatch.setattr("pubsub_emulator.cli.commands.fuzz.target_runs.ALL", (smaller,))
     assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--cases", 4000, "--out", tmp_path) == FINDINGS
     (written,) = tmp_path.glob("toy-*")
     assert written.read_bytes() == b"[255]"

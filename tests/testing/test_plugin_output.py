@@ -1,11 +1,10 @@
 """The plugin in runs of its own: what a failing test is shown, what is refused, and what it costs when unused."""
 
 import json
-import subprocess
-import sys
 from importlib import import_module
 
 import pytest
+from support.processes import python
 
 pytest_plugins = ["pytester"]
 
@@ -278,8 +277,8 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(pytester: pyte
         def test_nothing_is_loaded():
             assert "hypothesis" not in sys.modules
             assert sorted(name for name in sys.modules if name.startswith("pubsub_emulator")) == [
-                "pubsub_emulator", "pubsub_emulator.primitives", "pubsub_emulator.primitives.version",
-                "pubsub_emulator.testing", "pubsub_emulator.testing.plugin",
+                "pubsub_emulator", "pubsub_emulator.primitives", "pubsub_emulator.primitives.face",
+                "pubsub_emulator.primitives.version", "pubsub_emulator.testing", "pubsub_emulator.testing.plugin",
             ]
         """
     )
@@ -292,10 +291,11 @@ def test_importing_the_plugin_imports_pytest_and_itself() -> None:
         "import json, pytest, sys; before = set(sys.modules); import pubsub_emulator.testing.plugin; "
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = python("-c", script)
     assert json.loads(done.stdout) == [
         "pubsub_emulator",
         "pubsub_emulator.primitives",
+        "pubsub_emulator.primitives.face",
         "pubsub_emulator.primitives.version",
         "pubsub_emulator.testing",
         "pubsub_emulator.testing.plugin",

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Final, TypeVar
 
 from pubsub_emulator.collator.author import RelayBlock, author
-from pubsub_emulator.emulator.seeded import MILLION, Stream, secret
+from pubsub_emulator.collator.draws import MILLION, Draws, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -286,7 +286,7 @@ class _World:
         if not options or not rate:
             return []
         count = max(1, len(options) * rate // MILLION)
-        return [options[at] for at in Stream(self.workload.seed.encode(), label).places(len(options), count)]
+        return [options[at] for at in Draws(self.workload.seed.encode(), label).places(len(options), count)]
 
     def block(self) -> BlockOutcome:
         """One block of the subscriber on the newest relay block."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.laboratory.attacker import cheat_gains, delays
 from pubsub_emulator.laboratory.experiments.experiment import Measurement, Workload, measure
 from pubsub_emulator.primitives.types import ParaId

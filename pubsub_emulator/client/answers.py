@@ -1,0 +1,142 @@
+"""A node's answers as typed values: what a node says is checked here, once.
+
+Names are those of the answers' fields in camel case. Fields that nobody reads may be anything.
+"""
+
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from pubsub_emulator.client.errors import BadAnswer
+from pubsub_emulator.primitives import types
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header, read_digest_item
+from pubsub_emulator.primitives.hexadecimal import unhex
+from pubsub_emulator.primitives.scale import Reader, encode_compact
+from pubsub_emulator.primitives.shown import safe
+from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId
+
+T = TypeVar("T")
+
+MOST_TEXT: Final = 10_000
+"""The most characters of a text in an answer."""
+_SAID: Final = 80
+"""The most characters of an answer that an error repeats."""
+
+
+def _bytes(value: Any) -> bytes:
+    if not isinstance(value, str) or not value.startswith("0x"):
+        raise ValueError("bytes are a string of 0x and digits")
+    return unhex(value)
+
+
+def _height(value: Any) -> int:
+    if not isinstance(value, str) or not value.startswith("0x"):
+        raise ValueError("a height is a string of 0x and digits")
+    return int(value, 16)
+
+
+Text = Annotated[str, Field(strict=True, max_length=MOST_TEXT)]
+Bytes = Annotated[bytes, BeforeValidator(_bytes)]
+Hash = Annotated[Bytes, Field(min_length=32, max_length=32)]
+Height = Annotated[int, BeforeValidator(_height), Field(ge=0, le=U32_MAX)]
+Count = Annotated[int, Field(strict=True, ge=0, le=U64_MAX)]
+Para = Annotated[ParaId, Field(strict=True, ge=0, le=U32_MAX)]
+Index = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
+
+
+class Answer(BaseModel):
+    """An object in an answer."""
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, arbitrary_types_allowed=True)
+
+
+class Digest(Answer):
+    """The digest of a header."""
+
+    logs: tuple[Bytes, ...]
+
+
+class Head(Answer):
+    """A header."""
+
+    number: Height
+    parent_hash: Hash
+    state_root: Hash
+    extrinsics_root: Hash
+    digest: Digest
+
+    def hash(self) -> types.Hash:
+        """The hash that follows from the fields."""
+        logs = self.digest.logs
+        parts = (self.parent_hash, encode_compact(self.number), self.state_root, self.extrinsics_root)
+        return blake2_256(b"".join((*parts, encode_compact(len(logs)), *logs)))
+
+    def header(self) -> Header:
+        """The header. Raises `ScaleError` for an item of the digest that no header here carries."""
+        items = tuple(read_digest_item(Reader(log)) for log in self.digest.logs)
+        roots = (types.Hash(self.state_root), types.Hash(self.extrinsics_root))
+        return Header(types.Hash(self.parent_hash), self.number, *roots, items)
+
+    def aura_slot(self) -> int | None:
+        """The slot in the Aura pre-runtime digest; `None` if it has none, or items that no header here carries."""
+        try:
+            return self.header().aura_slot()
+        except ScaleError:
+            return None
+
+
+class Proof(Answer):
+    """A read proof."""
+
+    proof: tuple[Bytes, ...]
+
+
+class Changes(Answer):
+    """The values of some keys in a block."""
+
+    changes: tuple[tuple[Bytes, Bytes | None], ...]
+
+
+class MethodNames(Answer):
+    """The methods of a node."""
+
+    methods: tuple[Text, ...]
+
+
+class Version(Answer):
+    """A runtime's version."""
+
+    spec_name: Text
+    spec_version: Index
+    transaction_version: Index = 0
+
+
+BYTES: Final[TypeAdapter[bytes]] = TypeAdapter(Bytes)
+FLAG: Final[TypeAdapter[bool]] = TypeAdapter(StrictBool)
+HASH: Final[TypeAdapter[bytes]] = TypeAdapter(Hash)
+HEAD: Final = TypeAdapter(Head)
+KEYS: Final[TypeAdapter[list[bytes]]] = TypeAdapter(list[Bytes])
+MAYBE_BYTES: Final[TypeAdapter[bytes | None]] = TypeAdapter(Bytes | None)
+MAYBE_HASH: Final[TypeAdapter[bytes | None]] = TypeAdapter(Hash | None)
+MAYBE_HEAD: Final[TypeAdapter[Head | None]] = TypeAdapter(Head | None)
+METHODS: Final = TypeAdapter(MethodNames)
+NUMBER: Final[TypeAdapter[int]] = TypeAdapter(Count)
+PROOF: Final = TypeAdapter(Proof)
+TEXT: Final[TypeAdapter[str]] = TypeAdapter(Text)
+VERSION: Final = TypeAdapter(Version)
+
+
+def read(kind: TypeAdapter[T], found: object, place: str) -> T:
+    """An answer of that type; `place` names the node and the method. Raises `BadAnswer`."""
+    try:
+        return kind.validate_python(found)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = "".join(f".{part}" for part in first["loc"])
+        said = repr(first["input"])
+        said = said if len(said) <= _SAID else f"{said[:_SAID]}…"
+        why = "an object is expected" if first["type"] == "model_type" else first["msg"]
+        raise BadAnswer(safe(f"{place}{where}: {why}; the node answered {said}")) from None

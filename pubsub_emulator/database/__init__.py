@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL behind one small protocol, with migrations by component."""

@@ -1,0 +1,175 @@
+"""The PostgreSQL database: a pool of connections that are checked before use, and one that listens."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+from psycopg import sql as quoting
+from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from pubsub_emulator.database.database import Dialect, Params, Session
+from pubsub_emulator.database.errors import StoreConflict, StoreError, StoreUnavailable
+
+_POOL: Final = 8
+_ANSWER_SECONDS: Final = 10.0
+_POLL_SECONDS: Final = 1.0
+"""How long a wake-up that was lost costs."""
+_PAUSE_SECONDS: Final = 0.2
+_IDLE_SECONDS: Final = 0.5
+_STATEMENT_MS: Final = 30_000
+_BY_INDEX: Final = (
+    f"-c statement_timeout={_STATEMENT_MS} -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
+)
+"""A serializable transaction that read a whole table would meet every other, so each row is found by an index."""
+
+# Each attempt of the pool would be two lines; the program that uses the database says once that it is away.
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+
+
+class PostgresDatabase:
+    """A database by URL; with `serializable`, transactions that write are. Raises `StoreUnavailable`."""
+
+    dialect = Dialect.POSTGRESQL
+
+    def __init__(self, url: str, *, serializable: bool = False) -> None:
+        self.place = _without_password(url)
+        self._writing = psycopg.IsolationLevel.SERIALIZABLE if serializable else psycopg.IsolationLevel.READ_COMMITTED
+        self._url = url
+        self._used: dict[int, float] = {}
+        """When a connection was last given back, by its identity; of the last few."""
+        self._pool = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=_POOL,
+            timeout=_ANSWER_SECONDS,
+            open=False,
+            check=self._check,
+            kwargs={
+                "connect_timeout": int(_ANSWER_SECONDS),
+                "autocommit": True,
+                **({"options": _BY_INDEX} if serializable else {}),
+            },
+        )
+        try:
+            with psycopg.connect(url, connect_timeout=int(_ANSWER_SECONDS)):
+                pass
+        except psycopg.Error as error:
+            raise StoreUnavailable(f"{self.place}: {_line(error)}") from error
+        self._pool.open()
+        self._listening: psycopg.Connection[Any] | None = None
+        self._listen_lock = threading.Lock()
+        self._closed = False
+
+    def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        """The rows of one statement that only reads, in a snapshot of its own."""
+        with self._connection() as connection:
+            return _PostgresSession(connection).run(sql, params)
+
+    @contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[Session]:
+        """A transaction that sees the snapshot of its first statement; writers that lock the same row take turns."""
+        with self._connection() as connection:
+            if connection.read_only is write or connection.isolation_level is None:
+                connection.read_only = not write
+                connection.isolation_level = self._writing if write else psycopg.IsolationLevel.REPEATABLE_READ
+            with connection.transaction():
+                yield _PostgresSession(connection)
+
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+                self._note_use(connection)
+        except (SerializationFailure, DeadlockDetected) as error:
+            raise StoreConflict(f"{self.place}: {_line(error)}") from error
+        except (psycopg.OperationalError, PoolTimeout, PoolClosed) as error:
+            raise StoreUnavailable(f"{self.place}: {_line(error)}") from error
+        except psycopg.Error as error:
+            raise StoreError(f"{self.place}: {_line(error)}") from error
+
+    def notify(self, session: Session, channel: str) -> None:
+        """Wake those who wait on a channel once the transaction is committed."""
+        session.run("SELECT pg_notify(?::text, '')", (channel,))
+
+    def wait(self, channel: str, timeout: float) -> None:
+        """Wait for a notification, at most `timeout` seconds; it may return early. One thread at a time listens."""
+        timeout = min(timeout, _POLL_SECONDS)
+        if not self._listen_lock.acquire(timeout=timeout):
+            return
+        try:
+            for _ in self._listen(channel).notifies(timeout=timeout, stop_after=1):
+                return
+        except psycopg.Error:
+            self._stop_listening()
+            time.sleep(min(timeout, _PAUSE_SECONDS))
+        finally:
+            self._listen_lock.release()
+
+    def close(self) -> None:
+        """Release all connections."""
+        self._closed = True
+        with self._listen_lock:
+            self._stop_listening()
+        self._pool.close()
+
+    def _note_use(self, connection: psycopg.Connection[Any]) -> None:
+        if len(self._used) > 4 * _POOL:  # identities of connections that are gone
+            self._used.clear()
+        self._used[id(connection)] = time.monotonic()
+
+    def _check(self, connection: psycopg.Connection[Any]) -> None:
+        """Ask a connection that was idle for a while whether it still works; asking costs as much as a small read."""
+        if time.monotonic() - self._used.get(id(connection), 0.0) > _IDLE_SECONDS:
+            ConnectionPool.check_connection(connection)
+
+    def _listen(self, channel: str) -> psycopg.Connection[Any]:
+        if self._closed:
+            raise psycopg.OperationalError("closed")
+        if self._listening is None:
+            self._listening = psycopg.connect(self._url, autocommit=True, connect_timeout=int(_ANSWER_SECONDS))
+            self._listening.execute(quoting.SQL("LISTEN {}").format(quoting.Identifier(channel)))
+        return self._listening
+
+    def _stop_listening(self) -> None:
+        if self._listening is not None:
+            with suppress(psycopg.Error):
+                self._listening.close()
+            self._listening = None
+
+
+class _PostgresSession:
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        cursor = self._connection.execute(_translated(sql), tuple(params), binary=True)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def run_many(self, sql: str, rows: Iterable[Params]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translated(sql), rows)
+
+
+@lru_cache(maxsize=256)
+def _translated(sql: str) -> quoting.SQL:
+    """The program's own statements hold `?` for parameters only, and no `%`."""
+    return quoting.SQL(sql.replace("?", "%s"))
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    name = user.partition(":")[0]
+    return urlunsplit(parts._replace(netloc=f"{name}@{host}" if name else host))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

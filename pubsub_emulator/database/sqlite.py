@@ -1,0 +1,138 @@
+"""The SQLite database: one file in WAL mode, a connection for each thread that is in a transaction now."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pubsub_emulator.database.database import Dialect, Params, Session
+from pubsub_emulator.database.errors import StoreError, StoreUnavailable
+
+_BUSY_SECONDS: Final = 20.0
+_POLL_SECONDS: Final = 0.1
+"""How soon another process's commit is seen: SQLite wakes nobody outside of this process."""
+_PAUSE_SECONDS: Final = 0.01
+_EARLIER: Final = 0x1ED0_0CE1
+"""The application id of distributors' files from before there was a table `migrations`."""
+
+
+class SqliteDatabase:
+    """A database file, made where there is none. Raises `StoreError`."""
+
+    dialect = Dialect.SQLITE
+
+    def __init__(self, path: str) -> None:
+        self.place = path
+        self._idle: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._closed = False
+        with self._connection() as connection:  # a place that cannot be opened is refused now
+            self._check_owner(connection)
+            _set_journal(connection)
+
+    def select(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        """The rows of one statement that only reads, in a snapshot of its own."""
+        with self._connection() as connection:
+            return _SqliteSession(connection).run(sql, params)
+
+    @contextmanager
+    def transaction(self, *, write: bool = False) -> Iterator[Session]:
+        """A transaction that sees one snapshot; a writer holds the file's write lock."""
+        with self._connection() as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                yield _SqliteSession(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        if write:
+            with self._changed:
+                self._changed.notify_all()
+
+    def notify(self, _session: Session, _channel: str) -> None:
+        """Nothing to send: the end of a writing transaction wakes this process, others look by themselves."""
+
+    def wait(self, _channel: str, timeout: float) -> None:
+        """Wait for a notification, at most `timeout` seconds. It may return early and may miss one."""
+        with self._changed:
+            if not self._closed:
+                self._changed.wait(min(timeout, _POLL_SECONDS))
+
+    def close(self) -> None:
+        """Release all connections."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        with self._changed:
+            self._changed.notify_all()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._borrow()
+            try:
+                yield connection
+            finally:
+                self._give_back(connection)
+        except sqlite3.OperationalError as error:
+            raise StoreUnavailable(f"{self.place}: {error}") from error
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.place}: {error}") from error
+
+    def _borrow(self) -> sqlite3.Connection:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable(f"{self.place}: closed")
+            if self._idle:
+                return self._idle.pop()
+        connection = sqlite3.connect(
+            self.place, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _check_owner(self, connection: sqlite3.Connection) -> None:
+        """Refuse a file with tables of another program."""
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        ours = not tables or "migrations" in tables
+        if not ours and connection.execute("PRAGMA application_id").fetchone() != (_EARLIER,):
+            raise StoreError(f"{self.place}: not a database of this program")
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def _set_journal(connection: sqlite3.Connection) -> None:
+    """Two processes that switch the journal at once get `locked` without waiting, so this waits itself."""
+    patience = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > patience:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+class _SqliteSession:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, params: Params = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, tuple(params)).fetchall()
+
+    def run_many(self, sql: str, rows: Iterable[Params]) -> None:
+        self._connection.executemany(sql, rows)

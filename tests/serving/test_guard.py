@@ -1,0 +1,99 @@
+"""Every HTTP server asks the same guard who may call it (ND-28)."""
+
+import asyncio
+import gzip
+import re
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+from support.node import story
+from support.pages import ROOT
+
+from pubsub_emulator.distributor.service.serve import served
+from pubsub_emulator.node.server.options import Options
+from pubsub_emulator.serving.body import read_body
+from pubsub_emulator.serving.guard import LOCAL, Names, guard
+
+
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [
+        (None, True),
+        ("http://localhost:3000", True),
+        ("http://127.0.0.1", True),
+        ("http://[::1]:8080", True),
+        ("https://polkadot.js.org", True),
+        ("https://own.example", True),
+        ("https://evil.example", False),
+        ("https://polkadot.js.org.evil.example", False),
+        ("http://localhost.evil.example", False),
+        ("null", False),
+        ("http://[", False),
+    ],
+)
+def test_pages_of_this_machine_and_named_ones_may_call(origin: str | None, allowed: bool) -> None:
+    assert Options(origins=("https://own.example",)).names.has_origin(origin) is allowed
+
+
+@pytest.mark.parametrize(
+    ("host", "listening", "allowed"),
+    [
+        ("localhost:9944", "127.0.0.1", True),
+        ("127.0.0.1:9944", "127.0.0.1", True),
+        ("[::1]:9944", "::1", True),
+        ("evil.example:9944", "127.0.0.1", False),
+        ("10.0.0.7:9944", "127.0.0.1", False),
+        ("10.0.0.7:9944", "0.0.0.0", True),  # noqa: S104  # only compared
+        ("evil.example", "0.0.0.0", False),  # noqa: S104  # only compared
+        ("node.lan:9944", "node.lan", True),
+        (None, "127.0.0.1", False),
+        ("[", "127.0.0.1", False),
+    ],
+)
+def test_a_page_cannot_rebind_its_name_to_a_server(host: str | None, listening: str, allowed: bool) -> None:
+    assert Options(host=listening).names.has_host(host) is allowed
+
+
+def test_names_are_added_and_callers_with_keys_use_any() -> None:
+    assert Names(names=("events.lan",)).has_host("Events.lan:8080")
+    assert not Names().has_host("events.lan:8080")
+    assert Names(any_host=True).has_host("events.lan:8080")
+    assert not Names(any_host=True).has_origin("https://events.lan")
+
+
+@story
+async def test_a_body_has_a_type_and_a_time() -> None:
+    async def take(request: web.Request) -> web.Response:
+        return web.Response(body=await read_body(request, 0.05))
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    app = web.Application(middlewares=[guard(LOCAL)])
+    app.router.add_route("*", "/", take)
+    json, evil = {"Content-Type": "application/json"}, "https://evil.example"
+    cases = (
+        (200, {"data": b"{}", "headers": json}),
+        (200, {}),
+        (403, {"headers": {"Origin": evil}}),
+        (403, {"headers": {"Host": "evil.example"}}),
+        (415, {"data": b"{}", "headers": {"Content-Type": "text/plain"}}),
+        (415, {"data": b"{}", "headers": {"Content-Type": "application/x-www-form-urlencoded"}}),
+        (415, {"data": gzip.compress(b"{}"), "headers": {**json, "Content-Encoding": "gzip"}}),
+        (408, {"data": never(), "headers": json}),
+    )
+    async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
+        for status, wanted in cases:
+            async with http.post(url, **wanted) as answer:
+                assert answer.status == status, wanted
+
+
+def test_no_application_is_without_the_guard() -> None:
+    texts = {path: path.read_text("utf-8") for path in (ROOT / "pubsub_emulator").rglob("*.py")}
+    made = {path: text for path, text in texts.items() if "web.Application(" in text}
+    assert len(made) == 3
+    for path, text in made.items():
+        assert text.count("web.Application(") == len(re.findall(r"\bguard\(", text)), path
