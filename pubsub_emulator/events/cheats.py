@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from pubsub_emulator.eventplane.log.rows import Row, event_id
+from pubsub_emulator.events.rows import Row, event_id
 
 E = TypeVar("E")
 

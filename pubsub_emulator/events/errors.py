@@ -1,21 +1,21 @@
-"""What the event plane refuses: each error is one line that names the place, and changes nothing."""
+"""Errors of logs, filters and subscriptions: each is one line that names the place, and changes nothing."""
 
 from pubsub_emulator.primitives.errors import PubsubError
 
 
-class EventPlaneError(PubsubError):
-    """Root of the event plane's expected failures."""
+class EventsError(PubsubError):
+    """Root of the expected failures of logs, filters and subscriptions."""
 
 
-class NotTheNextBlock(EventPlaneError):
+class NotTheNextBlock(EventsError):
     """A leading block that does not follow the last one of the log (EV-2)."""
 
 
-class AnotherChain(EventPlaneError):
+class AnotherChain(EventsError):
     """A source or a place that belongs to another network than the log."""
 
 
-class CursorAbandoned(EventPlaneError):
+class CursorAbandoned(EventsError):
     """A cursor points into a branch that was taken back (EV-3). `common` is the last `seq` that both branches have."""
 
     def __init__(self, common: int, epoch: int) -> None:
@@ -24,31 +24,21 @@ class CursorAbandoned(EventPlaneError):
         self.epoch = epoch
 
 
-class BadCursor(EventPlaneError):
+class BadCursor(EventsError):
     """A cursor that is damaged, or of another log."""
 
 
-class BadFilter(EventPlaneError):
+class BadFilter(EventsError):
     """A filter that cannot be evaluated, or is over a limit; the message names the limit."""
 
 
-class UnknownToken(EventPlaneError):
+class UnknownToken(EventsError):
     """No subscription has this token, or it was cancelled."""
 
 
-class LimitReached(EventPlaneError):
+class LimitReached(EventsError):
     """One more stream or subscription would exceed a limit; the message names it."""
 
 
-class StoreError(EventPlaneError):
-    """A database refused or is not what was expected."""
-
-
-class StoreUnavailable(StoreError):
-    """A database does not answer now; what was committed is safe, and asking again may succeed."""
-
-    is_infrastructure = True
-
-
-class SourceError(EventPlaneError):
+class SourceError(EventsError):
     """A source gave something that is no chain's answer."""

@@ -9,15 +9,15 @@ import pytest
 from pyspark import SparkContext
 from support.events import block_hash, make_block
 
-from pubsub_emulator.eventplane.cheats import CHEATS
-from pubsub_emulator.eventplane.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not, OneOf
-from pubsub_emulator.eventplane.filters.predicate import any_of
-from pubsub_emulator.eventplane.log.rows import ChainBlock, Row
-from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
-from pubsub_emulator.eventplane.subscriptions.deliveries import DeliveryRecorder, export_log
-from pubsub_emulator.eventplane.subscriptions.hub import Hub, Message
-from pubsub_emulator.eventplane.subscriptions.registry import Subscription
+from pubsub_emulator.events.cheats import CHEATS
+from pubsub_emulator.events.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not, OneOf
+from pubsub_emulator.events.filters.predicate import any_of
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.rows import ChainBlock, Row
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.deliveries import DeliveryRecorder, export_log
+from pubsub_emulator.events.subscriptions.hub import Hub, Message
+from pubsub_emulator.events.subscriptions.registry import Subscription
 from pubsub_emulator.spark_audit.spark.deliveries import DeliveriesError, audit_deliveries
 
 pytestmark = pytest.mark.spark

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from pubsub_emulator.eventplane.protocol.generate import ROOT, generate
+from support.protobuf import ROOT, generate
 
 
 def test_the_protobuf_modules_are_those_of_their_sources(tmp_path: Path) -> None:
     made = generate(tmp_path)
     assert made
     for path in made:
-        committed = ROOT / path.relative_to(tmp_path / "pubsub_emulator")
+        committed = ROOT / path.relative_to(tmp_path)
         assert _without_version(path) == _without_version(committed), f"{committed.name}: run protocol.generate again"
 
 

@@ -20,9 +20,9 @@ import pytest
 from support.postgres import MortalServer, mortal_server
 from support.story_client import seen as seen_by
 
-from pubsub_emulator.eventplane.errors import StoreUnavailable
-from pubsub_emulator.eventplane.filters.algebra import Kind
-from pubsub_emulator.eventplane.log.sql_store import open_store
+from pubsub_emulator.database.errors import StoreUnavailable
+from pubsub_emulator.events.filters.algebra import Kind
+from pubsub_emulator.events.log.sql_store import open_store
 
 pytestmark = pytest.mark.slow
 STORIES: Final = int(os.environ.get("PROCESS_STORIES", "1"))
@@ -81,7 +81,8 @@ class Cast:
 
     def subscribe(self) -> None:
         body = json.dumps({"filters": [{"kind": "A.*"}], "after": "start"}).encode()
-        request = urllib.request.Request(f"{self.url}/subscriptions", body)  # noqa: S310  # of the test's server
+        kind = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/subscriptions", body, kind)  # noqa: S310  # of the test's server
         deadline = time.monotonic() + PATIENCE
         while not self.token:
             try:

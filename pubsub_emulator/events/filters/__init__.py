@@ -1,6 +1,6 @@
 """Filters over rows of a log: one algebra, compiled to a predicate and to SQL (EV-10 to EV-14).
 
-    from pubsub_emulator.eventplane.filters.algebra import All, Chain, Field, Kind
+    from pubsub_emulator.events.filters.algebra import All, Chain, Field, Kind
     wanted = All(Kind("Balances.*"), Field("amount", ">=", 10**12))
 
 algebra     `Any`, `All`, `OneOf`, `Not`, `Chain`, `Kind`, `Field`, with limits

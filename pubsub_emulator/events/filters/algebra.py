@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from pubsub_emulator.eventplane.errors import BadFilter
+from pubsub_emulator.events.errors import BadFilter
 
 Scalar: TypeAlias = bool | int | str | None
 Step: TypeAlias = str | int

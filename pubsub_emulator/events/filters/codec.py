@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any as Json
 from typing import Final
 
-from pubsub_emulator.eventplane.errors import BadFilter
-from pubsub_emulator.eventplane.filters.algebra import (
+from pubsub_emulator.events.errors import BadFilter
+from pubsub_emulator.events.filters.algebra import (
     ANY,
     MAX_DEPTH,
     MAX_FILTERS,

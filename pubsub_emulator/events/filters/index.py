@@ -8,10 +8,10 @@ with its predicate, so the result is that of a scan.
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from pubsub_emulator.eventplane.filters.algebra import All, Chain, Field, Filter, Kind, OneOf, Scalar, Step
-from pubsub_emulator.eventplane.filters.predicate import Predicate, any_of, walk
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.values import Value
+from pubsub_emulator.events.filters.algebra import All, Chain, Field, Filter, Kind, OneOf, Scalar, Step
+from pubsub_emulator.events.filters.predicate import Predicate, any_of, walk
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.values import Value
 
 K = TypeVar("K", bound=Hashable)
 

@@ -7,7 +7,7 @@ holds, in very large sets above all; it never claims one that does not.
 from collections.abc import Iterable
 from typing import Final
 
-from pubsub_emulator.eventplane.filters.algebra import (
+from pubsub_emulator.events.filters.algebra import (
     ANY,
     MAX_LIST,
     All,
@@ -22,8 +22,8 @@ from pubsub_emulator.eventplane.filters.algebra import (
     Step,
     size,
 )
-from pubsub_emulator.eventplane.filters.codec import dump_filters
-from pubsub_emulator.eventplane.filters.predicate import same
+from pubsub_emulator.events.filters.codec import dump_filters
+from pubsub_emulator.events.filters.predicate import same
 
 _STEPS_A_PART: Final = 128
 """Comparisons for each part of the filters: all pairs of a hundred filters, and a bound for what is nested."""

@@ -5,9 +5,9 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
-from pubsub_emulator.eventplane.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.values import Value
+from pubsub_emulator.events.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.values import Value
 
 Predicate: TypeAlias = Callable[[Row, Mapping[str, Value]], bool]
 """Of a row and its decoded fields."""

@@ -1,4 +1,4 @@
-"""A filter as a WHERE clause over the columns `chain`, `kind` and `body` (EV-11).
+"""A filter as a WHERE clause over the columns `chain`, `kind` and `body` of a log, or over others (EV-11).
 
 Nothing of a filter becomes SQL text: names, indices, values are all parameters. Every leaf is TRUE or FALSE and never
 NULL, so that NOT turns a missing path round as the predicate does.
@@ -8,18 +8,11 @@ and digits.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
 
-from pubsub_emulator.eventplane.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
-
-
-class Dialect(StrEnum):
-    """Whose SQL; placeholders are written `?` for both."""
-
-    SQLITE = "sqlite"
-    POSTGRESQL = "postgresql"
+from pubsub_emulator.database.database import Dialect
+from pubsub_emulator.events.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
 
 
 class Clause(NamedTuple):
@@ -35,33 +28,62 @@ _EXACT: Final = 2**62
 """Integers of less than this size are compared as SQLite's own."""
 
 
-def where(part: Filter, dialect: Dialect) -> Clause:
-    """The condition under which a row matches."""
+class Columns(Protocol):
+    """A table of events: the conditions of the leaves of a filter. Each is TRUE or FALSE, never NULL."""
+
+    def chain(self, chain: int | None) -> Clause:
+        """Whether a row is of a chain."""
+
+    def kind(self, kind: str) -> Clause:
+        """Whether a row is of a kind, or of a pallet for `Pallet.*`."""
+
+    def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
+        """Whether a field compares to a value. Raises `BadFilter` if the table cannot say."""
+
+
+def where(part: Filter, columns: Columns) -> Clause:
+    """The condition under which a row matches. Raises `BadFilter` if the table cannot say."""
     match part:
         case Any():
             return _TRUE
         case All(parts):
-            return _joined([where(each, dialect) for each in parts], "AND", _TRUE)
+            return _joined([where(each, columns) for each in parts], "AND", _TRUE)
         case OneOf(parts):
-            return _joined([where(each, dialect) for each in parts], "OR", _FALSE)
+            return _joined([where(each, columns) for each in parts], "OR", _FALSE)
         case Not(inner):
-            turned = where(inner, dialect)
+            turned = where(inner, columns)
             return Clause(f"(NOT {turned.sql})", turned.params)
-        case Chain(None):
-            return Clause("(chain IS NULL)")
         case Chain(chain):
-            return Clause("(chain IS NOT NULL AND chain = ?)", (chain,))
+            return columns.chain(chain)
         case Kind(kind):
-            return _kind(kind)
+            return columns.kind(kind)
         case Field(path, op, value):
-            field = _SqliteField(path) if dialect is Dialect.SQLITE else _PostgresField(path)
-            return field.clause(op, value)
+            return columns.field(path, op, value)
 
 
-def _kind(kind: str) -> Clause:
-    if kind.endswith(".*"):  # names hold letters, digits and _, so `/`, which follows `.`, ends the range
-        return Clause("(kind >= ? AND kind < ?)", (kind[:-1], f"{kind[:-2]}/"))
-    return Clause("(kind = ?)", (kind,))
+class LogColumns:
+    """The columns of a log: `chain`, `kind`, and `body` with the fields as JSON."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._field: Callable[[tuple[Step, ...]], _JsonField] = (
+            _SqliteField if dialect is Dialect.SQLITE else _PostgresField
+        )
+
+    def chain(self, chain: int | None) -> Clause:
+        """Whether a row is of a chain."""
+        if chain is None:
+            return Clause("(chain IS NULL)")
+        return Clause("(chain IS NOT NULL AND chain = ?)", (chain,))
+
+    def kind(self, kind: str) -> Clause:
+        """Whether a row is of a kind, or of a pallet for `Pallet.*`."""
+        if kind.endswith(".*"):  # names hold letters, digits and _, so `/`, which follows `.`, ends the range
+            return Clause("(kind >= ? AND kind < ?)", (kind[:-1], f"{kind[:-2]}/"))
+        return Clause("(kind = ?)", (kind,))
+
+    def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
+        """Whether a field compares to a value."""
+        return self._field(path).clause(op, value)
 
 
 def _joined(clauses: Sequence[Clause], word: str, empty: Clause) -> Clause:

@@ -1,14 +1,12 @@
 """The log of what a chain did: ordered, gap-free, in a database (EV-1 to EV-6).
 
     store = open_store("events.db", network="demo")        # or postgresql://…
-    store.append([block])                                  # `rows.assemble` makes a block
+    store.append([block])                                  # `events.rows.assemble` makes a block
     page = store.read(after=0, limit=100, where=Kind("Broadcaster.*"))
 
-rows        `Row`, `Block`, and `assemble`: ids and order (pure)
 rules       which block may follow which (pure)
 store       the protocol `Store`: `append`, `rewind`, `read`, `wait`
 memory      a store without a database, the reference of the contract suite
-database    SQLite and PostgreSQL behind one small protocol, with migrations by component
 sql_store   the log in such a database; another table prefix makes another log in it
 follow      carries blocks from a source into a store
 sources     where blocks come from: an emulated network, JSON-RPC, a written history

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
-from pubsub_emulator.eventplane.errors import NotTheNextBlock
-from pubsub_emulator.eventplane.log.rows import Block
-from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.events.errors import NotTheNextBlock
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import Block
 
 T = TypeVar("T")
 

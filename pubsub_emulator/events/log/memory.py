@@ -5,12 +5,12 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock
-from pubsub_emulator.eventplane.filters.algebra import ANY, Filter
-from pubsub_emulator.eventplane.filters.predicate import compile_filter
-from pubsub_emulator.eventplane.log.rows import Block, Row
-from pubsub_emulator.eventplane.log.rules import Head, Rewound, follows
-from pubsub_emulator.eventplane.log.store import SPAN, Page
+from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
+from pubsub_emulator.events.filters.algebra import ANY, Filter
+from pubsub_emulator.events.filters.predicate import compile_filter
+from pubsub_emulator.events.log.rules import Head, Rewound, follows
+from pubsub_emulator.events.log.store import SPAN, Page
+from pubsub_emulator.events.rows import Block, Row
 
 
 class MemoryStore:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from pubsub_emulator.eventplane.errors import CursorAbandoned, NotTheNextBlock
-from pubsub_emulator.eventplane.log.rows import Block
+from pubsub_emulator.events.errors import CursorAbandoned, NotTheNextBlock
+from pubsub_emulator.events.rows import Block
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,16 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock, StoreError
-from pubsub_emulator.eventplane.filters.algebra import ANY, Filter
-from pubsub_emulator.eventplane.filters.sql import Dialect
-from pubsub_emulator.eventplane.filters.sql import where as compile_where
-from pubsub_emulator.eventplane.log.database import Database, Session, check_prefix, migrate
-from pubsub_emulator.eventplane.log.open_database import open_database
-from pubsub_emulator.eventplane.log.rows import Block, Row
-from pubsub_emulator.eventplane.log.rules import Head, follows
-from pubsub_emulator.eventplane.log.store import SPAN, Page
+from pubsub_emulator.database.database import Database, Dialect, Session, check_prefix, migrate
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
+from pubsub_emulator.events.filters.algebra import ANY, Filter
+from pubsub_emulator.events.filters.sql import LogColumns
+from pubsub_emulator.events.filters.sql import where as compile_where
+from pubsub_emulator.events.log.rules import Head, follows
+from pubsub_emulator.events.log.store import SPAN, Page
+from pubsub_emulator.events.rows import Block, Row
 
 _META: Final = (
     "network {TEXT} NOT NULL, id {BLOB} NOT NULL, genesis {BLOB}, epoch {INT} NOT NULL, seq {INT} NOT NULL, "
@@ -58,6 +59,7 @@ class SqlStore:
         self.database = database
         self.network = network
         self._prefix = check_prefix(prefix)
+        self._columns = LogColumns(database.dialect)
         self._head_sql = f"SELECT epoch, seq, anchor, hash FROM {prefix}_meta"
         self._hash_sql = f"SELECT hash FROM {prefix}_blocks WHERE anchor = ?"
         migrate(database, prefix, _migrations(prefix))
@@ -144,7 +146,7 @@ class SqlStore:
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         """Matching rows with `seq > after`: at most `limit` of them, among at most `span` rows."""
-        clause = compile_where(where, self.database.dialect)
+        clause = compile_where(where, self._columns)
         statement = (
             f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE seq > ? AND seq <= ? AND {clause.sql} "
             "ORDER BY seq LIMIT ?"

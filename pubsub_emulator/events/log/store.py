@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pubsub_emulator.eventplane.filters.algebra import ANY, Filter
-from pubsub_emulator.eventplane.log.rows import Block, Row
-from pubsub_emulator.eventplane.log.rules import Head
+from pubsub_emulator.events.filters.algebra import ANY, Filter
+from pubsub_emulator.events.log.rules import Head
+from pubsub_emulator.events.rows import Block, Row
 
 SPAN = 100_000
 """How many rows one `read` looks at, at most: a rare filter on a long log returns early with a cursor further on."""
@@ -32,16 +32,32 @@ class Page:
         return self.through >= self.head.seq
 
 
-class Store(Protocol):
-    """One log. Raises `StoreUnavailable` from every method while its database does not answer."""
+class LogReader(Protocol):
+    """A log to read. Raises `StoreUnavailable` from every method while its database does not answer."""
 
-    network: str
-    """The name that the log was made with."""
-    id: bytes
-    """16 random bytes, made with the log: cursors of another log differ in it."""
+    @property
+    def network(self) -> str:
+        """The name that the log was made with."""
+
+    @property
+    def id(self) -> bytes:
+        """16 random bytes, made with the log: cursors of another log differ in it."""
 
     def head(self) -> Head:
         """Where the log ends."""
+
+    def common(self, epoch: int) -> int | None:
+        """The least `seq` that rewinds after `epoch` left; `None` when there were none."""
+
+    def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
+        """Matching rows with `seq > after`, at most `limit` of them, looking at no more than `span` rows."""
+
+    def wait(self, known: Head, timeout: float) -> bool:
+        """Wait until the head differs from `known`, at most `timeout` seconds; whether it does."""
+
+
+class Store(LogReader, Protocol):
+    """A log to read and write."""
 
     def hash_at(self, anchor: int) -> bytes | None:
         """The hash of the leading block `anchor`, `None` when the log does not have it."""
@@ -54,15 +70,6 @@ class Store(Protocol):
 
         Raises `NotTheNextBlock` when the log never had block `anchor`.
         """
-
-    def common(self, epoch: int) -> int | None:
-        """The least `seq` that rewinds after `epoch` left; `None` when there were none."""
-
-    def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
-        """Matching rows with `seq > after`, at most `limit` of them, looking at no more than `span` rows."""
-
-    def wait(self, known: Head, timeout: float) -> bool:
-        """Wait until the head differs from `known`, at most `timeout` seconds; whether it does."""
 
     def bind(self, genesis: bytes) -> None:
         """Note the leading chain's genesis hash, or raise `AnotherChain` when the log has another one."""

@@ -1,1 +1,1 @@
-"""The gRPC protocol; `events.proto` is the source of the generated modules, see `protocol/generate.py`."""
+"""The gRPC protocol; `events.proto` is the source of the generated modules."""

@@ -11,7 +11,7 @@ import binascii
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.errors import BadCursor
+from pubsub_emulator.events.errors import BadCursor
 
 _VERSION: Final = 1
 _SIZE: Final = 25

@@ -1,44 +1,44 @@
 """Writes down what the service delivered, as tables of `spark_audit.deliveries` (EV-40)."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
-from pubsub_emulator.eventplane.filters.codec import dump_filters
-from pubsub_emulator.eventplane.log.present import row_digest
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.store import Page
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
-from pubsub_emulator.eventplane.subscriptions.hub import Message
-from pubsub_emulator.eventplane.subscriptions.registry import Subscription
+from pubsub_emulator.events.filters.codec import dump_filters
+from pubsub_emulator.events.log.store import Page
+from pubsub_emulator.events.present import row_digest
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.hub import Message
+from pubsub_emulator.events.subscriptions.registry import Subscription
 from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_EPOCHS, EVENT_LOG, EVENT_STREAMS
 from pubsub_emulator.spark_audit.deliveries.tagged import tag_fields
 from pubsub_emulator.spark_audit.deliveries.writer import append_part
+from pubsub_emulator.spark_audit.history.schema import Table
 
 _ROWS: Final = 10_000
 """Rows that wait in memory before they become a part."""
 
 
-def _now() -> int:
+def now() -> int:
+    """Milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
-class DeliveryRecorder:
-    """A `Recorder` that keeps tables in `folder`; a context manager that writes what waits at its end.
+class TablesWriter:
+    """Writes rows to tables in `folder`; a context manager that writes what waits at its end.
 
-    A program that is killed loses what waits: of each stream the latest deliveries, never one in between.
+    Rows wait until there are `_ROWS`, and are written in the order of `tables`. A program that is killed loses what
+    waits.
     """
 
-    def __init__(self, folder: Path, network: str, clock: Callable[[], int] = _now) -> None:
+    def __init__(self, folder: Path, tables: Iterable[Table], clock: Callable[[], int]) -> None:
         self._folder = folder
-        self._network = network
         self._clock = clock
-        self._open: dict[str, tuple[Subscription, int]] = {}
-        self._streams: list[dict[str, Any]] = []
-        self._deliveries: list[dict[str, Any]] = []
+        self._rows: dict[Table, list[dict[str, object]]] = {table: [] for table in tables}
 
     def __enter__(self) -> Self:
         return self
@@ -47,6 +47,26 @@ class DeliveryRecorder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.flush()
+
+    def flush(self) -> None:
+        """Write what waits. Raises `OSError`; then it still waits."""
+        for table, rows in self._rows.items():
+            append_part(self._folder, table, rows)
+            rows.clear()
+
+    def flush_if_many(self) -> None:
+        """Write what waits if it is much; called by streams, so that a full disk ends a stream and not the server."""
+        if sum(map(len, self._rows.values())) >= _ROWS:
+            self.flush()
+
+
+class DeliveryRecorder(TablesWriter):
+    """A `Recorder`: of a killed program, the latest deliveries of each stream are lost, never one in between."""
+
+    def __init__(self, folder: Path, network: str, clock: Callable[[], int] = now) -> None:
+        super().__init__(folder, (EVENT_DELIVERIES, EVENT_STREAMS), clock)
+        self._network = network
+        self._open: dict[str, tuple[Subscription, int]] = {}
 
     def opened(self, subscription: Subscription, stream: str, after: Cursor) -> None:
         """Record that a stream begins after a cursor."""
@@ -58,28 +78,20 @@ class DeliveryRecorder:
         subscription, position = self._open[stream]
         at = self._clock()
         for row in message.rows:
-            self._deliveries.append(
+            self._rows[EVENT_DELIVERIES].append(
                 delivery_row(self._network, subscription.name, stream, position, message.cursor.epoch, row, at)
             )
             position += 1
         self._open[stream] = (subscription, position)
-        if len(self._deliveries) >= _ROWS:
-            self.flush()
+        self.flush_if_many()
 
     def ended(self, stream: str, cursor: Cursor, how: str) -> None:
         """Record that a stream ended; `cursor` is that of the last message handed over."""
         subscription, _ = self._open.pop(stream)
         self._stream(subscription, stream, cursor, how)
 
-    def flush(self) -> None:
-        """Write what waits. Raises `OSError`; then it still waits."""
-        append_part(self._folder, EVENT_DELIVERIES, self._deliveries)
-        self._deliveries = []
-        append_part(self._folder, EVENT_STREAMS, self._streams)
-        self._streams = []
-
     def _stream(self, subscription: Subscription, stream: str, cursor: Cursor, ended: str | None) -> None:
-        self._streams.append(
+        self._rows[EVENT_STREAMS].append(
             {
                 "network": self._network,
                 "stream": stream,
@@ -95,7 +107,7 @@ class DeliveryRecorder:
 
 def delivery_row(  # noqa: PLR0917  # the columns of the table
     network: str, subscription: str, stream: str, position: int, epoch: int, row: Row, at: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The row of `event_deliveries` for one event."""
     return {
         "network": network,
@@ -138,7 +150,7 @@ def export_log(store: Exported, folder: Path) -> int:
     return count
 
 
-def _log_row(network: str, row: Row) -> dict[str, Any]:
+def _log_row(network: str, row: Row) -> dict[str, object]:
     return {
         "network": network,
         "seq": row.seq,

@@ -5,20 +5,23 @@ new rows come through `extend`. It goes live when what was read reaches the hub'
 queue is full; at that seam nothing is missed or doubled, because `through` says up to where rows were looked at:
 
     sent <= every seq in queue <= through          everything in (sent, through] that matches is in the queue
+
+A stream that was opened with `seam` gets one message without rows where its catch-up ends; `live` is true from then on.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.errors import CursorAbandoned
-from pubsub_emulator.eventplane.filters.algebra import Filter, OneOf
-from pubsub_emulator.eventplane.filters.index import FilterIndex
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.rules import Head
-from pubsub_emulator.eventplane.log.store import Page
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
+from pubsub_emulator.events.errors import CursorAbandoned
+from pubsub_emulator.events.filters.algebra import Filter, OneOf
+from pubsub_emulator.events.filters.index import FilterIndex
+from pubsub_emulator.events.log.rules import Head
+from pubsub_emulator.events.log.store import Page
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.subscriptions.cursor import Cursor
 
 BOUND: Final = 1_000
 """Rows that wait for one client, at most."""
@@ -31,6 +34,8 @@ class Message(NamedTuple):
 
     rows: tuple[Row, ...]
     cursor: Cursor
+    live: bool = False
+    """Whether the catch-up ended, of a stream with a seam."""
 
 
 class Request(NamedTuple):
@@ -50,6 +55,10 @@ class _Stream:
     live: bool = False
     queue: deque[Row] = field(default_factory=deque)
     abandoned: int | None = None
+    said: bool = True
+    """Whether the client knows, as far as it wanted to, that the catch-up ended."""
+    seam: int | None = None
+    """Where the catch-up ended, once it has."""
 
 
 class Hub:
@@ -64,11 +73,11 @@ class Hub:
 
     # Streams
 
-    def open(self, filters: Sequence[Filter], after: int, *, batches: bool = False) -> int:
+    def open(self, filters: Sequence[Filter], after: int, *, batches: bool = False, seam: bool = False) -> int:
         """A stream of what matches one of `filters` after `seq` `after`, of the hub's present epoch; its number."""
         self._next += 1
         where = filters[0] if len(filters) == 1 else OneOf(*filters)
-        self._streams[self._next] = _Stream(where, batches, after, after)
+        self._streams[self._next] = _Stream(where, batches, after, after, said=not seam)
         self._settle(self._next, self._streams[self._next])
         return self._next
 
@@ -80,6 +89,10 @@ class Hub:
     def waiting(self, number: int) -> int:
         """Rows in a stream's queue: never more than the bound (EV-23)."""
         return len(self._streams[number].queue)
+
+    def is_live(self, number: int) -> bool:
+        """Whether a stream needs no read of the log now."""
+        return self._streams[number].live
 
     @property
     def has_live(self) -> bool:
@@ -121,6 +134,7 @@ class Hub:
             while stream.queue and stream.queue[-1].seq > common:
                 stream.queue.pop()
             stream.through = min(stream.through, common)
+            stream.seam = None
             self._settle(number, stream)
         return list(self._streams)
 
@@ -148,12 +162,18 @@ class Hub:
         stream = self._streams[number]
         if stream.abandoned is not None:
             raise CursorAbandoned(stream.abandoned, self.head.epoch)
-        if not stream.queue:
+        count = min(BATCH, len(stream.queue)) if stream.batches else min(1, len(stream.queue))
+        if not stream.said and stream.seam is not None:
+            count = sum(row.seq <= stream.seam for row in islice(stream.queue, count))
+            if not count:
+                stream.said = True
+                stream.sent = max(stream.sent, stream.seam)
+                return Message((), Cursor(self.head.epoch, stream.sent), live=True)
+        if not count:
             return None
-        count = min(BATCH, len(stream.queue)) if stream.batches else 1
         rows = tuple(stream.queue.popleft() for _ in range(count))
         stream.sent = rows[-1].seq
-        return Message(rows, Cursor(self.head.epoch, stream.sent))
+        return Message(rows, Cursor(self.head.epoch, stream.sent), stream.said)
 
     def heartbeat(self, number: int) -> Message | None:
         """A message without rows that moves the cursor as far as rows were looked at; `None` while rows wait."""
@@ -161,7 +181,7 @@ class Hub:
         if stream.queue or stream.abandoned is not None:
             return None
         stream.sent = stream.through
-        return Message((), Cursor(self.head.epoch, stream.sent))
+        return Message((), Cursor(self.head.epoch, stream.sent), stream.said)
 
     def _fall_behind(self, number: int, stream: _Stream, through: int) -> None:
         stream.live = False
@@ -173,6 +193,7 @@ class Hub:
         live = stream.through >= self.head.seq and stream.abandoned is None
         if live and not stream.live:
             self._index.add(number, (stream.where,))
+            stream.seam = stream.through if stream.seam is None else stream.seam
         elif stream.live and not live:
             self._index.remove(number)
         stream.live = live

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pubsub_emulator.eventplane.subscriptions.service import EventService
+from pubsub_emulator.events.subscriptions.service import EventService, F
 
 _COUNTERS: Final = {
     "rows": "Rows handed to clients.",
@@ -14,14 +14,14 @@ _COUNTERS: Final = {
 }
 
 
-def prometheus(service: EventService) -> str:
+def prometheus(service: EventService[F]) -> str:
     """One family each for the counters, and gauges for what is open now."""
     lines: list[str] = []
     for name, words in _COUNTERS.items():
         _family(lines, f"pubsub_events_{name}_total", "counter", words, service.counts[name])
     gauges = {
         "head_seq": ("The last row known.", service.head_seq),
-        "streams": ("Streams open now.", service.streams),
+        "streams": ("Streams open now.", service.open_streams),
         "waiting_rows": ("Rows in all queues.", service.waiting_rows),
         "available": ("Whether the log answers.", int(service.available)),
     }

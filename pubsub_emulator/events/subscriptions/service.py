@@ -14,27 +14,24 @@ import contextlib
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Generic, Protocol, Self, TypeVar
 
-from pubsub_emulator.eventplane.errors import (
-    BadCursor,
-    CursorAbandoned,
-    LimitReached,
-    StoreUnavailable,
-    UnknownToken,
-)
-from pubsub_emulator.eventplane.filters.algebra import Filter
-from pubsub_emulator.eventplane.log.rules import check_cursor
-from pubsub_emulator.eventplane.log.store import Store
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
-from pubsub_emulator.eventplane.subscriptions.hub import BOUND, Hub, Message, Request
-from pubsub_emulator.eventplane.subscriptions.registry import Registry, Subscription
+from pubsub_emulator.database.errors import StoreUnavailable
+from pubsub_emulator.events.errors import BadCursor, CursorAbandoned, UnknownToken
+from pubsub_emulator.events.log.rules import Head, check_cursor
+from pubsub_emulator.events.log.store import LogReader
+from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
+from pubsub_emulator.events.subscriptions.hub import Hub, Message, Request
+from pubsub_emulator.events.subscriptions.registry import Registry, Subscription
+from pubsub_emulator.events.subscriptions.streams import Ended, Held, Limits, Streams
 
 _LOG: Final = logging.getLogger("pubsub.events")
+
+F = TypeVar("F")
 
 START: Final = "start"
 """As `after`: everything from the first row on."""
@@ -42,24 +39,8 @@ START: Final = "start"
 _PAGE: Final = 1_000
 _RETRY_SECONDS: Final = 0.5
 _WAIT_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one client and all clients may hold open (EV-25), and how rows wait."""
-
-    streams_per_client: int = 16
-    streams: int = 1_000
-    bound: int = BOUND
-    heartbeat_seconds: float = 15.0
-
-
-class Ended(Exception):
-    """A stream ends though its client did nothing wrong; `resumable` with the same token and cursor (EV-26)."""
-
-    def __init__(self, reason: str, *, resumable: bool) -> None:
-        super().__init__(reason)
-        self.resumable = resumable
+_USE_SECONDS: Final = 3_600.0
+"""How often the registry is told which subscriptions have streams."""
 
 
 class Recorder(Protocol):
@@ -75,26 +56,30 @@ class Recorder(Protocol):
         """A stream ended; `cursor` is that of the last message handed over."""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Open:
     subscription: Subscription
-    client: str
+    held: Held
     name: str
     reached: Cursor
     """Of the last message handed over."""
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    cancelled: bool = False
+    dropped: Callable[[], None]
+    """Called when its client took nothing for too long."""
 
 
-class EventService:
-    """Subscriptions to one log; use it as an asynchronous context manager."""
+class EventService(Streams, Generic[F]):
+    """Subscriptions to one log with filters of type `F`; use it as an asynchronous context manager."""
 
     def __init__(
-        self, store: Store, registry: Registry, limits: Limits | None = None, recorder: Recorder | None = None
+        self,
+        store: LogReader,
+        registry: Registry[F],
+        limits: Limits | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
+        super().__init__(limits or Limits())
         self.store = store
         self.registry = registry
-        self.limits = limits or Limits()
         self.tag = log_tag(store.network, store.id)
         self.counts: Counter[str] = Counter()
         """Totals for metrics: messages, rows, heartbeats, catch-up reads, streams opened and abandoned."""
@@ -102,7 +87,6 @@ class EventService:
         self._recorder = recorder
         self._hub = Hub(store.head(), bound=self.limits.bound)
         self._open: dict[int, _Open] = {}
-        self._stopping = False
         self._advanced = asyncio.Event()
         self._pump: asyncio.Task[None] | None = None
 
@@ -119,63 +103,78 @@ class EventService:
 
     def stop(self) -> None:
         """End all streams with a resumable status; no new ones open (EV-26)."""
-        self._stopping = True
-        self._wake(self._open)
+        super().stop()
         self._advanced.set()
 
     # What clients ask for
 
     async def subscribe(
-        self, filters: Iterable[Filter], client: str, after: str | None = None, *, batches: bool = False
+        self, filters: Iterable[F], client: str, after: str | None = None, *, batches: bool = False
     ) -> tuple[str, str]:
         """A token, and the cursor of its lower bound: `after`, or the log's end. Raises `BadFilter`, `BadCursor`."""
-        bound = await self._position(after, None)
-        token = await asyncio.to_thread(self.registry.add, filters, bound, client, batches=batches)
+        self.check_stopping()
+        at = await self._position(after, None)
+        token, bound = await asyncio.to_thread(self.registry.add, filters, at, client, batches=batches)
         return token, encode_cursor(bound, self.tag)
 
     async def cancel(self, token: str) -> None:
         """End the streams of a token and forget it. Raises `UnknownToken`."""
         name = await asyncio.to_thread(self.registry.cancel, token)
-        for number, each in self._open.items():
+        for each in self._open.values():
             if each.subscription.name == name:
-                each.cancelled = True
-                self._wake((number,))
+                each.held.is_cancelled = True
+                each.held.wake.set()
 
     @asynccontextmanager
-    async def stream(self, token: str, client: str, after: str | None = None) -> AsyncIterator[AsyncIterator[Message]]:
+    async def stream(
+        self,
+        token: str,
+        client: str | None,
+        after: str | None = None,
+        *,
+        seam: bool = False,
+        dropped: Callable[[], None] = lambda: None,
+    ) -> AsyncIterator[AsyncIterator[Message]]:
         """The messages after a cursor: absent `after` is the subscription's lower bound, `START` is everything.
 
-        Raises `UnknownToken`, `BadCursor`, `CursorAbandoned`, `LimitReached`; while iterating also `Ended`.
+        `client` is who reads, `None` for who made the subscription. With `seam`, a message without rows says where the
+        catch-up ends. `dropped` is called when the client took nothing for too long; the next message is `Ended` then.
+        Raises `UnknownToken`, `BadCursor`,
+        `CursorAbandoned`, `LimitReached`; while iterating also `Ended`.
         """
         subscription = await asyncio.to_thread(self.registry.get, token)
-        position = await self._position(after, subscription.after)
-        self._check_limits(client)
-        number = self._hub.open(subscription.filters, position.seq, batches=subscription.batches)
-        mine = self._open[number] = _Open(subscription, client, secrets.token_hex(8), position)
-        self.counts["streams_opened"] += 1
-        if self._recorder is not None:
-            self._recorder.opened(subscription, mine.name, position)
-        messages = self._messages(number, mine, token)
-        how = "disconnected"
-        try:
-            yield messages
-        except CursorAbandoned:
-            how = "abandoned"
-            self.counts["streams_abandoned"] += 1
-            raise
-        except Ended as ended:
-            how = str(ended)
-            raise
-        finally:
-            await messages.aclose()
-            del self._open[number]
-            self._hub.close(number)
+        position = await self._position(after, subscription.after, known=seam)
+        with self.held(client or subscription.client, reads_all=subscription.reads_all and after == START) as held:
+            number = self._hub.open(subscription.filters, position.seq, batches=subscription.batches, seam=seam)
+            mine = self._open[number] = _Open(subscription, held, secrets.token_hex(8), position, dropped)
+            self.counts["streams_opened"] += 1
             if self._recorder is not None:
-                self._recorder.ended(mine.name, mine.reached, how)
+                self._recorder.opened(subscription, mine.name, position)
+            messages = self._messages(number, mine, token)
+            how = "disconnected"
+            try:
+                yield messages
+            except CursorAbandoned:
+                how = "abandoned"
+                self.counts["streams_abandoned"] += 1
+                raise
+            except Ended as ended:
+                how = str(ended)
+                raise
+            finally:
+                await messages.aclose()
+                del self._open[number]
+                self._hub.close(number)
+                if self._recorder is not None:
+                    self._recorder.ended(mine.name, mine.reached, how)
 
     def text(self, cursor: Cursor) -> str:
         """A cursor as its text."""
         return encode_cursor(cursor, self.tag)
+
+    def cursor(self, text: str) -> Cursor:
+        """The cursor of a text. Raises `BadCursor`."""
+        return decode_cursor(text, self.tag)
 
     @property
     def head_seq(self) -> int:
@@ -183,25 +182,21 @@ class EventService:
         return self._hub.head.seq
 
     @property
-    def streams(self) -> int:
-        """Streams that are open now."""
-        return len(self._open)
-
-    @property
     def waiting_rows(self) -> int:
         """Rows in all queues."""
-        return sum(self._hub.waiting(number) for number in self._open)
+        return sum(self._hub.waiting(number) for number, each in self._open.items() if not each.held.is_unread)
 
     # One stream
 
     async def _messages(self, number: int, mine: _Open, token: str) -> AsyncGenerator[Message, None]:
         while True:
-            mine.wake.clear()
-            self._check_open(mine)
+            mine.held.wake.clear()
+            self.check(mine.held)
             request = self._hub.wants(number)
             if request is not None:
                 await self._catch_up(number, request)
             message = self._hub.take(number)
+            mine.held.reads_all = mine.held.reads_all and not self._hub.is_live(number)
             if message is None and request is not None:  # a long way without a match moves the cursor too
                 message = self._hub.heartbeat(number) if self._hub.wants(number) is not None else None
             elif message is None and not await self._woken(mine):
@@ -209,7 +204,9 @@ class EventService:
                 message = self._hub.heartbeat(number)
             if message is not None:
                 self._account(mine, message)
+                mine.held.waits_since = asyncio.get_running_loop().time()
                 yield message
+                mine.held.waits_since = None
 
     def _account(self, mine: _Open, message: Message) -> None:
         mine.reached = message.cursor
@@ -217,6 +214,15 @@ class EventService:
         self.counts["messages" if message.rows else "heartbeats"] += 1
         if self._recorder is not None and message.rows:
             self._recorder.delivered(mine.name, message)
+
+    def _drop_unread(self, now: float) -> None:
+        """Give up what is held for streams whose clients take nothing."""
+        for number, each in self._open.items():
+            since = each.held.waits_since
+            if since is not None and now - since > self.limits.unread_seconds and not each.held.is_unread:
+                each.held.is_unread, each.held.reads_all = True, False
+                self._hub.close(number)
+                each.dropped()
 
     async def _catch_up(self, number: int, request: Request) -> None:
         """Read the log for a stream that needs it."""
@@ -232,65 +238,67 @@ class EventService:
     async def _woken(self, mine: _Open) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.limits.heartbeat_seconds):
-                await mine.wake.wait()
+                await mine.held.wake.wait()
                 return True
         return False
-
-    def _check_open(self, mine: _Open) -> None:
-        if mine.cancelled:
-            raise Ended("cancelled", resumable=False)
-        if self._stopping:
-            raise Ended("shutdown", resumable=True)
 
     async def _check_token(self, token: str, mine: _Open) -> None:
         """Another server may have cancelled the subscription."""
         try:
             await asyncio.to_thread(self.registry.get, token)
         except UnknownToken:
-            mine.cancelled = True
-            self._check_open(mine)
+            mine.held.is_cancelled = True
+            self.check(mine.held)
         except StoreUnavailable:
             return
 
-    def _check_limits(self, client: str) -> None:
-        if self._stopping:
-            raise Ended("shutdown", resumable=True)
-        if len(self._open) >= self.limits.streams:
-            raise LimitReached(f"{self.limits.streams} streams are open in all")
-        if sum(each.client == client for each in self._open.values()) >= self.limits.streams_per_client:
-            raise LimitReached(f"a client may have {self.limits.streams_per_client} streams")
+    async def _position(self, after: str | None, bound: Cursor | None, *, known: bool = False) -> Cursor:
+        """Where a stream starts, of the hub's present epoch. Raises `BadCursor`, `CursorAbandoned`.
 
-    async def _position(self, after: str | None, bound: Cursor | None) -> Cursor:
-        """Where a stream starts, of the hub's present epoch. Raises `BadCursor`, `CursorAbandoned`."""
+        With `known`, the hub knows of all that the log has now, so that no stream says too early that it caught up.
+        """
         given = None if after in {None, START} else decode_cursor(str(after), self.tag)
         while True:
             head = await asyncio.to_thread(self.store.head)
             at = Cursor(head.epoch, 0) if after == START else given or bound or Cursor(head.epoch, head.seq)
-            common = await asyncio.to_thread(self.store.common, at.epoch)
+            common: int | None = None
+            if at.epoch < head.epoch:  # else nothing was taken back at the moment of `head`, whatever came since
+                common = await asyncio.to_thread(self.store.common, at.epoch)
             if not check_cursor(head, at.epoch, at.seq, common):
                 raise BadCursor("the cursor is beyond the end of the log")
-            if head.epoch == self._hub.head.epoch:
+            if head.epoch == self._hub.head.epoch and (not known or head.seq <= self._hub.head.seq):
                 return Cursor(head.epoch, at.seq)
             await self._next_advance()
 
     # Following the log
 
     async def _follow(self) -> None:
-        while not self._stopping:
+        clock = asyncio.get_running_loop().time
+        due = clock() + _USE_SECONDS
+        while not self._is_stopping:
             try:
+                self._drop_unread(clock())
+                if clock() >= due:
+                    due = clock() + _USE_SECONDS
+                    names = {each.subscription.name for each in self._open.values()}
+                    await asyncio.to_thread(self.registry.use, names)
                 known = await asyncio.to_thread(self.store.head)
                 await self._advance()
                 self.available = True
-                await asyncio.to_thread(self.store.wait, known, _WAIT_SECONDS)
+                await self._wait(known)
             except StoreUnavailable as error:
                 if self.available:
                     _LOG.warning("the log does not answer: %s", error)
                 self.available = False
                 await asyncio.sleep(_RETRY_SECONDS)
 
+    async def _wait(self, known: Head) -> None:
+        """Wait until there may be more than `known`."""
+        await asyncio.to_thread(self.store.wait, known, _WAIT_SECONDS)
+
     async def _advance(self) -> None:
         """Tell the hub of everything that is new."""
-        while not self._stopping:
+        while not self._is_stopping:
             before = self._hub.head
             if not self._hub.has_live:
                 head = await asyncio.to_thread(self.store.head)
@@ -316,7 +324,7 @@ class EventService:
     def _wake(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             if number in self._open:
-                self._open[number].wake.set()
+                self._open[number].held.wake.set()
 
     async def _next_advance(self) -> None:
         with contextlib.suppress(TimeoutError):

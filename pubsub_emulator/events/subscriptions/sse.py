@@ -16,32 +16,30 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
-from pubsub_emulator.eventplane.errors import (
-    BadCursor,
-    BadFilter,
-    CursorAbandoned,
-    EventPlaneError,
-    LimitReached,
-    StoreUnavailable,
-    UnknownToken,
-)
-from pubsub_emulator.eventplane.filters.codec import MAX_BYTES, filters_from_json
-from pubsub_emulator.eventplane.log.present import row_json, rows_json
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
-from pubsub_emulator.eventplane.subscriptions.hub import Message
-from pubsub_emulator.eventplane.subscriptions.metrics import prometheus
-from pubsub_emulator.eventplane.subscriptions.service import Ended, EventService
+from pubsub_emulator.database.errors import StoreError, StoreUnavailable
+from pubsub_emulator.events.errors import BadCursor, BadFilter, CursorAbandoned, EventsError, LimitReached, UnknownToken
+from pubsub_emulator.events.filters.algebra import Filter
+from pubsub_emulator.events.filters.codec import MAX_BYTES, filters_from_json
+from pubsub_emulator.events.present import row_json, rows_json
+from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.hub import Message
+from pubsub_emulator.events.subscriptions.metrics import prometheus
+from pubsub_emulator.events.subscriptions.service import EventService
+from pubsub_emulator.events.subscriptions.streams import Ended
+from pubsub_emulator.serving.guard import Names, guard
 
-SERVICE: Final = web.AppKey("service", EventService)
+SERVICE: Final = web.AppKey("service", EventService[Filter])
 
 _STATUS: Final[dict[type[Exception], HTTPStatus]] = {
     BadFilter: HTTPStatus.BAD_REQUEST,
     BadCursor: HTTPStatus.BAD_REQUEST,
     UnknownToken: HTTPStatus.NOT_FOUND,
+    UnknownCaller: HTTPStatus.UNAUTHORIZED,
     CursorAbandoned: HTTPStatus.GONE,
     LimitReached: HTTPStatus.TOO_MANY_REQUESTS,
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
@@ -55,13 +53,15 @@ _CACHED: Final = 2_048
 class SseFront:
     """The routes of one service."""
 
-    def __init__(self, service: EventService) -> None:
+    def __init__(self, service: EventService[Filter], names: Names, callers: Callers) -> None:
+        self._callers = callers
         self._service = service
+        self._names = names
         self._texts: dict[int, tuple[bytes, bytes]] = {}
 
     def application(self) -> web.Application:
         """The aiohttp application; its maker starts and stops the service."""
-        app = web.Application(client_max_size=MAX_BYTES, middlewares=[_problems])
+        app = web.Application(client_max_size=MAX_BYTES, middlewares=[_problems, guard(self._names)])
         app[SERVICE] = self._service
         app.router.add_post("/subscriptions", self.subscribe)
         app.router.add_delete("/subscriptions", self.cancel)
@@ -82,7 +82,7 @@ class SseFront:
         if not isinstance(after, (str, type(None))) or not isinstance(batches, bool):
             raise BadFilter("after is a cursor, batches is true or false")
         filters = filters_from_json(body["filters"])
-        token, cursor = await self._service.subscribe(filters, _client(request), after, batches=batches)
+        token, cursor = await self._service.subscribe(filters, self._client(request), after, batches=batches)
         return web.json_response({"token": token, "after": cursor}, status=HTTPStatus.CREATED)
 
     async def cancel(self, request: web.Request) -> web.Response:
@@ -94,7 +94,8 @@ class SseFront:
         """Stream events until the client leaves or the stream cannot go on."""
         after = request.headers.get("Last-Event-ID") or request.query.get("after")
         async with contextlib.AsyncExitStack() as stack:
-            messages = await stack.enter_async_context(self._service.stream(_token(request), _client(request), after))
+            stream = self._service.stream(_token(request), None, after, dropped=lambda: _abort(request))
+            messages = await stack.enter_async_context(stream)
             response = web.StreamResponse(
                 headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             )
@@ -110,6 +111,10 @@ class SseFront:
             except Ended as ended:
                 await _say_end(response, None, str(ended), "resume with Last-Event-ID" if ended.resumable else "")
             return response
+
+    def _client(self, request: web.Request) -> str:
+        """Who makes a subscription, which limits are counted by. Raises `UnknownCaller`."""
+        return self._callers.name(request.headers.get("Authorization", ""), request.remote or "unknown")
 
     async def health(self, _request: web.Request) -> web.Response:
         """Whether the log answers."""
@@ -138,12 +143,15 @@ class SseFront:
 
 
 @contextlib.asynccontextmanager
-async def serve_http(service: EventService, host: str, port: int) -> AsyncIterator[tuple[str, int]]:
+async def serve_http(
+    service: EventService[Filter], names: Names, port: int, callers: Callers = EVERYBODY
+) -> AsyncIterator[tuple[str, int]]:
     """Serve the routes at a port, 0 for any; gives the address. A client that leaves ends its stream at once."""
-    runner = web.AppRunner(SseFront(service).application(), handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
+    app = SseFront(service, names, callers).application()
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, names.host, port).start()
         address: tuple[str, int] = runner.addresses[0][:2]
         yield address
     finally:
@@ -160,9 +168,9 @@ async def _say_end(
         await response.write(f"{where}event: end\ndata: {data}\n\n".encode())
 
 
-def _client(request: web.Request) -> str:
-    """Who asks: the address, which limits are counted by."""
-    return request.remote or "unknown"
+def _abort(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def _token(request: web.Request) -> str:
@@ -172,7 +180,7 @@ def _token(request: web.Request) -> str:
     return request.query.get("token", "")
 
 
-def _problem(status: HTTPStatus, error: BaseException, **more: Any) -> web.Response:
+def _problem(status: HTTPStatus, error: BaseException, **more: object) -> web.Response:
     body = {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": str(error), **more}
     return web.json_response(body, status=status, content_type="application/problem+json")
 
@@ -187,7 +195,7 @@ async def _problems(
     except CursorAbandoned as error:
         after = request.app[SERVICE].text(Cursor(error.epoch, error.common))
         return _problem(HTTPStatus.GONE, error, after=after, common=error.common)
-    except (EventPlaneError, Ended) as error:
+    except (EventsError, StoreError, Ended) as error:
         return _problem(_STATUS.get(type(error), HTTPStatus.BAD_REQUEST), error)
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:

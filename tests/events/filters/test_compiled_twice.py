@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.events import CHAINS, FIELDS, FILTERS, KINDS
 
-from pubsub_emulator.eventplane.filters.algebra import (
+from pubsub_emulator.database.database import Database, migrate
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.events.filters.algebra import (
     OPS,
     All,
     Field,
@@ -17,12 +19,10 @@ from pubsub_emulator.eventplane.filters.algebra import (
     Not,
     OneOf,
 )
-from pubsub_emulator.eventplane.filters.predicate import matches
-from pubsub_emulator.eventplane.filters.sql import where
-from pubsub_emulator.eventplane.log.database import Database, migrate
-from pubsub_emulator.eventplane.log.open_database import open_database
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.values import encode_fields
+from pubsub_emulator.events.filters.predicate import matches
+from pubsub_emulator.events.filters.sql import LogColumns, where
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.values import encode_fields
 
 ROWS = st.lists(st.tuples(CHAINS, KINDS, FIELDS), min_size=1, max_size=6)
 
@@ -57,7 +57,7 @@ def test_ev_11_sql_selects_exactly_what_the_predicate_matches(
             "INSERT INTO filtered VALUES (?, ?, ?, ?)", [(row.seq, row.chain, row.kind, row.body) for row in made]
         )
         for part in filters:
-            clause = where(part, database.dialect)
+            clause = where(part, LogColumns(database.dialect))
             found = session.run(f"SELECT seq FROM filtered WHERE {clause.sql} ORDER BY seq", clause.params)  # noqa: S608
             assert [seq for (seq,) in found] == [row.seq for row in made if matches(part, row)], part
 
@@ -74,7 +74,7 @@ def test_ev_10_a_path_that_is_missing_matches_under_no_operator_and_not_turns_th
         session.run("DELETE FROM filtered")
         session.run_many("INSERT INTO filtered VALUES (?, NULL, 'A.B', ?)", [(row.seq, row.body) for row in made])
         for each, is_match in ((part, False), (Not(part), True)):
-            clause = where(each, database.dialect)
+            clause = where(each, LogColumns(database.dialect))
             found = session.run(f"SELECT count(*) FROM filtered WHERE {clause.sql}", clause.params)  # noqa: S608
             assert found == [(len(made) if is_match else 0,)]
             assert [matches(each, row) for row in made] == [is_match] * len(made)
@@ -88,5 +88,5 @@ def test_ev_14_a_filter_at_the_limits_runs_on_both(database: Database) -> None:
         deep = Not(All(deep))
     with database.transaction() as session:
         for part in (wide, long, deep):
-            clause = where(part, database.dialect)
+            clause = where(part, LogColumns(database.dialect))
             session.run(f"SELECT seq FROM filtered WHERE {clause.sql}", clause.params)  # noqa: S608

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.events import CHAINS, FIELDS, FILTERS, KINDS
 
-from pubsub_emulator.eventplane.errors import BadFilter
-from pubsub_emulator.eventplane.filters import normal
-from pubsub_emulator.eventplane.filters.algebra import (
+from pubsub_emulator.events.errors import BadFilter
+from pubsub_emulator.events.filters import normal
+from pubsub_emulator.events.filters.algebra import (
     ANY,
     MAX_FILTERS,
     All,
@@ -23,12 +23,12 @@ from pubsub_emulator.eventplane.filters.algebra import (
     OneOf,
     check_limits,
 )
-from pubsub_emulator.eventplane.filters.codec import dump_filters, from_json, parse_filters, to_json
-from pubsub_emulator.eventplane.filters.index import FilterIndex
-from pubsub_emulator.eventplane.filters.normal import covers, normalize, simplify
-from pubsub_emulator.eventplane.filters.predicate import any_of, matches
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.values import encode_fields
+from pubsub_emulator.events.filters.codec import dump_filters, from_json, parse_filters, to_json
+from pubsub_emulator.events.filters.index import FilterIndex
+from pubsub_emulator.events.filters.normal import covers, normalize, simplify
+from pubsub_emulator.events.filters.predicate import any_of, matches
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.values import encode_fields
 
 ROW = st.builds(
     lambda chain, kind, fields: Row(1, 1, chain, 1, 0, kind, b"", 0, encode_fields(fields)), CHAINS, KINDS, FIELDS

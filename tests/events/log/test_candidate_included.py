@@ -7,9 +7,9 @@ import pytest
 
 from pubsub_emulator.client.errors import UnknownBlock
 from pubsub_emulator.client.node import BlockHeader, DecodedEvent
-from pubsub_emulator.eventplane.errors import SourceError
-from pubsub_emulator.eventplane.log.rows import Block, event_id
-from pubsub_emulator.eventplane.log.sources.rpc import RpcSource
+from pubsub_emulator.events.errors import SourceError
+from pubsub_emulator.events.log.sources.rpc import RpcSource
+from pubsub_emulator.events.rows import Block, event_id
 from pubsub_emulator.primitives.hashing import blake2_256
 
 HEADS = {name: f"head {name}".encode() for name in "abc"}

@@ -1,28 +1,28 @@
 """An event's fields are those that a client decodes from metadata, for every event there is (EV-4)."""
 
 import random
-from importlib import import_module
 
 import pytest
 from support.event_networks import metadata_of_chains
 
 from pubsub_emulator.client.metadata import Enum, Metadata, parse_metadata
 from pubsub_emulator.client.node import decode_events
-from pubsub_emulator.eventplane.log.sources.fields import fields_of, kind_of
-from pubsub_emulator.eventplane.log.values import canonical
+from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
+from pubsub_emulator.events.values import canonical
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
-from pubsub_emulator.primitives.scale import Reader
-from pubsub_emulator.runtime.framework import events as registry
-from pubsub_emulator.runtime.framework.events import Event, EventRecord, Finalization, encode_records
+from pubsub_emulator.runtime.framework.events import EventRecord, Finalization, encode_records
+from pubsub_emulator.runtime.framework.pallet import Event
 
-import_module("pubsub_emulator.emulator.network.network")  # declares every event
 CHAINS = {name: parse_metadata(raw) for name, raw in metadata_of_chains().items()}
 ASKED_FOR = ("DomeEvents", "Prism")
 """Pallets that a relay chain has only when it is asked for them: not in the vectors' metadata."""
-EVENTS = sorted(
-    (kind for kind in registry._EVENTS.values() if kind.PALLET not in ASKED_FOR),
-    key=lambda kind: (kind.PALLET, kind.VARIANT),
-)
+EVENTS = [
+    kind
+    for pallet in sorted(EVERY.pallets.values(), key=str)
+    if pallet.name not in ASKED_FOR
+    for _, kind in sorted(pallet.events.items())
+]
 
 
 def samples(kind: type[Event], count: int = 20) -> list[Event]:
@@ -30,7 +30,7 @@ def samples(kind: type[Event], count: int = 20) -> list[Event]:
     draw = random.Random(kind.__qualname__)
     found: list[Event] = []
     for _ in range(20_000):
-        reader = Reader(bytes(draw.choice((0, 0, 1, 2, 101, draw.randrange(256))) for _ in range(400)))
+        reader = EVERY.reader(bytes(draw.choice((0, 0, 1, 2, 101, draw.randrange(256))) for _ in range(400)))
         try:
             found.append(kind(*(codec.read(reader) for _, codec in kind.CODECS)))
         except (PubsubError, IndexError):
@@ -41,7 +41,7 @@ def samples(kind: type[Event], count: int = 20) -> list[Event]:
 
 
 def knows(metadata: Metadata, kind: type[Event]) -> bool:
-    pallet = metadata.pallets.get(kind.PALLET)
+    pallet = metadata.pallets.get(kind.PALLET.name)
     events = metadata.types.get(pallet.events) if pallet is not None and pallet.events is not None else None
     return isinstance(events, Enum) and kind.VARIANT in events.variants
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from support.event_networks import busy_network, run_busy
 
-from pubsub_emulator.eventplane.errors import SourceError
-from pubsub_emulator.eventplane.log.follow import copy_all
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.sources.history import history_blocks, history_networks
-from pubsub_emulator.eventplane.log.sources.network import NetworkLog
+from pubsub_emulator.events.errors import SourceError
+from pubsub_emulator.events.log.follow import copy_all
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.log.sources.history import history_blocks, history_networks
+from pubsub_emulator.events.log.sources.network import NetworkLog
 from pubsub_emulator.spark_audit.history.commit import CommitError
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 

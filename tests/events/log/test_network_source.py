@@ -3,12 +3,12 @@
 import pytest
 from support.event_networks import OTHER, busy_network, run_busy
 
-from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock
-from pubsub_emulator.eventplane.filters.algebra import Chain, Field, Kind
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.rows import event_id
-from pubsub_emulator.eventplane.log.sources.network import NetworkLog
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
+from pubsub_emulator.events.filters.algebra import Chain, Field, Kind
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.log.sources.network import NetworkLog
+from pubsub_emulator.events.rows import event_id
+from pubsub_emulator.runtime.framework.pallet import Event
 
 
 def test_ev_1_a_row_for_each_event_in_order() -> None:

@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from node_support import Running, serving, story
+from support.node import Running, serving, story
 
 from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
-from pubsub_emulator.eventplane.errors import AnotherChain
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.sources.network import NetworkLog
-from pubsub_emulator.eventplane.log.sources.rpc import RpcSource
-from pubsub_emulator.eventplane.log.store import Store
-from pubsub_emulator.eventplane.prism.service.chain import NodeChain
-from pubsub_emulator.eventplane.prism.tables.processor import Source
+from pubsub_emulator.events.errors import AnotherChain
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.log.sources.network import NetworkLog
+from pubsub_emulator.events.log.sources.rpc import RpcSource
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.prism.service.chain import NodeChain
+from pubsub_emulator.prism.tables.processor import Source
 
 
 def source(node: Running, *, http: bool = False) -> RpcSource:
@@ -117,7 +117,7 @@ async def test_a_chain_that_is_not_the_logs_is_refused() -> None:
             await rpc.follow(fetched)
         async with NodeChain(node.urls[None], Source(), bytes(32)) as chain:
             with pytest.raises(AnotherChain, match="genesis"):
-                await chain.reach(fetched)
+                await chain.catch_up(fetched)
     assert fetched.head().anchor is None
 
 

@@ -9,12 +9,13 @@ from collections.abc import Callable
 import pytest
 from support.events import block_hash, counted, make_block
 
-from pubsub_emulator.eventplane.errors import AnotherChain, NotTheNextBlock, StoreError
-from pubsub_emulator.eventplane.filters.algebra import Chain, Field, Kind, Not
-from pubsub_emulator.eventplane.log.rows import ChainBlock
-from pubsub_emulator.eventplane.log.rules import Head
-from pubsub_emulator.eventplane.log.sql_store import open_store
-from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
+from pubsub_emulator.events.filters.algebra import Chain, Field, Kind, Not
+from pubsub_emulator.events.log.rules import Head
+from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import ChainBlock
 
 
 def test_ev_1_rows_are_numbered_without_gaps_and_ordered_by_inclusion(store: Store) -> None:
@@ -115,7 +116,7 @@ def test_ev_5_a_wake_up_that_is_lost_costs_time_only(database_place: str) -> Non
 
 
 def test_attempts_to_reach_a_database_that_is_away_are_no_lines_of_their_own() -> None:
-    importlib.import_module("pubsub_emulator.eventplane.log.postgres")
+    importlib.import_module("pubsub_emulator.database.postgres")
     assert not logging.getLogger("psycopg.pool").isEnabledFor(logging.WARNING)
 
 

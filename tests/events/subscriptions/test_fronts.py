@@ -13,14 +13,21 @@ import grpc
 import grpc.aio
 import pytest
 from support.events import block_hash, counted, make_block
+from support.prism_chain import until
 
-from pubsub_emulator.eventplane.errors import StoreUnavailable
-from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
-from pubsub_emulator.eventplane.protocol import events_pb2 as pb
-from pubsub_emulator.eventplane.subscriptions.registry import SqlRegistry
-from pubsub_emulator.eventplane.subscriptions.rpc import NAME, RpcFront
-from pubsub_emulator.eventplane.subscriptions.service import EventService, Limits
-from pubsub_emulator.eventplane.subscriptions.sse import serve_http
+from pubsub_emulator.database.errors import StoreUnavailable
+from pubsub_emulator.events.filters.algebra import ANY
+from pubsub_emulator.events.log.rules import Head
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.protocol import events_pb2 as pb
+from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
+from pubsub_emulator.events.subscriptions.registry import SqlRegistry
+from pubsub_emulator.events.subscriptions.rpc import NAME, serve_grpc
+from pubsub_emulator.events.subscriptions.service import EventService
+from pubsub_emulator.events.subscriptions.sse import serve_http
+from pubsub_emulator.events.subscriptions.streams import Limits
+from pubsub_emulator.primitives.hashing import token_hash
+from pubsub_emulator.serving.guard import Names
 
 QUICK = Limits(heartbeat_seconds=0.1, streams_per_client=3, streams=3)
 
@@ -84,20 +91,25 @@ class Http:
 
 
 @asynccontextmanager
-async def serving(store: SqlStore, limits: Limits = QUICK) -> AsyncIterator[Http]:
+async def serving(store: SqlStore, limits: Limits = QUICK, callers: Callers = EVERYBODY) -> AsyncIterator[Http]:
     registry = SqlRegistry(store.database, per_client=5)
     async with (
         EventService(store, registry, limits) as service,
-        serve_http(service, "127.0.0.1", 0) as (host, port),
+        serve_http(service, Names(), 0, callers) as (host, port),
         aiohttp.ClientSession() as session,
     ):
         yield Http(f"http://{host}:{port}", session, service)
         service.stop()
 
 
-def run(store: SqlStore, story: Callable[[Http], Awaitable[None]], limits: Limits = QUICK) -> None:
+def run(
+    store: SqlStore,
+    story: Callable[[Http], Awaitable[None]],
+    limits: Limits = QUICK,
+    callers: Callers = EVERYBODY,
+) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30), serving(store, limits) as http:
+        async with asyncio.timeout(30), serving(store, limits, callers) as http:
             await story(http)
 
     asyncio.run(main())
@@ -185,6 +197,22 @@ def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(log: SqlS
     run(log, story)
 
 
+def test_ev_20_a_subscription_from_now_on_is_made_while_blocks_are_taken_back(
+    sqlite_log: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sqlite_log.append([counted(1, 2), counted(2, 2)])
+    service = EventService(sqlite_log, SqlRegistry(sqlite_log.database))
+    head = sqlite_log.head()
+
+    def head_before_a_rewind() -> Head:
+        sqlite_log.rewind(1)
+        return head
+
+    monkeypatch.setattr(sqlite_log, "head", head_before_a_rewind)
+    _, after = asyncio.run(service.subscribe([ANY], "me"))
+    assert service.cursor(after) == (0, 4)
+
+
 def test_ev_24_a_cancelled_token_is_as_unknown_as_any_other(log: SqlStore) -> None:
     async def story(http: Http) -> None:
         token, _ = await http.subscribe({"any": True})
@@ -217,7 +245,7 @@ def test_ev_25_limits_are_refused_with_their_names(sqlite_log: SqlStore) -> None
             assert (answer.status, "3 streams" in await answer.text()) == (429, True)
         await asyncio.to_thread(sqlite_log.append, [counted(1, 1)])
         assert [numbers(await stream) for stream in streams] == [[1]] * 3
-        assert http.service.streams in range(4)
+        assert http.service.open_streams in range(4)
 
     run(sqlite_log, story)
 
@@ -238,7 +266,8 @@ def test_ev_25_limits_are_refused_with_their_names(sqlite_log: SqlStore) -> None
 )
 def test_bad_requests_get_a_problem_that_names_the_place(sqlite_log: SqlStore, body: bytes, words: str) -> None:
     async def story(http: Http) -> None:
-        async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body)) as answer:
+        made = {"Content-Type": "application/json"}
+        async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body), headers=made) as answer:
             assert answer.status in {400, 413}
             assert answer.content_type == "application/problem+json"
             detail = (await answer.json())["detail"]
@@ -313,20 +342,67 @@ def _gone(*_given: object, **_options: object) -> None:
     raise StoreUnavailable("events.db: gone")
 
 
+def test_callers_with_tokens_have_each_their_own_limits(sqlite_log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        async def made(authorization: str) -> int:
+            headers = {"Authorization": authorization}
+            url = f"{http.url}/subscriptions"
+            async with http.session.post(url, json={"filters": [{"any": True}]}, headers=headers) as answer:
+                return answer.status
+
+        assert [await made("Bearer one") for _ in range(6)] == [201] * 5 + [429]
+        assert await made("Bearer two") == 201
+        assert [await made(each) for each in ("", "Bearer x", "Basic one")] == [401] * 3
+
+    run(sqlite_log, story, callers=Callers({token_hash("one"): "one", token_hash("two"): "two"}))
+
+
+@pytest.mark.parametrize("token", [b"\xff\xfe", b"\xed\xa0\x80", b"\xc3\xa9", b""])
+def test_a_token_that_is_not_utf_8_is_as_unknown_as_any_other(sqlite_log: SqlStore, token: bytes) -> None:
+    async def story(http: Http) -> None:
+        host, port = http.url.removeprefix("http://").split(":")
+        for line in (b"GET /events", b"DELETE /subscriptions", b"POST /subscriptions"):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            head = b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n"
+            sent = b"" if line.startswith(b"GET") else b'{"filters":[]}'
+            length = b"14" if sent else b"0"
+            head = head.replace(b"14", length)
+            writer.write(line + head + b"Authorization: Bearer " + token + b"\r\n\r\n" + sent)
+            status = (await reader.readline()).split()[1]
+            assert status == (b"401" if line.startswith(b"POST") else b"404")
+            writer.close()
+
+    run(sqlite_log, story, callers=Callers({token_hash("one"): "one"}))
+
+
+def test_a_stream_that_nobody_reads_ends_with_its_connection(sqlite_log: SqlStore) -> None:
+    async def story(http: Http) -> None:
+        token, _ = await http.subscribe({"any": True}, after="start")
+        host, port = http.url.removeprefix("http://").split(":")
+        _, writer = await asyncio.open_connection(host, int(port), limit=1_000)
+        writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        await until(lambda: http.service.open_streams)
+        await until(lambda: not http.service.open_streams)
+        writer.close()
+
+    for number in range(1, 31):
+        sqlite_log.append([make_block(number, [("Test.Wide", {"text": "x" * 20_000}) for _ in range(50)])])
+    run(sqlite_log, story, Limits(heartbeat_seconds=0.1, unread_seconds=0.2, streams_per_client=1))
+
+
 # gRPC
 
 
 def test_grpc_speaks_of_the_same_subscriptions(log: SqlStore) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30), EventService(log, SqlRegistry(log.database), QUICK) as service:
-            server = grpc.aio.server()
-            RpcFront(service).add_to(server)
-            port = server.add_insecure_port("127.0.0.1:0")
-            await server.start()
-            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-                await _talk(channel, log)
-                await _refusals(channel)
-            await server.stop(1)
+        async with (
+            asyncio.timeout(30),
+            EventService(log, SqlRegistry(log.database), QUICK) as service,
+            serve_grpc(service, "127.0.0.1", 0) as port,
+            grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+        ):
+            await _talk(channel, log)
+            await _refusals(channel)
 
     log.append([counted(1, 3)])
     asyncio.run(main())
@@ -386,7 +462,7 @@ def test_ev_23_a_client_that_does_not_read_costs_its_bound_and_gets_everything_l
         token, _ = await http.subscribe({"any": True})
         host, port = http.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port), limit=1_000)
-        writer.write(f"GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
         quick = asyncio.create_task(http.events(token, 3_000))
         await asyncio.sleep(0.3)
         for number in range(2, 32):

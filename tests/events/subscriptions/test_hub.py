@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from support.events import counted
 from support.stories import Story
 
-from pubsub_emulator.eventplane.errors import BadCursor, CursorAbandoned
-from pubsub_emulator.eventplane.filters.algebra import ANY, Kind
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.rules import Head, check_cursor
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
-from pubsub_emulator.eventplane.subscriptions.hub import Hub
+from pubsub_emulator.events.errors import BadCursor, CursorAbandoned
+from pubsub_emulator.events.filters.algebra import ANY, Kind
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.log.rules import Head, check_cursor
+from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
+from pubsub_emulator.events.subscriptions.hub import Hub
 
 STORIES: Final = int(os.environ.get("EVENT_STORIES", "800"))
 """More of them are the campaign of `support.story_campaign`."""

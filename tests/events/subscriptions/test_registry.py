@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.eventplane.errors import UnknownToken
-from pubsub_emulator.eventplane.filters.algebra import ANY
-from pubsub_emulator.eventplane.log.database import Database, Session
-from pubsub_emulator.eventplane.log.open_database import open_database
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
-from pubsub_emulator.eventplane.subscriptions.registry import SqlRegistry
+from pubsub_emulator.database.database import Database, Session
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.events.errors import LimitReached, UnknownToken
+from pubsub_emulator.events.filters.algebra import ANY
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.registry import SqlRegistry, name_of
 
 
 class Listening:
@@ -51,7 +51,7 @@ class _Heard:
 def test_ev_20_a_token_is_long_and_random_and_kept_only_as_its_hash(database_place: str) -> None:
     database = open_database(database_place)
     registry = SqlRegistry(database)
-    tokens = [registry.add([ANY], Cursor(0, 0), "me") for _ in range(3)]
+    tokens = [registry.add([ANY], Cursor(0, 0), "me")[0] for _ in range(3)]
     assert len({*tokens}) == 3
     assert all(len(base64.urlsafe_b64decode(each)) * 8 >= 128 for each in tokens)
     kept = database.select("SELECT * FROM subscriptions")
@@ -65,7 +65,7 @@ def test_ev_24_the_same_is_done_for_a_cancelled_token_and_one_that_never_was(dat
     """Equal statements with equal results take equal time; a stopwatch would only test the machine."""
     database = Listening(open_database(database_place))
     registry = SqlRegistry(database)
-    token = registry.add([ANY], Cursor(0, 0), "me")
+    token, _ = registry.add([ANY], Cursor(0, 0), "me")
     registry.cancel(token)
     work = []
     for each in (token, "x" * len(token), ""):
@@ -75,4 +75,36 @@ def test_ev_24_the_same_is_done_for_a_cancelled_token_and_one_that_never_was(dat
         work.append(list(database.asked))
     assert work[0]
     assert work[0] == work[1] == work[2]
+    database.close()
+
+
+def test_a_subscription_that_nobody_uses_is_forgotten_after_its_time(database_place: str) -> None:
+    database, now = open_database(database_place), [1_000_000.0]
+    registry = SqlRegistry(database, per_client=2, keep_seconds=1_000, clock=lambda: now[0])
+    unused, _ = registry.add([ANY], Cursor(0, 0), "me")
+    used, _ = registry.add([ANY], Cursor(0, 0), "me")
+    now[0] += 1_000  # just in time
+    assert registry.get(used).client == "me"
+    with pytest.raises(LimitReached):
+        registry.add([ANY], Cursor(0, 0), "me")
+    now[0] += 1
+    with pytest.raises(UnknownToken):
+        registry.get(unused)
+    registry.add([ANY], Cursor(0, 0), "me")
+    assert len(database.select("SELECT 1 FROM subscriptions")) == 2
+    now[0] += 1_001
+    registry.use([name_of(used)])  # it had a stream all the time
+    assert registry.get(used).client == "me"
+    database.close()
+
+
+def test_subscriptions_made_before_times_were_noted_begin_theirs_now(database_place: str) -> None:
+    database = open_database(database_place)
+    registry = SqlRegistry(database)
+    token, _ = registry.add([ANY], Cursor(0, 7), "me")
+    with database.transaction(write=True) as session:
+        session.run("ALTER TABLE subscriptions DROP COLUMN used")
+        session.run("UPDATE migrations SET version = 1 WHERE component = 'subscriptions'")
+    later = SqlRegistry(database, keep_seconds=10, clock=lambda: 5e9)
+    assert later.get(token).after == Cursor(0, 7)
     database.close()

@@ -4,17 +4,18 @@ A name that Python keeps for itself (`from_`, `class_`) loses its underscore. In
 written as that variant.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum, IntEnum
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from pubsub_emulator.eventplane.errors import SourceError
-from pubsub_emulator.eventplane.log.values import Value, canonical
+from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.events.errors import SourceError
+from pubsub_emulator.events.values import Value, canonical
 from pubsub_emulator.runtime.balances.types import HoldReason
 from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.system import DispatchEventInfo
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 from pubsub_emulator.runtime.relay.message_queue.types import MessageError
@@ -23,7 +24,6 @@ from pubsub_emulator.xcm.outcome import Error as XcmFailure
 
 _CLASSES: Final = ("Normal", "Operational", "Mandatory")
 _PAYS: Final = ("Yes", "No")
-_HOLDS: Final[Mapping[tuple[str, int], str]] = {("Broadcaster", 0): "PublisherDeposit"}
 
 
 def kind_of(event: Event) -> str:
@@ -48,8 +48,10 @@ def value_of(value: object) -> Value:
             return _dispatch_error(value)
         case DispatchEventInfo(weight, class_, pays):
             return {"weight": value_of(weight), "class": _CLASSES[class_], "pays_fee": _PAYS[pays]}
-        case HoldReason(pallet, variant):
-            return {pallet: _HOLDS.get((pallet, variant), str(variant))}
+        case HoldReason(index, variant):
+            pallet = EVERY.pallets.get(index)
+            names = () if pallet is None else pallet.hold_reasons
+            return {str(pallet or index): names[variant] if variant < len(names) else str(variant)}
         case MessageError(kind, required):
             return kind.name if required is None else {kind.name: value_of(required)}
         case DisableReason():
@@ -93,7 +95,7 @@ _BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
 
 def _dispatch_error(error: DispatchError) -> Value:
     if isinstance(error, ModuleError):
-        return {"Module": {"index": error.index, "error": "0x" + int(error.error).to_bytes(4, "little").hex()}}
+        return {"Module": {"index": error.pallet.index, "error": "0x" + int(error.error).to_bytes(4, "little").hex()}}
     reason = getattr(error, "reason", None)
     name = type(error).__name__
     return {name: reason.name} if isinstance(reason, IntEnum) else name

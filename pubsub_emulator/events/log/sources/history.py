@@ -6,9 +6,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pubsub_emulator.eventplane.errors import SourceError
-from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
-from pubsub_emulator.eventplane.log.sources.fields import fields_of, kind_of
+from pubsub_emulator.events.errors import SourceError
+from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
+from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.rows import decode_events

@@ -16,10 +16,10 @@ from pubsub_emulator.emulator.network.records import (
     Observer,
     RelayRecord,
 )
-from pubsub_emulator.eventplane.log.follow import put
-from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
-from pubsub_emulator.eventplane.log.sources.fields import fields_of, kind_of
-from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.events.log.follow import put
+from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 
 
 class NetworkLog(Observer):

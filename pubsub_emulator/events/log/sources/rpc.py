@@ -19,14 +19,16 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Final, Self
 
+from pubsub_emulator.client.answers import HEAD, METHODS, read
 from pubsub_emulator.client.errors import ClientError, NodeRefused, NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.node import BlockHeader, DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.emulator.network.block_time import SLOT_MS
-from pubsub_emulator.eventplane.errors import AnotherChain, SourceError, StoreUnavailable
-from pubsub_emulator.eventplane.log.follow import put
-from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
-from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.events.errors import AnotherChain, SourceError
+from pubsub_emulator.events.log.follow import put
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import BABE_ENGINE
@@ -179,10 +181,10 @@ class RpcSource:
         if final >= anchor:
             return
         try:
-            methods = (await self._rpc.call("rpc_methods"))["methods"]
-        except (NodeRefused, KeyError, TypeError):
-            methods = []
-        if not any(isinstance(each, str) and each.startswith(_DEVELOPMENT) for each in methods):
+            methods = read(METHODS, await self._rpc.call("rpc_methods"), f"{self._rpc.url}: rpc_methods").methods
+        except NodeRefused:
+            methods = ()
+        if not any(each.startswith(_DEVELOPMENT) for each in methods):
             raise UnknownBlock(f"{self._rpc.url}: its newest final block is {final}, and the log ends at {anchor}")
 
     async def _still_there(self, store: Store, anchor: int, block: bytes, final: int) -> int:
@@ -210,7 +212,7 @@ class RpcSource:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll_seconds):
                     async for header in heads:
-                        if int(str(header.get("number")), 16) != known:
+                        if read(HEAD, header, f"{self._rpc.url}: a head").number != known:
                             return
 
 

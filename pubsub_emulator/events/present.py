@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from hashlib import blake2b
 
-from pubsub_emulator.eventplane.log.rows import Row
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.primitives.hashing import blake2_256
 
 
 def row_json(row: Row) -> str:
@@ -23,4 +23,4 @@ def rows_json(rows: Sequence[Row]) -> str:
 
 def row_digest(row: Row) -> bytes:
     """blake2b-256 of the row's JSON: equal for equal rows, whoever delivers them."""
-    return blake2b(row_json(row).encode(), digest_size=32).digest()
+    return blake2_256(row_json(row).encode())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain as chained
 from typing import NamedTuple
 
-from pubsub_emulator.eventplane.log.values import Value, canonical, decode_fields, encode_fields
+from pubsub_emulator.events.values import Value, canonical, decode_fields, encode_fields
 from pubsub_emulator.primitives.hashing import blake2_256
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from pubsub_emulator.eventplane.errors import SourceError
+from pubsub_emulator.events.errors import SourceError
 
 Value: TypeAlias = "bool | int | str | list[Value] | dict[str, Value] | None"
 
