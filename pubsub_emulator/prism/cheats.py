@@ -1,25 +1,25 @@
 """What a cheating PRISM server does to the operations that it owes the owner of a DID, as named objects (EV-41).
 
-Each changes the events of one stream; `spark_audit.spark.deliveries` finds it in their rows, which `deliveries.row_of`
+Each changes the events of one stream; `spark_audit.spark.deliveries` finds it in their rows, which `operations.row_of`
 makes. Cheats about the status of one operation are in `status_cheats`.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from pubsub_emulator.eventplane.cheats import Cheat
-from pubsub_emulator.eventplane.prism.core.errors import Reason
-from pubsub_emulator.eventplane.prism.core.filters import TYPES, FilterType
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.events.cheats import Cheat
+from pubsub_emulator.prism.core.errors import Reason
+from pubsub_emulator.prism.core.filters import TYPES, FilterType
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import (
     AtalaOperation,
     RevokeCredentials,
     SignedAtalaOperation,
     decode,
     encode,
 )
-from pubsub_emulator.eventplane.prism.core.process import OperationType, Status
-from pubsub_emulator.eventplane.prism.tables.events import Event
+from pubsub_emulator.prism.core.process import OperationType, Status
+from pubsub_emulator.prism.tables.operations import Event
 
 Events: TypeAlias = Sequence[Event]
 _STATES: Final = {OperationType.CREATE_DID, OperationType.UPDATE_DID, OperationType.DEACTIVATE_DID}

@@ -13,22 +13,26 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf import message as protobuf
 
-from pubsub_emulator.eventplane.errors import EventPlaneError
-from pubsub_emulator.eventplane.prism.core.filters import Filter
-from pubsub_emulator.eventplane.prism.core.process import Status
-from pubsub_emulator.eventplane.prism.service.rpc import NAME
-from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
+from pubsub_emulator.events.errors import EventsError
+from pubsub_emulator.events.subscriptions.grpc_server import KEEPALIVE_SECONDS
+from pubsub_emulator.prism.core.filters import Filter
+from pubsub_emulator.prism.core.process import Status
+from pubsub_emulator.prism.protocol import prism_pb2 as pb
+from pubsub_emulator.prism.service.rpc import NAME
+
+R = TypeVar("R")
 
 _RETRY_SECONDS: Final = 0.5
 _AGAIN: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
 
 
-class NodeError(EventPlaneError):
+class NodeError(EventsError):
     """The node refused; `code` is gRPC's."""
 
     def __init__(self, code: grpc.StatusCode, words: str) -> None:
@@ -37,17 +41,17 @@ class NodeError(EventPlaneError):
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class ClientSubscription:
     """A token, and the cursor after the last message; an empty one is the start of everything."""
 
     token: str
     cursor: str
 
 
-class TakenBack(EventPlaneError):
+class TakenBack(EventsError):
     """Operations after `seq_no` were taken back: drop them, and go on with `subscription`."""
 
-    def __init__(self, seq_no: int, operation_id: bytes, subscription: Subscription) -> None:
+    def __init__(self, seq_no: int, operation_id: bytes, subscription: ClientSubscription) -> None:
         super().__init__(f"operations after {seq_no} were taken back")
         self.seq_no = seq_no
         self.operation_id = operation_id
@@ -58,15 +62,23 @@ class Message(NamedTuple):
     """Events, none in a heartbeat, and what to keep once they are dealt with."""
 
     events: Sequence[pb.SubscriptionEvent]
-    subscription: Subscription
+    subscription: ClientSubscription
     live: bool
 
 
 class PrismClient:
-    """A connection to a node at `host:port`; an asynchronous context manager. Methods raise `NodeError`."""
+    """A connection to a node at `host:port`; an asynchronous context manager. Methods raise `NodeError`.
 
-    def __init__(self, address: str) -> None:
-        self._channel = grpc.aio.insecure_channel(address)
+    `token` is the caller's, where the node wants one; `roots`, certificates in PEM, are for a node with TLS.
+    """
+
+    def __init__(self, address: str, *, token: str = "", roots: bytes | None = None) -> None:
+        options = (("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1_000),)
+        if roots is None:
+            self._channel = grpc.aio.insecure_channel(address, options)
+        else:
+            self._channel = grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(roots), options)
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
 
     async def __aenter__(self) -> Self:
         return self
@@ -78,13 +90,15 @@ class PrismClient:
 
     async def subscribe(
         self, filters: Iterable[Filter], *, batches: bool = False, everything: bool = False
-    ) -> Subscription:
+    ) -> ClientSubscription:
         """A subscription to what comes from now on, or with `everything` from the first operation."""
         request = pb.NewSubscriptionRequest(filters=map(encode_filter, filters), allow_operations_batches=batches)
         found = await self._call("NewSubscription", request, pb.NewSubscriptionResponse.FromString)
-        return Subscription(found.subscription_token, "" if everything else found.cursor)
+        return ClientSubscription(found.subscription_token, "" if everything else found.cursor)
 
-    async def events(self, subscription: Subscription, *, reconnect: bool = True) -> AsyncGenerator[Message, None]:
+    async def events(
+        self, subscription: ClientSubscription, *, reconnect: bool = True
+    ) -> AsyncGenerator[Message, None]:
         """Messages after the subscription's cursor, over as many connections as it takes. Raises `TakenBack` too."""
         at = subscription
         while True:
@@ -104,7 +118,7 @@ class PrismClient:
             finally:
                 call.cancel()
 
-    async def cancel(self, subscription: Subscription) -> None:
+    async def cancel(self, subscription: ClientSubscription) -> None:
         """Forget a subscription."""
         request = pb.CancelSubscriptionRequest(subscription_token=subscription.token)
         await self._call("CancelSubscription", request, pb.CancelSubscriptionResponse.FromString)
@@ -128,20 +142,23 @@ class PrismClient:
             async for update in call:
                 yield update
         except grpc.aio.AioRpcError as error:
-            raise _error(error, Subscription("", "")) from None
+            raise _error(error, ClientSubscription("", "")) from None
         finally:
             call.cancel()
 
-    def _stream(self, method: str, request: Any, decode: Callable[[bytes], Any]) -> Any:
-        call: Any = self._channel.unary_stream(f"/{NAME}/{method}", type(request).SerializeToString, decode)
-        return call(request)
+    def _stream(
+        self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]
+    ) -> "grpc.aio.UnaryStreamCall[protobuf.Message, R]":
+        call = self._channel.unary_stream(f"/{NAME}/{method}", type(request).SerializeToString, decode)
+        return call(request, metadata=self._metadata)
 
-    async def _call(self, method: str, request: Any, decode: Callable[[bytes], Any]) -> Any:
-        call: Any = self._channel.unary_unary(f"/{NAME}/{method}", type(request).SerializeToString, decode)
+    async def _call(self, method: str, request: protobuf.Message, decode: Callable[[bytes], R]) -> R:
+        call = self._channel.unary_unary(f"/{NAME}/{method}", type(request).SerializeToString, decode)
         try:
-            return await call(request)
+            answer: R = await call(request, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
-            raise _error(error, Subscription("", "")) from None
+            raise _error(error, ClientSubscription("", "")) from None
+        return answer
 
 
 def encode_filter(each: Filter) -> pb.SubscriptionFilter:
@@ -156,8 +173,8 @@ def encode_filter(each: Filter) -> pb.SubscriptionFilter:
     )
 
 
-def _error(error: grpc.aio.AioRpcError, at: Subscription) -> EventPlaneError:
-    trailing: Any = error.trailing_metadata() or ()
+def _error(error: grpc.aio.AioRpcError, at: ClientSubscription) -> EventsError:
+    trailing: Iterable[tuple[object, object]] = tuple(error.trailing_metadata() or ())  # type: ignore[arg-type]  # pairs
     told = {str(key): str(value) for key, value in trailing}
     if "last-common-cursor" in told:
         where = replace(at, cursor=told["last-common-cursor"])

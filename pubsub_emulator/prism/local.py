@@ -9,24 +9,28 @@ The chain has pallet `Prism` and executes signed calls; its events go through a 
 """
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from pubsub_emulator.eventplane.log.follow import put
-from pubsub_emulator.eventplane.log.rows import ChainBlock, assemble
-from pubsub_emulator.eventplane.log.sources.fields import fields_of, kind_of
-from pubsub_emulator.eventplane.log.sql_store import open_store
-from pubsub_emulator.eventplane.prism.core.filters import Filter
-from pubsub_emulator.eventplane.prism.core.state import Batch, Did
-from pubsub_emulator.eventplane.prism.make import IssuedBatch, Signed, atala_object
-from pubsub_emulator.eventplane.prism.tables.events import Abandoned, Event, Subscription, Subscriptions
-from pubsub_emulator.eventplane.prism.tables.ledger import load_batch, load_did
-from pubsub_emulator.eventplane.prism.tables.processor import Processor
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
+from pubsub_emulator.events.errors import CursorAbandoned
+from pubsub_emulator.events.filters.algebra import OneOf
+from pubsub_emulator.events.log.follow import put
+from pubsub_emulator.events.log.rules import check_cursor
+from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
+from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events.rows import ChainBlock, assemble
+from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.prism.core.filters import Filter, normal_form
+from pubsub_emulator.prism.core.state import Batch, Did
+from pubsub_emulator.prism.make import IssuedBatch, Signed, atala_object
+from pubsub_emulator.prism.tables.ledger import load_batch, load_did
+from pubsub_emulator.prism.tables.operations import Event, OperationLog, OperationRow, log_filter
+from pubsub_emulator.prism.tables.processor import Processor
 from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
 from pubsub_emulator.runtime.framework.origin import Signed as SignedBy
@@ -40,29 +44,27 @@ _PAGE: Final = 500
 
 
 class Followed:
-    """One subscription with the place that its client keeps."""
+    """A selection of operations, with the place that its reader keeps."""
 
-    def __init__(self, subscriptions: Subscriptions, subscription: Subscription, token: str) -> None:
-        self._subscriptions = subscriptions
-        self._subscription = subscription
-        self.token = token
-        self.cursor = subscription.after
+    def __init__(self, log: OperationLog, filters: Sequence[Filter], cursor: Cursor) -> None:
+        self._log = log
+        self._where = OneOf(*map(log_filter, normal_form(filters)))
+        self.cursor = cursor
 
     def new(self) -> list[Event]:
-        """What came since, each once, in order. Raises `Abandoned` when what was seen was taken back."""
+        """What came since, each once, in order. Raises `CursorAbandoned` when what was seen was taken back."""
+        check_cursor(self._log.head(), *self.cursor, self._log.common(self.cursor.epoch))
         found: list[Event] = []
-        through = self.cursor.seq
         while True:
-            page, sent = self._subscriptions.page(self._subscription, self.cursor, through, _PAGE)
-            found += page.events
-            through = page.through
-            self.cursor = Cursor(sent.epoch, through)
-            if through >= page.end:
+            page = self._log.read(self.cursor.seq, _PAGE, self._where)
+            found += [row.event for row in page.rows if isinstance(row, OperationRow)]
+            self.cursor = Cursor(page.head.epoch, page.through)
+            if page.is_last:
                 return found
 
-    def again(self, cut: Abandoned) -> None:
+    def again(self, cut: CursorAbandoned) -> None:
         """Go on from the last operation that a rewind left."""
-        self.cursor = Cursor(cut.epoch, cut.seq_no)
+        self.cursor = Cursor(cut.epoch, cut.common)
 
 
 class LocalPrism:
@@ -72,7 +74,7 @@ class LocalPrism:
         self._folder = tempfile.TemporaryDirectory(prefix="prism-")
         self.log = open_store(str(Path(self._folder.name) / "prism.db"), "local")
         self.processor = Processor(self.log.database, self.log, depth=depth)
-        self.subscriptions = Subscriptions(self.log.database)
+        self.operations = OperationLog(self.log.database)
         self._executive = Executive((Prism(),))
         storage = Storage(State())
         root = storage.commit()
@@ -95,7 +97,7 @@ class LocalPrism:
         """Build a block that anchors these objects, whatever they are; its number."""
         header, state = self._chain[-1]
         storage = Storage(state.fork())
-        extrinsics = tuple(Extrinsic(SignedBy(_WHO), Call(PALLET, "anchor", (raw,))) for raw in objects)
+        extrinsics = tuple(Extrinsic(SignedBy(_WHO), Call(PALLET.name, "anchor", (raw,))) for raw in objects)
         block = self._executive.build_block(storage, header.number + 1, header.hash(), extrinsics=extrinsics)
         self._chain.append((block.header, storage.state))
         events = [(kind_of(each.event), fields_of(each.event)) for each in block.events]
@@ -113,11 +115,8 @@ class LocalPrism:
 
     def follow(self, *filters: Filter, everything: bool = False) -> Followed:
         """A subscription to what comes from now on, or with `everything` from the first operation."""
-        token, _ = self.subscriptions.add(filters, batches=False)
-        followed = Followed(self.subscriptions, self.subscriptions.get(token), token)
-        if everything:
-            followed.cursor = Cursor(followed.cursor.epoch, 0)
-        return followed
+        head = self.operations.head()
+        return Followed(self.operations, filters, Cursor(head.epoch, 0 if everything else head.seq))
 
     def did(self, suffix: str) -> Did | None:
         """A DID as it is now."""

@@ -13,10 +13,10 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
-from pubsub_emulator.eventplane.prism.core import signatures
-from pubsub_emulator.eventplane.prism.core.errors import PrismError
-from pubsub_emulator.eventplane.prism.core.identifiers import long_form, sha256
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.prism.core import signatures
+from pubsub_emulator.prism.core.errors import PrismError
+from pubsub_emulator.prism.core.identifiers import long_form, sha256
+from pubsub_emulator.prism.core.messages import (
     Action,
     AtalaOperation,
     CompressedECKeyData,
@@ -34,8 +34,8 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     Usage,
     encode,
 )
-from pubsub_emulator.eventplane.prism.core.well_formed import SECP256K1
-from pubsub_emulator.eventplane.prism.core.wire import bytes_field
+from pubsub_emulator.prism.core.well_formed import SECP256K1
+from pubsub_emulator.prism.core.wire import bytes_field
 
 
 class Secret(NamedTuple):

@@ -6,8 +6,8 @@ Each changes what one stream tells; `spark_audit.spark.statuses` finds it beside
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from pubsub_emulator.eventplane.cheats import Cheat
-from pubsub_emulator.eventplane.prism.core.status import OperationStatus, Update
+from pubsub_emulator.events.cheats import Cheat
+from pubsub_emulator.prism.core.status import OperationStatus, Update
 
 
 class Told(NamedTuple):

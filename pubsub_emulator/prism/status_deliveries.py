@@ -1,24 +1,14 @@
 """Writes down what channel 7 told, beside what was true, as tables of `spark_audit.deliveries` (EV-40)."""
 
 import secrets
-import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
 
-from pubsub_emulator.eventplane.prism.core.status import Update
-from pubsub_emulator.eventplane.prism.deliveries import NETWORK
-from pubsub_emulator.eventplane.prism.service.watch import FINISHED
+from pubsub_emulator.events.subscriptions.deliveries import TablesWriter, now
+from pubsub_emulator.prism.core.status import Update
+from pubsub_emulator.prism.service.watch import FINISHED
+from pubsub_emulator.prism.tables.operations import NETWORK
 from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS_STREAMS, STATUS_TRUTHS
-from pubsub_emulator.spark_audit.deliveries.writer import append_part
-
-_ROWS: Final = 10_000
-"""Rows that wait in memory before they become a part."""
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class _Stream:
@@ -28,34 +18,18 @@ class _Stream:
         self.settled: int | None = None
 
 
-class StatusDeliveries:
-    """A `StatusRecorder` that keeps tables in `folder`; a context manager that writes what waits at its end.
+class StatusDeliveries(TablesWriter):
+    """A `StatusRecorder`. Truths are written before answers, and answers before ends, so no answer lacks its truth."""
 
-    A program that is killed loses what waits. Truths are written before answers, and answers before ends, so no answer
-    is without its truth.
-    """
-
-    def __init__(self, folder: Path, clock: Callable[[], int] = _now) -> None:
-        self._folder = folder
-        self._clock = clock
+    def __init__(self, folder: Path, clock: Callable[[], int] = now) -> None:
+        super().__init__(folder, (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS), clock)
         self._run = secrets.token_hex(8)
         self._order = 0
         self._open: dict[str, _Stream] = {}
-        self._truths: list[dict[str, Any]] = []
-        self._answers: list[dict[str, Any]] = []
-        self._ended: list[dict[str, Any]] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.flush()
 
     def held(self, operation_id: bytes, update: Update) -> None:
         """Record the status that an operation has from now on."""
-        self._truths.append(self._row(operation_id) | self._next() | _columns(update))
+        self._rows[STATUS_TRUTHS].append(self._row(operation_id) | self._next() | _columns(update))
 
     def began(self, stream: str, operation_id: bytes) -> None:
         """Record that a stream begins."""
@@ -65,10 +39,9 @@ class StatusDeliveries:
         """Record a status that is handed to the client's connection."""
         told = self._open[stream]
         place = {"stream": stream, "position": told.position}
-        self._answers.append(self._row(told.operation_id) | self._next() | place | _columns(update))
+        self._rows[STATUS_ANSWERS].append(self._row(told.operation_id) | self._next() | place | _columns(update))
         told.position += 1
-        if len(self._truths) + len(self._answers) >= _ROWS:  # here, so that a full disk ends a stream and not the node
-            self.flush()
+        self.flush_if_many()
 
     def waits(self, stream: str) -> None:
         """Record that a stream looked just now and has nothing to report."""
@@ -78,26 +51,18 @@ class StatusDeliveries:
         """Record that a stream ended, with `FINISHED` or another reason."""
         ended = self._open.pop(stream)
         settled = self._order if how == FINISHED else ended.settled
-        self._ended.append(self._row(ended.operation_id) | {"stream": stream, "settled": settled, "ended": how})
+        row = self._row(ended.operation_id) | {"stream": stream, "settled": settled, "ended": how}
+        self._rows[STATUS_STREAMS].append(row)
 
-    def flush(self) -> None:
-        """Write what waits. Raises `OSError`; then it still waits."""
-        append_part(self._folder, STATUS_TRUTHS, self._truths)
-        self._truths = []
-        append_part(self._folder, STATUS_ANSWERS, self._answers)
-        self._answers = []
-        append_part(self._folder, STATUS_STREAMS, self._ended)
-        self._ended = []
-
-    def _row(self, operation_id: bytes) -> dict[str, Any]:
+    def _row(self, operation_id: bytes) -> dict[str, object]:
         return {"network": NETWORK, "run": self._run, "operation": operation_id, "at": self._clock()}
 
-    def _next(self) -> dict[str, Any]:
+    def _next(self) -> dict[str, object]:
         self._order += 1
         return {"order": self._order}
 
 
-def _columns(update: Update) -> dict[str, Any]:
+def _columns(update: Update) -> dict[str, object]:
     place = update.place
     return {
         "status": update.status.name,

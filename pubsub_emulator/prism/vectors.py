@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from pubsub_emulator.eventplane.prism.core import signatures, well_formed
-from pubsub_emulator.eventplane.prism.core.errors import Rejected, Undecodable
-from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType, matches, normal_form
-from pubsub_emulator.eventplane.prism.core.identifiers import (
+from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
+from pubsub_emulator.prism.core import signatures, well_formed
+from pubsub_emulator.prism.core.errors import Rejected, Undecodable
+from pubsub_emulator.prism.core.filters import Filter, FilterType, matches, normal_form
+from pubsub_emulator.prism.core.identifiers import (
     METHOD,
     MerkleProof,
     is_in_batch,
@@ -14,7 +15,7 @@ from pubsub_emulator.eventplane.prism.core.identifiers import (
     read_long_form,
     sha256,
 )
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.prism.core.messages import (
     CreateDID,
     CredentialBatchData,
     ECKeyData,
@@ -23,9 +24,8 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     Usage,
     decode,
 )
-from pubsub_emulator.eventplane.prism.core.process import Outcome, Status, examine, process, read_object
-from pubsub_emulator.eventplane.prism.core.state import Batch, Did, MemoryLedger
-from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
+from pubsub_emulator.prism.core.process import Outcome, Status, examine, process, read_object
+from pubsub_emulator.prism.core.state import Batch, Did, MemoryLedger
 
 _HISTORY_FIELDS: Final = ("blocks", "operations", "state", "matches")
 
@@ -56,7 +56,7 @@ def _did(case: Mapping[str, Any]) -> None:
         same("whether it is well-formed", found=True, stated=case["well_formed"])
 
 
-def _key(key: PublicKey) -> dict[str, Any]:
+def _key(key: PublicKey) -> dict[str, object]:
     point = well_formed.key_point(key)
     return {
         "id": key.id,
@@ -85,7 +85,7 @@ def _object(case: Mapping[str, Any]) -> None:
     same("the operations", listed, case["operations"])
 
 
-def _operation(signed: SignedAtalaOperation) -> dict[str, Any]:
+def _operation(signed: SignedAtalaOperation) -> dict[str, object]:
     examined = examine(signed)
     return {
         "signed_with": signed.signed_with,
@@ -98,7 +98,7 @@ def _operation(signed: SignedAtalaOperation) -> dict[str, Any]:
 def _history(case: Mapping[str, Any]) -> None:
     ledger = MemoryLedger()
     rows: list[Outcome] = []
-    listed: list[dict[str, Any]] = []
+    listed: list[dict[str, object]] = []
     ignored = 0
     for block in case["blocks"]:
         for at, text in enumerate(block["objects"]):
@@ -124,7 +124,7 @@ def _history(case: Mapping[str, Any]) -> None:
             same(f"what {each['filter']} matches", found_nos, each["seq_nos"])
 
 
-def _row(outcome: Outcome, raw: bytes) -> dict[str, Any]:
+def _row(outcome: Outcome, raw: bytes) -> dict[str, object]:
     revokes = outcome.type.name == "REVOKE_CREDENTIALS"
     return {
         "operation_id": outcome.operation_id.hex(),
@@ -140,7 +140,7 @@ def _row(outcome: Outcome, raw: bytes) -> dict[str, Any]:
     }
 
 
-def _state_of(did: Did) -> dict[str, Any]:
+def _state_of(did: Did) -> dict[str, object]:
     return {
         "last_operation_hash": did.last_hash.hex(),
         "context": list(did.context),
@@ -149,7 +149,7 @@ def _state_of(did: Did) -> dict[str, Any]:
     }
 
 
-def _batch_of(batch: Batch) -> dict[str, Any]:
+def _batch_of(batch: Batch) -> dict[str, object]:
     return {
         "issuer_did_suffix": batch.issuer,
         "merkle_root": batch.merkle_root.hex(),

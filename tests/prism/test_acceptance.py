@@ -10,14 +10,14 @@ import pytest
 from support.prism import Wallet, secret
 from support.prism_chain import Branches, Running, running, until
 
-from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
-from pubsub_emulator.eventplane.prism.client import Message, Subscription
-from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import AddKey, AddService, RemoveKey, Service, Usage
-from pubsub_emulator.eventplane.prism.core.process import Status
-from pubsub_emulator.eventplane.prism.make import atala_object, create_did, issue_batch, public_key
-from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.prism.client import ClientSubscription, Message
+from pubsub_emulator.prism.core.filters import Filter, FilterType
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import AddKey, AddService, RemoveKey, Service, Usage
+from pubsub_emulator.prism.core.process import Status
+from pubsub_emulator.prism.make import atala_object, create_did, issue_batch, public_key
+from pubsub_emulator.prism.protocol import prism_pb2 as pb
 
 HASH, OTHER = sha256(b"credential"), sha256(b"another")
 Story = Callable[[Running], Coroutine[Any, Any, None]]
@@ -38,7 +38,9 @@ def play(log: SqlStore, story: Story, *, depth: int = 0, lag: int = 0) -> None:
     asyncio.run(what())
 
 
-async def seen(node: Running, subscription: Subscription) -> tuple[list[pb.SubscriptionEvent], Subscription]:
+async def seen(
+    node: Running, subscription: ClientSubscription
+) -> tuple[list[pb.SubscriptionEvent], ClientSubscription]:
     """Everything up to the seam."""
     events: list[pb.SubscriptionEvent] = []
     async with aclosing(node.client.events(subscription, reconnect=False)) as messages:

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.prism.core.errors import Reason
-from pubsub_emulator.eventplane.prism.core.filters import OWNERS, Filter, FilterType, matches, normal_form
-from pubsub_emulator.eventplane.prism.core.process import OperationType, Outcome, Status
+from pubsub_emulator.prism.core.errors import Reason
+from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches, normal_form
+from pubsub_emulator.prism.core.process import OperationType, Outcome, Status
 
 SUFFIXES = st.sampled_from(["a" * 64, "b" * 64])
 HASHES = st.sampled_from([b"\1" * 32, b"\2" * 32])

@@ -26,18 +26,18 @@ from support.prism_story_client import seen
 
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.eventplane.log.open_database import open_database
-from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
-from pubsub_emulator.eventplane.prism.client import NodeError, PrismClient, Subscription
-from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType
-from pubsub_emulator.eventplane.prism.core.messages import AddService, Service
-from pubsub_emulator.eventplane.prism.make import atala_object
-from pubsub_emulator.eventplane.prism.service.chain import NodeChain
-from pubsub_emulator.eventplane.prism.tables.processor import Processor, Source
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.prism.client import ClientSubscription, NodeError, PrismClient
+from pubsub_emulator.prism.core.filters import Filter, FilterType
+from pubsub_emulator.prism.core.messages import AddService, Service
+from pubsub_emulator.prism.make import atala_object
+from pubsub_emulator.prism.service.chain import NodeChain
+from pubsub_emulator.prism.tables.processor import Processor, Source
 
 pytestmark = pytest.mark.slow
 STORIES: Final = int(os.environ.get("PRISM_STORIES", "1"))
-TESTS: Final = Path(__file__).resolve().parents[2]
+TESTS: Final = Path(__file__).resolve().parents[1]
 ROUNDS: Final = 5 if STORIES == 1 else 14
 PATIENCE: Final = 90.0
 """Seconds without any progress."""
@@ -72,7 +72,7 @@ class Cast:
         self.address = f"127.0.0.1:{self.port}"
         self.folder = folder
         self.kept = folder / "client"
-        self.at = Subscription("", "")
+        self.at = ClientSubscription("", "")
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         serve = ["pubsub_emulator", "prism", "serve", "--chain", chain, "--db", place, "--port", str(self.port)]
         self._serve = [*serve, "--depth", "1", "--heartbeat", "0.3"]

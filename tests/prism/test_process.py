@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.prism import Wallet, judge, reason, secret
 
-from pubsub_emulator.eventplane.prism.core import signatures
-from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.prism.core import signatures
+from pubsub_emulator.prism.core.errors import Reason, Rejected
+from pubsub_emulator.prism.core.messages import (
     Action,
     AddKey,
     AddService,
@@ -34,11 +34,11 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     UpdateService,
     Usage,
 )
-from pubsub_emulator.eventplane.prism.core.process import OperationType, Status
-from pubsub_emulator.eventplane.prism.core.state import MemoryLedger
-from pubsub_emulator.eventplane.prism.core.well_formed import check
-from pubsub_emulator.eventplane.prism.core.wire import bytes_field
-from pubsub_emulator.eventplane.prism.make import (
+from pubsub_emulator.prism.core.process import OperationType, Status
+from pubsub_emulator.prism.core.state import MemoryLedger
+from pubsub_emulator.prism.core.well_formed import check
+from pubsub_emulator.prism.core.wire import bytes_field
+from pubsub_emulator.prism.make import (
     Signed,
     create_did,
     deactivate_did,

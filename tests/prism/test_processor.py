@@ -11,21 +11,21 @@ from support.mortal import Crash, Mortal
 from support.prism import DOCUMENT, Wallet
 from support.prism_log import Chain, dump
 
-from pubsub_emulator.eventplane.errors import AnotherChain, StoreError
-from pubsub_emulator.eventplane.filters.sql import Dialect
-from pubsub_emulator.eventplane.log.database import Database, migrate
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.open_database import open_database
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.sql_store import open_store
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import AddService, RemoveKey, Service
-from pubsub_emulator.eventplane.prism.core.process import Status
-from pubsub_emulator.eventplane.prism.make import atala_object
-from pubsub_emulator.eventplane.prism.tables import processor as module
-from pubsub_emulator.eventplane.prism.tables.ledger import Kept, SqlLedger, load_batch, load_did
-from pubsub_emulator.eventplane.prism.tables.processor import Processor, Source
-from pubsub_emulator.eventplane.prism.tables.schema import FIRST, prepare
+from pubsub_emulator.database.database import Database, Dialect, migrate
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.events.errors import AnotherChain
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import AddService, RemoveKey, Service
+from pubsub_emulator.prism.core.process import Status
+from pubsub_emulator.prism.make import atala_object
+from pubsub_emulator.prism.tables import processor as module
+from pubsub_emulator.prism.tables.ledger import Kept, SqlLedger, load_batch, load_did
+from pubsub_emulator.prism.tables.processor import Processor, Source
+from pubsub_emulator.prism.tables.schema import FIRST, prepare
 
 
 @pytest.fixture
@@ -380,12 +380,27 @@ def test_pr_35_the_third_migration_keeps_rows_and_indexes_a_hash_once(database_p
     before = dump(database)
     with database.transaction(write=True) as session:
         session.run("DROP INDEX operations_hash")
+        session.run("DROP INDEX operations_received")
         session.run("CREATE INDEX operations_hash ON atala_operations (operation_hash)")
         session.run("UPDATE migrations SET version = 2 WHERE component = 'prism'")
     prepare(database)
     found = database.select(INDEX_OF[database.dialect])
     assert len(found) == 1
     assert "atala_operation_status <> 'APPLIED'" in found[0][0]
+    assert dump(database) == before
+    database.close()
+
+
+def test_the_fourth_migration_indexes_what_waits(database_place: str, chain: Chain) -> None:
+    chain.anchor(Wallet("a").created)
+    database = open_database(database_place)
+    Processor(database, chain.log, depth=0).run()
+    before = dump(database)
+    with database.transaction(write=True) as session:
+        session.run("DROP INDEX operations_received")
+        session.run("UPDATE migrations SET version = 3 WHERE component = 'prism'")
+    prepare(database)
+    assert len(database.select(INDEX_OF[database.dialect].replace("operations_hash", "operations_received"))) == 1
     assert dump(database) == before
     database.close()
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import aclosing
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,22 @@ import pytest
 from support.prism import Wallet
 from support.prism_chain import Branches, Running, running, until
 
-from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
-from pubsub_emulator.eventplane.prism.client import NodeError, Subscription, TakenBack
-from pubsub_emulator.eventplane.prism.core.filters import Filter, FilterType, matches
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import AddService, Service
-from pubsub_emulator.eventplane.prism.core.process import Outcome, Status
-from pubsub_emulator.eventplane.prism.make import Signed, atala_object
-from pubsub_emulator.eventplane.prism.service.rpc import NAME
-from pubsub_emulator.eventplane.prism.service.service import Limits, _Open
-from pubsub_emulator.eventplane.prism.tables import processor as module
-from pubsub_emulator.eventplane.prism.tables.events import Subscriptions
-from pubsub_emulator.eventplane.prism.tables.processor import Processor
-from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor, encode_cursor, log_tag
+from pubsub_emulator.events.filters.algebra import OneOf
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.subscriptions.cursor import Cursor, encode_cursor, log_tag
+from pubsub_emulator.prism.client import ClientSubscription, NodeError, TakenBack
+from pubsub_emulator.prism.core.filters import Filter, FilterType, matches
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import AddService, Service
+from pubsub_emulator.prism.core.process import Outcome, Status
+from pubsub_emulator.prism.make import Signed, atala_object
+from pubsub_emulator.prism.protocol import prism_pb2 as pb
+from pubsub_emulator.prism.service.rpc import NAME
+from pubsub_emulator.prism.service.service import PrismLimits
+from pubsub_emulator.prism.tables import processor as module
+from pubsub_emulator.prism.tables.operations import OperationLog
+from pubsub_emulator.prism.tables.processor import Processor
+from pubsub_emulator.prism.tables.registry import PrismRegistry
 
 A, HASH = "a" * 64, bytes(32)
 ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
@@ -171,7 +174,7 @@ def test_pr_6_a_cursor_of_the_event_log_is_foreign(file_log: SqlStore) -> None:
         foreign = encode_cursor(Cursor(0, 0), log_tag("net", file_log.id))
         request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=foreign)
         await refused(first(node, request), grpc.StatusCode.INVALID_ARGUMENT, "of another log")
-        beyond = encode_cursor(Cursor(0, 9), node.service.tag)
+        beyond = encode_cursor(Cursor(0, 9), node.service.events.tag)
         request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=beyond)
         await refused(first(node, request), grpc.StatusCode.INVALID_ARGUMENT, "beyond the end")
 
@@ -214,7 +217,7 @@ def test_pr_53_a_rewind_below_what_was_sent_ends_a_live_stream(log: SqlStore) ->
         stays = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)], everything=True)
         caught: list[Any] = []
 
-        async def read(subscription: Subscription) -> None:
+        async def read(subscription: ClientSubscription) -> None:
             try:
                 async with aclosing(node.client.events(subscription)) as messages:
                     async for message in messages:
@@ -247,6 +250,7 @@ def test_pr_60_a_block_that_the_log_took_back_and_the_chain_still_has_is_looked_
         for _ in range(3):
             node.chain.build()
         await node.processed(number)
+        await until(lambda: node.service.branch.number == number + 3)
         node.chain.drop_to(number + 1)
         node.chain.build()  # the best block is less high: the block is no longer final, and the one after it is known
         await until(lambda: node.service.branch.number == number + 2)
@@ -278,12 +282,12 @@ def test_pr_53_another_process_cancels_at_the_next_heartbeat(file_log: SqlStore)
         where = await node.client.subscribe([ANY])
         stream = node.client.events(where, reconnect=False)
         await anext(stream)
-        Subscriptions(file_log.database).cancel(where.token)
+        PrismRegistry(file_log.database).cancel(where.token)
         with pytest.raises(NodeError) as found:
             await anext(stream)
         assert found.value.code is grpc.StatusCode.CANCELLED
 
-    play(file_log, story, limits=Limits(heartbeat_seconds=0.1))
+    play(file_log, story, limits=PrismLimits(heartbeat_seconds=0.1))
 
 
 def test_pr_52_a_heartbeat_comes_when_the_position_moved(file_log: SqlStore) -> None:
@@ -294,24 +298,38 @@ def test_pr_52_a_heartbeat_comes_when_the_position_moved(file_log: SqlStore) -> 
             node.chain.anchor_now(Wallet("a").created)
             beat = await anext(stream)
             assert (len(seam.events), len(beat.events), beat.live) == (0, 0, True)
-            assert node.service.cursor(beat.subscription.cursor).seq == 1
+            assert node.service.events.cursor(beat.subscription.cursor).seq == 1
 
-    play(file_log, story, limits=Limits(heartbeat_seconds=0.1))
+    play(file_log, story, limits=PrismLimits(heartbeat_seconds=0.1))
 
 
-def test_pr_52_pages_without_a_match_are_heartbeats(file_log: SqlStore) -> None:
+def test_pr_52_pages_without_a_match_are_heartbeats(file_log: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OperationLog, "read", partialmethod(OperationLog.read, span=20))
+
     async def story(node: Running) -> None:
         await node.processed(node.chain.build(atala_object([Wallet(f"{at}").created.raw for at in range(45)])))
         where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)], everything=True)
         found = []
         async with aclosing(node.client.events(where)) as stream:
             async for message in stream:
-                found.append((node.service.cursor(message.subscription.cursor).seq, message.live))
+                found.append((node.service.events.cursor(message.subscription.cursor).seq, message.live))
                 if message.live:
                     break
         assert found == [(20, False), (40, False), (45, True)]
 
-    play(file_log, story, limits=Limits(page=1))
+    play(file_log, story)
+
+
+def test_pr_52_no_stream_says_that_it_is_live_before_it_has_what_there_was(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        node.service.events.notice = lambda: None  # type: ignore[method-assign]  # it looks by itself, once a second
+        await node.processed(node.chain.anchor_now(Wallet("a").created, Wallet("b").created))
+        where = await node.client.subscribe([ANY], everything=True)
+        async with aclosing(node.client.events(where)) as stream:
+            found = [await anext(stream) for _ in range(3)]
+        assert [(len(each.events), each.live) for each in found] == [(1, False), (1, False), (0, True)]
+
+    play(file_log, story)
 
 
 def test_pr_54_limits_have_names(file_log: SqlStore) -> None:
@@ -328,10 +346,10 @@ def test_pr_54_limits_have_names(file_log: SqlStore) -> None:
         ids, _ = await node.client.schedule([Wallet("a").created.raw])
         await refused(anext(node.client.statuses(ids[0])), exhausted, "2 streams")
         await streams[0].aclose()
-        await until(lambda: node.service.streams == 1)
+        await until(lambda: node.service.events.open_streams == 1)
         assert (await anext(node.client.statuses(ids[0]))).status == pb.PENDING
 
-    play(file_log, story, limits=Limits(subscriptions_per_client=3, streams_per_client=2))
+    play(file_log, story, limits=PrismLimits(subscriptions_per_client=3, streams_per_client=2))
 
 
 def test_pr_54_sync_ups_of_everything_from_the_start_are_few(file_log: SqlStore) -> None:
@@ -339,15 +357,14 @@ def test_pr_54_sync_ups_of_everything_from_the_start_are_few(file_log: SqlStore)
         raw = [Wallet(f"{at}").created.raw for at in range(30)]
         await node.processed(node.chain.build(atala_object(raw)))
         where = await node.client.subscribe([ANY], everything=True)
-        opened = node.service._opened
-        with opened(_Open("x", b"x", is_full_sync_up=True)):
+        with node.service.events.held("x", reads_all=True):
             await refused(
                 anext(node.client.events(where, reconnect=False)), grpc.StatusCode.RESOURCE_EXHAUSTED, "from the start"
             )
             now = await node.client.subscribe([ANY])
             assert (await anext(node.client.events(now, reconnect=False))).live
 
-    play(file_log, story, limits=Limits(full_sync_ups=1))
+    play(file_log, story, limits=PrismLimits(full_reads=1))
 
 
 def test_pr_53_shutdown_is_unavailable(file_log: SqlStore) -> None:
@@ -355,7 +372,7 @@ def test_pr_53_shutdown_is_unavailable(file_log: SqlStore) -> None:
         where = await node.client.subscribe([ANY])
         stream = node.client.events(where, reconnect=False)
         await anext(stream)
-        node.service.stop()
+        node.service.events.stop()
         with pytest.raises(NodeError) as found:
             await anext(stream)
         assert found.value.code is grpc.StatusCode.UNAVAILABLE
@@ -438,7 +455,7 @@ def test_pr_63_what_waits_too_long_is_cancelled(file_log: SqlStore) -> None:
         await watching
         assert found == [pb.PENDING, pb.CANCELLED]
 
-    play(file_log, story, limits=Limits(pending_blocks=3))
+    play(file_log, story, limits=PrismLimits(pending_blocks=3))
 
 
 def test_pr_63_what_others_anchored_is_given_up_for_running_streams_only(file_log: SqlStore) -> None:
@@ -465,7 +482,7 @@ def test_pr_63_what_others_anchored_is_given_up_for_running_streams_only(file_lo
         assert found == [pb.IN_BLOCK, pb.PENDING, pb.CANCELLED]
         await refused(anext(node.client.statuses(created.id)), grpc.StatusCode.NOT_FOUND, "no operation")
 
-    play(file_log, story, depth=5, limits=Limits(pending_blocks=3))
+    play(file_log, story, depth=5, limits=PrismLimits(pending_blocks=3))
 
 
 def test_pr_63_what_was_not_handed_over_is_handed_over_later(file_log: SqlStore) -> None:
@@ -484,6 +501,41 @@ def test_pr_63_what_was_not_handed_over_is_handed_over_later(file_log: SqlStore)
     chain.is_away = False
     chain._changed = asyncio.Event()
     play(file_log, after, chain)
+
+
+def test_pr_63_what_a_reorganisation_dropped_is_handed_over_again(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        ids, _ = await node.client.schedule([Wallet("a").created.raw])
+        await until(lambda: node.chain.pool)
+        number = node.chain.build_pool()
+        await until(lambda: node.service.branch.place(ids[0]) is not None)
+        node.chain.drop_to(number - 1)
+        node.chain.pool.clear()  # the transaction is lost with its block
+        for at in range(number, 9):
+            assert not node.chain.pool
+            assert node.chain.build() == at
+            await until(lambda at=at: node.service.branch.number == at)
+        assert not node.chain.pool
+        node.chain.build()  # the eighth best block since it was handed over at the first
+        await until(lambda: node.chain.pool)
+        assert len(node.chain.pool) == 1
+        node.chain.build_pool()
+        await until(lambda: node.service.branch.place(ids[0]) is not None)
+
+    play(file_log, story, depth=20)
+
+
+def test_a_node_waits_for_its_chain(file_log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        where = await node.client.subscribe([ANY], everything=True)
+        assert node.service.processor.position().seq_no == 0
+        node.chain.is_away = False
+        number = node.chain.anchor_now(Wallet("a").created)
+        await node.processed(number)
+        async with aclosing(node.client.events(where)) as messages:
+            assert [each.seq_no for each in (await anext(messages)).events] == [1]
+
+    play(file_log, story, Branches(is_away=True))
 
 
 def test_pr_61_unknown_operations_are_not_found(file_log: SqlStore) -> None:
@@ -554,7 +606,7 @@ def test_pr_40_sql_matches_what_the_predicate_matches(log: SqlStore) -> None:
         patch.setattr(module, "judge", remembered)
         processor.run()
     assert len({each.status for each in outcomes}) == 2
-    subscriptions = Subscriptions(log.database)
+    registry, operations = PrismRegistry(log.database), OperationLog(log.database)
     suffixes, hashes = (a.suffix, b.suffix), (HASH, sha256(b"x"))
     filters = [
         Filter(kind, suffix, credential, batch, status)
@@ -566,10 +618,10 @@ def test_pr_40_sql_matches_what_the_predicate_matches(log: SqlStore) -> None:
     ]
     for _ in range(60):
         chosen = draw.sample(filters, draw.randrange(1, 5))
-        token, bound = subscriptions.add(chosen, batches=False)
-        page, _ = subscriptions.page(subscriptions.get(token), bound.cursor._replace(seq=0), 0, 500)
+        token, _ = registry.add(chosen, Cursor(0, 0), "me")
+        page = operations.read(0, 500, OneOf(*registry.get(token).filters))
         wanted = [number for number, row in enumerate(outcomes, 1) if any(matches(each, row) for each in chosen)]
-        assert [each.seq_no for each in page.events] == wanted
+        assert [each.seq for each in page.rows] == wanted
 
 
 def test_the_service_has_its_name() -> None:

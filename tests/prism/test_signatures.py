@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.signatures import (
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.signatures import (
     ORDER,
     public_point,
     read_der,

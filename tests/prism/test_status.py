@@ -1,7 +1,7 @@
 """PR-60 and PR-62 on the branch alone."""
 
-from pubsub_emulator.eventplane.prism.core.errors import Reason
-from pubsub_emulator.eventplane.prism.core.status import BestBlock, Branch, Known, OperationStatus, Place
+from pubsub_emulator.prism.core.errors import Reason
+from pubsub_emulator.prism.core.status import BestBlock, Branch, Known, OperationStatus, Place
 
 NAME = bytes(32)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from support.prism import DOCUMENT
 
-from pubsub_emulator.eventplane.prism.vectors import FORMATS
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.prism.vectors import FORMATS
 
 CASES = list(FORMATS[0].cases(DOCUMENT))
 

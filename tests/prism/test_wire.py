@@ -7,9 +7,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.prism.core import messages
-from pubsub_emulator.eventplane.prism.core.errors import Undecodable
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.prism.core import messages
+from pubsub_emulator.prism.core.errors import Undecodable
+from pubsub_emulator.prism.core.messages import (
     AtalaObject,
     AtalaOperation,
     CreateDID,
@@ -21,8 +21,8 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     encode,
     is_canonical,
 )
-from pubsub_emulator.eventplane.prism.core.process import read_object
-from pubsub_emulator.eventplane.prism.core.wire import bytes_field, reader, varint, varint_field
+from pubsub_emulator.prism.core.process import read_object
+from pubsub_emulator.prism.core.wire import bytes_field, reader, varint, varint_field
 
 
 def _library() -> Any:

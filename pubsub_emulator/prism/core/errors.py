@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from pubsub_emulator.eventplane.errors import EventPlaneError
+from pubsub_emulator.events.errors import EventsError
 
 
 class Reason(IntEnum):
@@ -30,7 +30,7 @@ class Reason(IntEnum):
     BATCH_ALREADY_REVOKED = 20
 
 
-class PrismError(EventPlaneError):
+class PrismError(EventsError):
     """Root of what PRISM refuses."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.prism.core.process import OperationType, Outcome, Status
+from pubsub_emulator.prism.core.process import OperationType, Outcome, Status
 
 
 class FilterType(IntEnum):

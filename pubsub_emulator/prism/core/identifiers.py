@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.prism.core.errors import PrismError, Undecodable
-from pubsub_emulator.eventplane.prism.core.messages import AtalaOperation, CreateDID, decode
+from pubsub_emulator.prism.core.errors import PrismError, Undecodable
+from pubsub_emulator.prism.core.messages import AtalaOperation, CreateDID, decode
 
 METHOD: Final = "did:prism:"
 _HEX: Final = re.compile(r"[0-9a-f]{64}")

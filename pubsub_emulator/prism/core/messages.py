@@ -9,8 +9,8 @@ from enum import IntEnum
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from pubsub_emulator.eventplane.prism.core.errors import Undecodable
-from pubsub_emulator.eventplane.prism.core.wire import BYTES, VARINT, bytes_field, reader, varint, varint_field
+from pubsub_emulator.prism.core.errors import Undecodable
+from pubsub_emulator.prism.core.wire import BYTES, VARINT, bytes_field, reader, varint, varint_field
 
 M = TypeVar("M")
 
@@ -191,7 +191,7 @@ class AtalaObject(NamedTuple):
 
 class _Field(NamedTuple):
     name: str
-    kind: type | str
+    kind: type[tuple[object, ...]] | str
     """A message's class, or `text`, `bytes`, `enum`."""
     repeated: bool = False
 
@@ -269,7 +269,7 @@ def decode(message: type[M], raw: bytes) -> M:
     return found
 
 
-def encode(message: Any) -> bytes:
+def encode(message: tuple[object, ...]) -> bytes:
     """The bytes of a message, canonical: fields in order, nothing empty. `raw` is not looked at."""
     return b"".join(
         _encoded_field(number, field, getattr(message, field.name)) for number, field in _SCHEMA[type(message)].items()

@@ -10,10 +10,10 @@ for signed in operations or ():
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple, NoReturn
 
-from pubsub_emulator.eventplane.prism.core import signatures
-from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected, Undecodable
-from pubsub_emulator.eventplane.prism.core.identifiers import is_hex_hash, sha256
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.prism.core import signatures
+from pubsub_emulator.prism.core.errors import Reason, Rejected, Undecodable
+from pubsub_emulator.prism.core.identifiers import is_hex_hash, sha256
+from pubsub_emulator.prism.core.messages import (
     AtalaObject,
     CreateDID,
     DeactivateDID,
@@ -26,18 +26,18 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     decode,
     is_canonical,
 )
-from pubsub_emulator.eventplane.prism.core.state import (
+from pubsub_emulator.prism.core.state import (
     USAGES,
     Batch,
     Did,
+    DidLedger,
     Key,
-    Ledger,
     created,
     deactivated,
     revoked,
     updated,
 )
-from pubsub_emulator.eventplane.prism.core.well_formed import SECP256K1, check, key_point
+from pubsub_emulator.prism.core.well_formed import SECP256K1, check, key_point
 
 
 class OperationType(IntEnum):
@@ -135,12 +135,12 @@ def examine(signed: SignedAtalaOperation) -> Examined:
     return Examined(signed, sha256(signed.raw), None if operation is None else sha256(operation.raw), kind, batch_id)
 
 
-def process(ledger: Ledger, signed: SignedAtalaOperation) -> Outcome | None:
+def process(ledger: DidLedger, signed: SignedAtalaOperation) -> Outcome | None:
     """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
     return judge(ledger, examine(signed))
 
 
-def judge(ledger: Ledger, examined: Examined) -> Outcome | None:
+def judge(ledger: DidLedger, examined: Examined) -> Outcome | None:
     """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
     if ledger.is_applied(examined.id):
         return None
@@ -223,7 +223,7 @@ class _Judged:
             signed.raw,
         )
 
-    def apply(self, ledger: Ledger) -> None:
+    def apply(self, ledger: DidLedger) -> None:
         """All checks, then the effect. Raises `Rejected`."""
         signed, _, operation_hash, kind, _ = self._examined
         operation = check_shape(self._examined)  # 1 to 3
@@ -244,7 +244,7 @@ class _Judged:
         _check_previous(operation, did, batch)  # 11
         self._effect(ledger, operation, did, batch, operation_hash)  # 12
 
-    def _subject(self, ledger: Ledger, operation: Operation) -> tuple[str, Did | None, Batch | None]:
+    def _subject(self, ledger: DidLedger, operation: Operation) -> tuple[str, Did | None, Batch | None]:
         """The DID whose key must sign, and the batch that is revoked."""
         suffix, batch = "", None
         match operation:
@@ -280,7 +280,7 @@ class _Judged:
         return found
 
     def _effect(
-        self, ledger: Ledger, operation: Operation, did: Did | None, batch: Batch | None, operation_hash: bytes
+        self, ledger: DidLedger, operation: Operation, did: Did | None, batch: Batch | None, operation_hash: bytes
     ) -> None:
         if isinstance(operation, RevokeCredentials) and batch is not None:
             ledger.put_batch(operation.credential_batch_id, revoked(batch, operation))

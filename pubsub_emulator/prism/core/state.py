@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, NoReturn, Protocol
 
-from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.prism.core.errors import Reason, Rejected
+from pubsub_emulator.prism.core.messages import (
     Action,
     AddKey,
     AddService,
@@ -20,7 +20,7 @@ from pubsub_emulator.eventplane.prism.core.messages import (
     UpdateService,
     Usage,
 )
-from pubsub_emulator.eventplane.prism.core.well_formed import MOST_ACTIVE, key_point
+from pubsub_emulator.prism.core.well_formed import MOST_ACTIVE, key_point
 
 USAGES: Final = {int(each): each for each in Usage}
 """By their numbers."""
@@ -64,7 +64,7 @@ class Batch(NamedTuple):
     revoked_hashes: frozenset[bytes] = frozenset()
 
 
-class Ledger(Protocol):
+class DidLedger(Protocol):
     """What processing reads and writes."""
 
     def did(self, suffix: str) -> Did | None:

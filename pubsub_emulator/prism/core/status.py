@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from pubsub_emulator.eventplane.prism.core.errors import Reason
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.process import read_object
+from pubsub_emulator.prism.core.errors import Reason
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.process import read_object
 
 
 class OperationStatus(IntEnum):

@@ -5,9 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from pubsub_emulator.eventplane.prism.core import signatures
-from pubsub_emulator.eventplane.prism.core.errors import Reason, Rejected
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.prism.core import signatures
+from pubsub_emulator.prism.core.errors import Reason, Rejected
+from pubsub_emulator.prism.core.messages import (
     Action,
     AddKey,
     AddService,

@@ -8,9 +8,9 @@ cuts an enum to 32 bits, and takes groups.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
-from pubsub_emulator.eventplane.prism.core.errors import Undecodable
+from pubsub_emulator.prism.core.errors import Undecodable
 
 VARINT: Final = 0
 BYTES: Final = 2
@@ -20,6 +20,7 @@ _TAGS: Final = 1 << 32
 _SHORT: Final = tuple(bytes((value,)) for value in range(0x80))
 _MOST_VARINT: Final = (1 << 64) - 1
 
+M = TypeVar("M")
 
 Step: TypeAlias = tuple[int, bool, Callable[[bytes], Any] | None]
 """How a field is read: the place of its value; whether it is repeated; what makes a value of bytes, `None` where they
@@ -27,18 +28,18 @@ are the value, and for numbers."""
 
 
 def reader(
-    steps: Mapping[int, Step], empty: Sequence[Any], make: Callable[[list[Any]], Any], *, is_hashed: bool
-) -> Callable[[bytes], Any]:
+    steps: Mapping[int, Step], empty: Sequence[object], make: Callable[[list[Any]], M], *, is_hashed: bool
+) -> Callable[[bytes], M]:
     """What reads a message of its bytes and skips fields without a step. It raises `Undecodable`.
 
     Steps are by tag, which is number << 3 | wire type, of wire types 0 and 2. `empty` has the values of a message
     without fields, empty tuples for those that are repeated. Where `is_hashed`, the first value is the message's bytes.
     """
     step_of = steps.get
-    start = [*empty]
+    start: list[Any] = [*empty]
     lists = sorted({place for place, is_repeated, _ in steps.values() if is_repeated})
 
-    def read(raw: bytes) -> Any:
+    def read(raw: bytes) -> M:
         values = start.copy()
         if is_hashed:
             values[0] = raw

@@ -2,18 +2,19 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Final, Protocol, Self
 
 from pubsub_emulator.client.errors import UnknownBlock
 from pubsub_emulator.client.extrinsics import signed_extrinsic
 from pubsub_emulator.client.node import SubstrateNode
-from pubsub_emulator.eventplane.log.sources.rpc import RpcSource
-from pubsub_emulator.eventplane.log.store import Store
-from pubsub_emulator.eventplane.prism.core.status import BestBlock, best_block
-from pubsub_emulator.eventplane.prism.tables.processor import Source
-from pubsub_emulator.runtime.framework.calls import EncodedCall
-from pubsub_emulator.runtime.framework.dispatch import Call, encode_call
+from pubsub_emulator.events.log.sources.rpc import RpcSource
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.prism.core.status import BestBlock, best_block
+from pubsub_emulator.prism.tables.processor import Source
+from pubsub_emulator.runtime.framework.calls import EncodedCall, encode_call
+from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.pallet_prism import PALLET, Prism
 
 POLL_SECONDS: Final = 1.0
@@ -31,7 +32,7 @@ class Head(Protocol):
         """Its hash."""
 
 
-class Chain(Protocol):
+class AnchoringChain(Protocol):
     """What a PRISM node follows. Methods raise `ClientError` while the chain does not answer."""
 
     async def catch_up(self, log: Store) -> None:
@@ -65,6 +66,7 @@ class NodeChain:
         self._seed = seed
         self._first = first
         self._signing = asyncio.Lock()
+        self._is_known = False
 
     async def __aenter__(self) -> Self:
         await self._rpc_source.__aenter__()
@@ -75,12 +77,11 @@ class NodeChain:
     ) -> None:
         await self._rpc_source.__aexit__(kind, error, trace)
 
-    async def reach(self, log: Store) -> None:
-        """Raises `AnotherChain` when the log is another chain's, `NodeUnavailable` when nothing answers."""
-        await asyncio.to_thread(log.bind, await self._node.genesis_hash())
-
     async def catch_up(self, log: Store) -> None:
-        """Append to the log all final blocks that it does not have."""
+        """Append to the log all final blocks that it does not have. Raises `AnotherChain` if it is not the log's."""
+        if not self._is_known:
+            await asyncio.to_thread(log.bind, await self._node.genesis_hash())
+            self._is_known = True
         await self._rpc_source.catch_up(log, self._first)
 
     async def best(self) -> Head:
@@ -114,9 +115,9 @@ class NodeChain:
     async def anchor(self, content: bytes) -> None:
         """Submit an object to be anchored, as a signed extrinsic of pallet `Prism` in the node's pool."""
         arguments = (content,)
-        encoded = encode_call(Prism(), Call(PALLET, "anchor", arguments))
+        encoded = encode_call(Prism(), Call(PALLET.name, "anchor", arguments))
         async with self._signing:
-            call = EncodedCall(PALLET, "anchor", arguments, encoded)
+            call = EncodedCall(PALLET.name, "anchor", arguments, encoded)
             extrinsic = await signed_extrinsic(self._node, self._seed, call)
             await self._node.rpc.call("author_submitExtrinsic", "0x" + extrinsic.hex())
 
@@ -125,7 +126,7 @@ class NodeChain:
         return self._rpc_source.node
 
 
-async def _wait_for_second(heads: Any) -> None:
+async def _wait_for_second(heads: AsyncIterator[object]) -> None:
     """The first notice is the present head, the second a new one."""
     seen = 0
     async for _ in heads:

@@ -10,34 +10,40 @@ from types import TracebackType
 from typing import Final, Self
 
 from pubsub_emulator.client.errors import ClientError, NodeRefused
-from pubsub_emulator.eventplane.errors import StoreUnavailable
-from pubsub_emulator.eventplane.log.store import Store
-from pubsub_emulator.eventplane.prism.service.chain import Chain
-from pubsub_emulator.eventplane.prism.service.service import PrismService
+from pubsub_emulator.database.errors import StoreUnavailable
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.process import read_object
+from pubsub_emulator.prism.service.chain import AnchoringChain
+from pubsub_emulator.prism.service.service import PrismService
+from pubsub_emulator.prism.tables.scheduled import Waiting
 
 _LOG: Final = logging.getLogger("pubsub.prism")
 _RETRY_SECONDS: Final = 1.0
 _MOST_UNPROCESSED: Final = 512
 """Blocks of the best branch that are looked into: while a long chain is caught up with, only its end."""
+_AGAIN_BLOCKS: Final = 8
+"""Best blocks after which an object that was handed over, and is in no block, is handed over again."""
 
 
 class PrismNode:
     """Follows a chain for a service; an asynchronous context manager, which raises what cannot be mended at its end."""
 
-    def __init__(self, service: PrismService, log: Store, chain: Chain) -> None:
+    def __init__(self, service: PrismService, log: Store, chain: AnchoringChain) -> None:
         self._service = service
         self._log = log
         self._chain = chain
         self._task: asyncio.Task[None] | None = None
         self._handing: asyncio.Task[None] | None = None
-        self._anchored: set[bytes] = set()
+        self._anchored: dict[bytes, int] = {}
+        """Objects that were handed over and still wait, each with the best block at that time."""
         self._to_anchor = asyncio.Event()
         self._best = b""
         self._is_away = False
 
     async def __aenter__(self) -> Self:
         self._service.handed_over = self._to_anchor.set
-        self._to_anchor.set()
+        await self._service.events.__aenter__()
         self._task = asyncio.create_task(self._follow())
         self._handing = asyncio.create_task(self._hand_over())
         return self
@@ -45,7 +51,7 @@ class PrismNode:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._service.stop()
+        await self._service.events.__aexit__(kind, error, trace)
         tasks = [task for task in (self._task, self._handing) if task is not None]
         for task in tasks:
             task.cancel()
@@ -103,6 +109,8 @@ class PrismNode:
                 branch.out_of_blocks.pop(name, None)
             branch.give_up(most)
             await self._service.notice()
+        if self._anchored or not self._best:
+            self._to_anchor.set()
         self._best = best.hash
 
     async def _common(self) -> int:
@@ -113,16 +121,19 @@ class PrismNode:
         return self._service.processor.processed
 
     async def _hand_over(self) -> None:
-        """Anchor every object that has an operation RECEIVED, once for each run of this program."""
+        """Anchor every object that has an operation RECEIVED, again where its transaction was lost with its block."""
         said = ""
         while True:
             await self._to_anchor.wait()
             self._to_anchor.clear()
             try:
-                for each in await asyncio.to_thread(self._service.scheduled.waiting):
-                    if each.object_id not in self._anchored:
+                waiting = await asyncio.to_thread(self._service.scheduled.waiting)
+                kept = {each.object_id for each in waiting}
+                self._anchored = {name: number for name, number in self._anchored.items() if name in kept}
+                for each in waiting:
+                    if self._is_to_anchor(each):
                         await self._chain.anchor(each.content)
-                        self._anchored.add(each.object_id)
+                        self._anchored[each.object_id] = self._service.branch.number
                 said = ""
             except (ClientError, StoreUnavailable) as error:
                 if str(error) != said:
@@ -130,3 +141,10 @@ class PrismNode:
                 said = str(error)
                 self._to_anchor.set()
                 await asyncio.sleep(_RETRY_SECONDS)
+
+    def _is_to_anchor(self, each: Waiting) -> bool:
+        at, branch = self._anchored.get(each.object_id), self._service.branch
+        if at is None:
+            return True
+        operations = (sha256(signed.raw) for signed in read_object(each.content) or ())
+        return branch.number - at >= _AGAIN_BLOCKS and not any(map(branch.place, operations))

@@ -1,65 +1,46 @@
-"""The gRPC front: `eventplane.prism.v1.PrismNode` of `protocol/prism.proto` over grpc.aio.
+"""The gRPC front: `eventplane.prism.v1.PrismNode` of `protocol/prism.proto`.
 
 A request is checked whole before anything is done; a token is looked up first.
 """
 
-from collections.abc import AsyncIterator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Final
 
 import grpc
-import grpc.aio
 
-from pubsub_emulator.eventplane.errors import (
-    BadCursor,
-    EventPlaneError,
-    LimitReached,
-    StoreUnavailable,
-    UnknownToken,
-)
-from pubsub_emulator.eventplane.prism.core.errors import (
+from pubsub_emulator.events.errors import BadCursor, CursorAbandoned
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.grpc_server import CODES, Methods, Refused, Tls, serving
+from pubsub_emulator.events.subscriptions.hub import Message
+from pubsub_emulator.events.subscriptions.service import START
+from pubsub_emulator.prism.core.errors import (
     AlreadyThere,
     BadRequest,
     NotCancellable,
     UnknownOperation,
 )
-from pubsub_emulator.eventplane.prism.core.filters import OWNERS, Filter, FilterType
-from pubsub_emulator.eventplane.prism.core.identifiers import is_hex_hash
-from pubsub_emulator.eventplane.prism.core.process import Status
-from pubsub_emulator.eventplane.prism.core.status import Place, Update
-from pubsub_emulator.eventplane.prism.service.service import Ended, Message, PrismService, TakenBack
-from pubsub_emulator.eventplane.prism.tables.events import (
-    Abandoned,
-    AfterCursor,
-    AfterOperation,
-    Event,
-    FromStart,
-    SinceSubscription,
-    Start,
-)
-from pubsub_emulator.eventplane.protocol import prism_pb2 as pb
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
-from pubsub_emulator.eventplane.subscriptions.rpc import client_of, listening
+from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
+from pubsub_emulator.prism.core.identifiers import is_hex_hash
+from pubsub_emulator.prism.core.process import Status
+from pubsub_emulator.prism.core.status import Place, Update
+from pubsub_emulator.prism.protocol import prism_pb2 as pb
+from pubsub_emulator.prism.service.service import PrismService
+from pubsub_emulator.prism.tables.operations import Event, OperationRow
 
 NAME: Final = "eventplane.prism.v1.PrismNode"
 MOST_FILTERS: Final = 64
 _HASH: Final = 32
-_MOST_MESSAGE: Final = 64 << 20
 
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-_FAILURES: Final = (EventPlaneError, Ended, TakenBack)
-
-_CODES: Final[dict[type[Exception], grpc.StatusCode]] = {
+_CODES: Final = {
+    **CODES,
     BadRequest: grpc.StatusCode.INVALID_ARGUMENT,
-    BadCursor: grpc.StatusCode.INVALID_ARGUMENT,
-    UnknownToken: grpc.StatusCode.NOT_FOUND,
     UnknownOperation: grpc.StatusCode.NOT_FOUND,
     AlreadyThere: grpc.StatusCode.ALREADY_EXISTS,
     NotCancellable: grpc.StatusCode.FAILED_PRECONDITION,
-    Abandoned: grpc.StatusCode.FAILED_PRECONDITION,
-    TakenBack: grpc.StatusCode.ABORTED,
-    LimitReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
 }
 _STATUSES: Final = {pb.OUTCOME_APPLIED: Status.APPLIED, pb.OUTCOME_REJECTED: Status.REJECTED}
 _OUTCOMES: Final = {status: number for number, status in _STATUSES.items()}
@@ -70,145 +51,105 @@ class PrismFront:
 
     def __init__(self, service: PrismService) -> None:
         self._service = service
+        self._events = service.events
 
-    def add_to(self, server: grpc.aio.Server) -> None:
-        """Register the methods."""
-        unary: dict[str, tuple[Any, Any, Any]] = {
-            "NewSubscription": (self.subscribe, pb.NewSubscriptionRequest, pb.NewSubscriptionResponse),
-            "CancelSubscription": (self.cancel, pb.CancelSubscriptionRequest, pb.CancelSubscriptionResponse),
-            "ScheduleOperations": (self.schedule, pb.ScheduleOperationsRequest, pb.ScheduleOperationsResponse),
-            "CancelOperation": (self.cancel_operation, pb.CancelOperationRequest, pb.CancelOperationResponse),
-        }
-        streams: dict[str, tuple[Any, Any, Any]] = {
-            "GetSubscriptionEventsStream": (
-                self.stream,
-                pb.GetSubscriptionEventsStreamRequest,
-                pb.SubscriptionEvents,
-            ),
-            "GetOperationStatusStream": (self.statuses, pb.GetOperationStatusStreamRequest, pb.OperationStatusUpdate),
-        }
-        handlers = {
-            name: grpc.unary_unary_rpc_method_handler(call, request.FromString, response.SerializeToString)
-            for name, (call, request, response) in unary.items()
-        }
-        handlers |= {
-            name: grpc.unary_stream_rpc_method_handler(call, request.FromString, response.SerializeToString)
-            for name, (call, request, response) in streams.items()
-        }
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(NAME, handlers),))
+    def methods(self, callers: Callers) -> Methods:
+        """The methods by their names."""
+        found = Methods(NAME, _CODES, callers)
+        found.unary("NewSubscription", pb.NewSubscriptionRequest, self.subscribe)
+        found.unary("CancelSubscription", pb.CancelSubscriptionRequest, self.cancel)
+        found.unary("ScheduleOperations", pb.ScheduleOperationsRequest, self.schedule)
+        found.unary("CancelOperation", pb.CancelOperationRequest, self.cancel_operation)
+        found.stream("GetSubscriptionEventsStream", pb.GetSubscriptionEventsStreamRequest, self.stream)
+        found.stream("GetOperationStatusStream", pb.GetOperationStatusStreamRequest, self.statuses)
+        return found
 
-    async def subscribe(self, request: pb.NewSubscriptionRequest, context: Context) -> pb.NewSubscriptionResponse:
+    async def subscribe(self, request: pb.NewSubscriptionRequest, client: str) -> pb.NewSubscriptionResponse:
         """Make a subscription (PR-50)."""
-        try:
-            filters = read_filters(request.filters)
-            batches = request.allow_operations_batches
-            token, bound = await self._service.subscribe(filters, client_of(context), batches=batches)
-        except _FAILURES as error:
-            await self._refuse(context, error)
-        return pb.NewSubscriptionResponse(
-            subscription_token=token, events_after=bound.operation_id, cursor=self._service.text(bound.cursor)
-        )
+        filters = read_filters(request.filters)
+        token, cursor = await self._events.subscribe(filters, client, batches=request.allow_operations_batches)
+        last = await asyncio.to_thread(self._events.subscriptions.after_operation, token)
+        return pb.NewSubscriptionResponse(subscription_token=token, events_after=last, cursor=cursor)
 
     async def stream(
-        self, request: pb.GetSubscriptionEventsStreamRequest, context: Context
-    ) -> AsyncIterator[pb.SubscriptionEvents]:
+        self, request: pb.GetSubscriptionEventsStreamRequest, client: str
+    ) -> AsyncGenerator[pb.SubscriptionEvents, None]:
         """Stream events until the client leaves or the stream cannot go on (PR-51 to PR-53)."""
+        code = grpc.StatusCode.FAILED_PRECONDITION
+        before: Message | None = None
         try:
-            start = await self._start(request)
-            messages = self._service.stream(request.subscription_token, start, client_of(context))
-            async with aclosing(messages):
+            after = await self._after(request)
+            async with self._events.stream(request.subscription_token, client, after, seam=True) as messages:
+                code = grpc.StatusCode.ABORTED
                 async for message in messages:
-                    yield self._encoded(message)
-        except _FAILURES as error:
-            await self._refuse(context, error)
+                    if message.rows or before is None or message[1:] != before[1:]:
+                        yield self._encoded(message)
+                    before = message
+        except CursorAbandoned as error:
+            last = await asyncio.to_thread(self._events.log.last_common, Cursor(error.epoch, error.common))
+            trailer = (
+                ("last-common-operation", last.operation_id.hex()),
+                ("last-common-seq-no", str(last.cursor.seq)),
+                ("last-common-cursor", self._events.text(last.cursor)),
+            )
+            raise Refused(code, str(error), trailer) from None
 
-    async def cancel(self, request: pb.CancelSubscriptionRequest, context: Context) -> pb.CancelSubscriptionResponse:
+    async def cancel(self, request: pb.CancelSubscriptionRequest, _client: str) -> pb.CancelSubscriptionResponse:
         """Forget a subscription."""
-        try:
-            await self._service.cancel(request.subscription_token)
-        except _FAILURES as error:
-            await self._refuse(context, error)
+        await self._events.cancel(request.subscription_token)
         return pb.CancelSubscriptionResponse()
 
-    async def schedule(self, request: pb.ScheduleOperationsRequest, context: Context) -> pb.ScheduleOperationsResponse:
+    async def schedule(self, request: pb.ScheduleOperationsRequest, client: str) -> pb.ScheduleOperationsResponse:
         """Take operations to anchor (PR-63)."""
-        try:
-            ids, token = await self._service.schedule(list(request.signed_operations))
-        except _FAILURES as error:
-            await self._refuse(context, error)
+        ids, token = await self._service.schedule(request.signed_operations, client)
         return pb.ScheduleOperationsResponse(operation_ids=ids, cancel_token=token)
 
-    async def cancel_operation(
-        self, request: pb.CancelOperationRequest, context: Context
-    ) -> pb.CancelOperationResponse:
+    async def cancel_operation(self, request: pb.CancelOperationRequest, _client: str) -> pb.CancelOperationResponse:
         """Cancel an operation that was scheduled here."""
-        try:
-            _check_hash(request.operation_id, "operation_id")
-            await self._service.cancel_operation(request.operation_id, request.cancel_token)
-        except _FAILURES as error:
-            await self._refuse(context, error)
+        _check_hash(request.operation_id, "operation_id")
+        await self._service.cancel_operation(request.operation_id, request.cancel_token)
         return pb.CancelOperationResponse()
 
     async def statuses(
-        self, request: pb.GetOperationStatusStreamRequest, context: Context
-    ) -> AsyncIterator[pb.OperationStatusUpdate]:
+        self, request: pb.GetOperationStatusStreamRequest, client: str
+    ) -> AsyncGenerator[pb.OperationStatusUpdate, None]:
         """Stream the status of one operation (PR-61)."""
-        try:
-            _check_hash(request.operation_id, "operation_id")
-            updates = self._service.statuses(request.operation_id, client_of(context))
-            async with aclosing(updates):
-                async for update in updates:
-                    yield encode_update(update)
-        except _FAILURES as error:
-            await self._refuse(context, error)
+        _check_hash(request.operation_id, "operation_id")
+        async with aclosing(self._service.statuses(request.operation_id, client)) as updates:
+            async for update in updates:
+                yield encode_update(update)
 
-    async def _start(self, request: pb.GetSubscriptionEventsStreamRequest) -> Start:
-        await self._service.check_token(request.subscription_token)
+    async def _after(self, request: pb.GetSubscriptionEventsStreamRequest) -> str | None:
+        """Where a stream begins, as `EventService.stream` takes it. Raises `UnknownToken`, `BadCursor`."""
+        await asyncio.to_thread(self._events.registry.get, request.subscription_token)
         which = request.WhichOneof("start")
+        if which == "cursor":
+            return self._events.text(self._events.cursor(request.cursor))
+        if which == "since_subscription" and request.since_subscription:
+            return None
         if which == "events_after" and request.events_after:
             if len(request.events_after) != _HASH:
                 raise BadCursor("events_after: an operation id has 32 bytes")
-            return AfterOperation(request.events_after)
-        if which == "cursor":
-            return AfterCursor(self._service.cursor(request.cursor))
-        if which == "since_subscription" and request.since_subscription:
-            return SinceSubscription()
-        return FromStart()
+            found = await asyncio.to_thread(self._events.log.after_operation, request.events_after)
+            return self._events.text(found)
+        return START
 
     def _encoded(self, message: Message) -> pb.SubscriptionEvents:
-        events = map(encode_event, message.events)
-        return pb.SubscriptionEvents(events=events, cursor=self._service.text(message.cursor), live=message.live)
-
-    async def _refuse(self, context: Context, error: Exception) -> NoReturn:
-        cut = error.cut if isinstance(error, TakenBack) else error
-        if isinstance(cut, Abandoned):
-            context.set_trailing_metadata(
-                (
-                    ("last-common-operation", cut.operation_id.hex()),
-                    ("last-common-seq-no", str(cut.seq_no)),
-                    ("last-common-cursor", self._service.text(Cursor(cut.epoch, cut.seq_no))),
-                )
-            )
-        if isinstance(error, Ended):
-            code = grpc.StatusCode.UNAVAILABLE if error.is_resumable else grpc.StatusCode.CANCELLED
-        else:
-            code = _CODES.get(type(error), grpc.StatusCode.INTERNAL)
-        await context.abort(code, str(error))
-        raise error  # abort has raised
+        events = map(encode_row, message.rows)
+        return pb.SubscriptionEvents(events=events, cursor=self._events.text(message.cursor), live=message.live)
 
 
 @asynccontextmanager
-async def serve_prism(service: PrismService, host: str, port: int) -> AsyncIterator[int]:
+async def serve_prism(
+    service: PrismService, host: str, port: int, callers: Callers = EVERYBODY, tls: Tls | None = None
+) -> AsyncIterator[int]:
     """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
-    server = grpc.aio.server(options=(("grpc.max_receive_message_length", _MOST_MESSAGE),))
-    PrismFront(service).add_to(server)
-    async with listening(server, host, port) as found:
+    async with serving([PrismFront(service).methods(callers)], host, port, tls=tls) as found:
         yield found
 
 
-def read_filters(filters: Iterable[pb.SubscriptionFilter]) -> list[Filter]:
+def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
     """The filters of a request, one for each status where it names some. Raises `BadRequest` with the field."""
-    given = list(filters)
     if not given:
         raise BadRequest("filters: there is none")
     if len(given) > MOST_FILTERS:
@@ -233,6 +174,8 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
     if given.credential_batch_id and not is_hex_hash(given.credential_batch_id):
         raise BadRequest(f"{where}.credential_batch_id: 64 lower-case hex digits")
     one = Filter(kind, given.did_suffix or None, given.credential_hash or None, given.credential_batch_id or None)
+    if len(given.statuses) > MOST_FILTERS:
+        raise BadRequest(f"{where}.statuses: {len(given.statuses)}, {MOST_FILTERS} is the most")
     statuses = {*given.statuses}
     for each in sorted(statuses):
         if each not in _STATUSES:
@@ -240,8 +183,11 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
     return [one._replace(status=_STATUSES[each]) for each in sorted(statuses)] or [one]
 
 
-def encode_event(event: Event) -> pb.SubscriptionEvent:
-    """A row as protobuf."""
+def encode_row(row: Row) -> pb.SubscriptionEvent:
+    """A row of the log of operations as protobuf."""
+    if not isinstance(row, OperationRow):
+        raise TypeError(f"a {type(row).__name__} is no row of the log of operations")
+    event: Event = row.event
     return pb.SubscriptionEvent(
         operation_id=event.operation_id,
         seq_no=event.seq_no,

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from pubsub_emulator.eventplane.errors import StoreUnavailable
-from pubsub_emulator.eventplane.prism.core.status import Branch, OperationStatus, Update
-from pubsub_emulator.eventplane.prism.tables.scheduled import Scheduled
+from pubsub_emulator.database.errors import StoreUnavailable
+from pubsub_emulator.prism.core.status import Branch, OperationStatus, Update
+from pubsub_emulator.prism.tables.scheduled import Scheduled
 
 FINISHED: Final = "finished"
 """How a stream ended that the node ended after a final status."""
@@ -74,7 +74,7 @@ class Watching:
             self._recorder.stopped(self._name, self._how)
 
 
-class Watch:
+class StatusReader:
     """Reads statuses; with a recorder one at a time, and each change is written down as it is seen."""
 
     def __init__(self, scheduled: Scheduled, branch: Branch, recorder: StatusRecorder | None) -> None:

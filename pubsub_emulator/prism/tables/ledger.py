@@ -8,17 +8,17 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from pubsub_emulator.eventplane.log.database import Session
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import (
+from pubsub_emulator.database.database import Session
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import (
     AtalaOperation,
     IssueCredentialBatch,
     RevokeCredentials,
     SignedAtalaOperation,
     decode,
 )
-from pubsub_emulator.eventplane.prism.core.process import Examined, effect
-from pubsub_emulator.eventplane.prism.core.state import Batch, Did, revoked
+from pubsub_emulator.prism.core.process import Examined, effect
+from pubsub_emulator.prism.core.state import Batch, Did, revoked
 
 T = TypeVar("T")
 

@@ -9,16 +9,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.errors import AnotherChain
-from pubsub_emulator.eventplane.filters.algebra import All, Chain, Filter, Kind
-from pubsub_emulator.eventplane.filters.sql import Dialect
-from pubsub_emulator.eventplane.log.database import Database, Session
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.store import SPAN, Page, Store
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.process import (
+from pubsub_emulator.database.database import Database, Dialect, Session
+from pubsub_emulator.events.errors import AnotherChain
+from pubsub_emulator.events.filters.algebra import All, Chain, Filter, Kind
+from pubsub_emulator.events.log.store import SPAN, Page, Store
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.values import Value
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.process import (
     Examined,
     OperationType,
     Outcome,
@@ -27,14 +27,15 @@ from pubsub_emulator.eventplane.prism.core.process import (
     judge,
     read_object,
 )
-from pubsub_emulator.eventplane.prism.tables.ledger import Kept, SqlLedger
-from pubsub_emulator.eventplane.prism.tables.schema import prepare
+from pubsub_emulator.prism.tables.ledger import Kept, SqlLedger
+from pubsub_emulator.prism.tables.schema import prepare
 
 DEPTH: Final = 2
 _PAGE: Final = 500
 _REMEMBERED: Final = 1_024
 """Blocks, deep enough, of which is known whether they are still the log's."""
-_NOTIFY: Final = "prism_rows"
+CHANNEL: Final = "prism_rows"
+"""Where databases say that rows came or went."""
 _APPLIED: Final = Status.APPLIED.value
 _REJECTED: Final = Status.REJECTED.value
 _TYPES: Final = {int(each): each.name for each in OperationType}
@@ -55,7 +56,7 @@ class Source:
 
     def bytes_of(self, row: Row) -> bytes:
         """The object of an event; nothing where there are no bytes, which does not decode."""
-        found: Any = row.fields
+        found: Value = row.fields
         for step in self.path:
             found = _inner(found, step)
         try:
@@ -210,7 +211,7 @@ class Processor:
                 "UPDATE prism_meta SET seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
                 (at.seq_no + len(outcomes), log_epoch, anchored[-1].seq, number),
             )
-            self.database.notify(session, _NOTIFY)
+            self.database.notify(session, CHANNEL)
         self._kept.update(ledger.dids, ledger.batches)
         self._note_block(number)
         self._seen = max(self._seen, anchored[-1].seq)
@@ -238,18 +239,19 @@ class Processor:
                 return epoch
             self._kept.clear()
             kept = rewind(session, at, epoch, least)
-            self.database.notify(session, _NOTIFY)
+            self.database.notify(session, CHANNEL)
         self._note_block(kept)
         self._committed()
         return epoch
 
 
-def _inner(value: Any, step: str | int) -> Any:
+def _inner(value: Value, step: str | int) -> Value:
     """What is at a name or index of a field's value, `None` where there is nothing."""
-    if isinstance(value, dict) and isinstance(step, str):
-        return value.get(step)
-    is_place = isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value)
-    return value[step] if is_place else None
+    if isinstance(value, dict):
+        return value.get(step) if isinstance(step, str) else None
+    if isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
+        return value[step]
+    return None
 
 
 def position(session: Session, lock: Dialect | None = None) -> Position:

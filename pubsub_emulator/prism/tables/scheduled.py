@@ -1,12 +1,12 @@
 """Operations that this node was given to anchor (PR-63): RECEIVED until they are processed, or CANCELLED."""
 
-import hashlib
 import secrets
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from pubsub_emulator.eventplane.log.database import Database, Session
-from pubsub_emulator.eventplane.prism.core.errors import (
+from pubsub_emulator.database.database import Database, Session
+from pubsub_emulator.primitives.hashing import token_hash
+from pubsub_emulator.prism.core.errors import (
     AlreadyThere,
     BadRequest,
     NotCancellable,
@@ -15,13 +15,13 @@ from pubsub_emulator.eventplane.prism.core.errors import (
     Undecodable,
     UnknownOperation,
 )
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import AtalaObject, SignedAtalaOperation, decode
-from pubsub_emulator.eventplane.prism.core.process import Status, check_shape, examine
-from pubsub_emulator.eventplane.prism.core.status import Known, Place
-from pubsub_emulator.eventplane.prism.make import atala_object
-from pubsub_emulator.eventplane.prism.tables.processor import position
-from pubsub_emulator.eventplane.prism.tables.schema import insert_scheduled
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import AtalaObject, SignedAtalaOperation, decode
+from pubsub_emulator.prism.core.process import Status, check_shape, examine
+from pubsub_emulator.prism.core.status import Known, Place
+from pubsub_emulator.prism.make import atala_object
+from pubsub_emulator.prism.tables.processor import position
+from pubsub_emulator.prism.tables.schema import insert_scheduled
 from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 PENDING_BLOCKS: Final = 64
@@ -40,6 +40,9 @@ def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
     """The ids of operations, and the one object that carries them. Raises `BadRequest` (PR-63)."""
     if not signed:
         raise BadRequest("signed_operations: there is none")
+    size = sum(map(len, signed))
+    if size > MOST_OBJECT:
+        raise BadRequest(f"signed_operations: an object of {size} bytes, {MOST_OBJECT} is the most")
     ids = [sha256(each) for each in signed]
     for index, raw in enumerate(signed):
         if ids[index] in ids[:index]:
@@ -78,8 +81,7 @@ class Scheduled:
                 if found is not None:
                     raise AlreadyThere(f"signed_operations[{index}]: the operation is {found.value} here")
                 _forget(session, operation_id, Status.CANCELLED)
-                key = _key_of(token)
-                insert_scheduled(session, object_id, raw, Status.RECEIVED, key, best)
+                insert_scheduled(session, object_id, raw, Status.RECEIVED, token_hash(token), best)
             session.run(
                 "INSERT INTO atala_objects VALUES (?, ?, 'PENDING', NULL) ON CONFLICT (atala_object_id) DO NOTHING",
                 (object_id, content),
@@ -101,7 +103,7 @@ class Scheduled:
             if received is None:
                 raise NotCancellable(f"the operation is {found[0][0]}")
             key = received[1]
-            if key is None or not secrets.compare_digest(bytes(key), _key_of(token)):
+            if key is None or not secrets.compare_digest(bytes(key), token_hash(token)):
                 raise NotCancellable("the token is not the one that ScheduleOperations gave")
             if in_block:
                 raise NotCancellable("the operation is in a block")
@@ -200,7 +202,3 @@ def _drop_unnamed(session: Session) -> None:
         "DELETE FROM atala_objects WHERE atala_object_status = 'PENDING' AND NOT EXISTS "
         "(SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"
     )
-
-
-def _key_of(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -6,13 +6,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.eventplane.errors import StoreError
-from pubsub_emulator.eventplane.filters.sql import Dialect
-from pubsub_emulator.eventplane.log.database import Database, Session, migrate
-from pubsub_emulator.eventplane.prism.core.filters import FilterType
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import SignedAtalaOperation, decode
-from pubsub_emulator.eventplane.prism.core.process import OperationType, Status, examine, read_object
+from pubsub_emulator.database.database import Database, Dialect, Session, migrate
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.prism.core.filters import FilterType
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import SignedAtalaOperation, decode
+from pubsub_emulator.prism.core.process import OperationType, Status, examine, read_object
 
 COMPONENT: Final = "prism"
 
@@ -123,6 +122,11 @@ THIRD: Final = (
 )
 """Migration 3: an applied operation's hash is in one index, not in two."""
 
+FOURTH: Final = (
+    "CREATE INDEX operations_received ON atala_operations (atala_object_id) WHERE atala_operation_status = 'RECEIVED'",
+)
+"""Migration 4: what waits to be anchored, and looked for at each block, is found without reading all operations."""
+
 _IS_SCHEDULED: Final = _is_one_of("o.atala_operation_status", Status.RECEIVED, Status.CANCELLED)
 _CARRIED: Final = (
     (
@@ -140,7 +144,7 @@ def prepare(database: Database) -> None:
     if _has_foreign_tables(database):
         raise StoreError(f"{database.place}: it has a table `subscriptions` of something else; name another place")
     second: list[str | Callable[[Session], None]] = [*SECOND, _carry_over, *_CARRIED]
-    migrate(database, COMPONENT, [FIRST, second, THIRD])
+    migrate(database, COMPONENT, [FIRST, second, THIRD, FOURTH])
 
 
 def _has_foreign_tables(database: Database) -> bool:

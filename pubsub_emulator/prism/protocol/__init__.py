@@ -1,0 +1,1 @@
+"""The gRPC protocol; `prism.proto` is the source of the generated modules."""

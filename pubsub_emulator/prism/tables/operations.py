@@ -1,0 +1,254 @@
+"""The processed operations as a log: what `EventService` serves, and one audit checks beside other logs (PR-6, EV-40).
+
+seq   seq_no                    kind  TYPE.STATUS, as CREATE_DID.APPLIED      id  the operation id
+body  did, batch, reason, signed (sha256 of the content), whole (a batch's revocation), and of each listed
+      credential hash `c<hex>`: true
+
+No row is stored twice: `atala_operations` is the table of this log, and its columns answer for the fields of filters.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from pubsub_emulator.database.database import Database, Session
+from pubsub_emulator.events.errors import BadCursor, BadFilter
+from pubsub_emulator.events.filters.algebra import ANY, All, Field, Filter, Kind, OneOf, Scalar, Step
+from pubsub_emulator.events.filters.sql import Clause, where
+from pubsub_emulator.events.log.rules import Head
+from pubsub_emulator.events.log.store import SPAN, Page
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.prism.core.errors import Reason
+from pubsub_emulator.prism.core.filters import OWNERS, TYPES, FilterType
+from pubsub_emulator.prism.core.filters import Filter as PrismFilter
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import RevokeCredentials, SignedAtalaOperation, decode
+from pubsub_emulator.prism.core.process import OperationType, Status
+from pubsub_emulator.prism.core.status import Place
+from pubsub_emulator.prism.tables.processor import CHANNEL, position
+
+NETWORK: Final = "prism"
+"""The name of the log in cursors and in the tables of deliveries."""
+
+_COLUMNS: Final = (
+    "atala_operation_seq_no, signed_atala_operation_id, atala_operation_type, atala_operation_status, "
+    "status_details, coalesce(atala_operation_did_suffix, created_did_suffix), credential_batch_id, "
+    "atala_operation_content, block_number, block_hash, object_index, operation_index, block_time"
+)
+_REVOKED: Final = "EXISTS (SELECT 1 FROM revoked_credentials AS r WHERE r.seq_no = o.atala_operation_seq_no"
+
+_TYPES: Final = {each: each.name for each in OperationType}
+_STATUSES: Final = {each: each.value for each in Status}
+_BY_TYPE: Final = {name: each for each, name in _TYPES.items()}
+_BY_STATUS: Final = {name: each for each, name in _STATUSES.items()}
+"""Names and values, which enumerations look up each time."""
+
+
+class Event(NamedTuple):
+    """A processed row, as streams deliver it."""
+
+    seq_no: int
+    operation_id: bytes
+    type: OperationType
+    status: Status
+    reason: Reason | None
+    did_suffix: str | None
+    credential_batch_id: str | None
+    content: bytes
+    place: Place
+
+
+class OperationRow(Row):
+    """An operation as a row of the log."""
+
+    event: Event
+
+
+class LastCommon(NamedTuple):
+    """The last row that a cut left, of one moment; 0 and an empty id if none is left."""
+
+    cursor: Cursor
+    operation_id: bytes
+
+
+class OperationLog:
+    """The processed operations in a node's tables. A `LogReader`."""
+
+    network = NETWORK
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.id = bytes(database.select("SELECT id FROM prism_meta")[0][0])
+
+    def head(self) -> Head:
+        """Where the operations end."""
+        with self._database.transaction() as session:
+            at = position(session)
+        return Head(at.epoch, at.seq_no)
+
+    def common(self, epoch: int) -> int | None:
+        """The least `seq_no` that rewinds after `epoch` left, `None` if there were none."""
+        found = self._database.select("SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (epoch,))
+        least: int | None = found[0][0]
+        return least
+
+    def epochs(self) -> list[tuple[int, int]]:
+        """Every rewind as (epoch that it began, last row that it left)."""
+        found = self._database.select("SELECT epoch, last_seq_no FROM epochs ORDER BY epoch")
+        return [(epoch, last) for epoch, last in found]
+
+    def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
+        """Matching rows with `seq_no > after`, at most `limit` of them, among at most `span` rows."""
+        with self._database.transaction() as session:
+            at = position(session)
+            rows: list[Row] = [row_of(each) for each in read_events(session, after, limit, where, span)]
+        through = rows[-1].seq if len(rows) == limit else max(min(after + span, at.seq_no), after)
+        return Page(rows, through, Head(at.epoch, at.seq_no))
+
+    def wait(self, known: Head, timeout: float) -> bool:
+        """Wait until the head differs from `known`, at most `timeout` seconds; it may return early."""
+        self._database.wait(CHANNEL, timeout)
+        return self.head() != known
+
+    def after_operation(self, operation_id: bytes) -> Cursor:
+        """The cursor after the first processed row of an id. Raises `BadCursor`."""
+        with self._database.transaction() as session:
+            found = session.run(
+                "SELECT min(atala_operation_seq_no) FROM atala_operations WHERE signed_atala_operation_id = ?",
+                (operation_id,),
+            )
+            if found[0][0] is None:
+                raise BadCursor("no processed operation has this id")
+            return Cursor(position(session).epoch, found[0][0])
+
+    def last_common(self, cut: Cursor) -> LastCommon:
+        """What is left at a cut, whatever was taken back since."""
+        with self._database.transaction() as session:
+            epoch = position(session).epoch
+            least = session.run("SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (cut.epoch,))[0][0]
+            seq_no = cut.seq if least is None else min(cut.seq, least)
+            return LastCommon(Cursor(epoch, seq_no), id_at(session, seq_no))
+
+
+class _Columns:
+    """The fields of operations by the columns that hold them, for `where`."""
+
+    def chain(self, chain: int | None) -> Clause:
+        """All operations are of the leading chain."""
+        return Clause("(1 = 1)" if chain is None else "(1 = 0)")
+
+    def kind(self, kind: str) -> Clause:
+        """Type and status, or a type for `TYPE.*`."""
+        name, _, status = kind.partition(".")
+        if status == "*":
+            return Clause("(atala_operation_type = ?)", (name,))
+        return Clause("(atala_operation_type = ? AND atala_operation_status = ?)", (name, status))
+
+    def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
+        """The fields that `log_filter` names. Raises `BadFilter` for others."""
+        match (path, op, value):
+            case (("did",), "=", str()):
+                sql = (
+                    "((o.atala_operation_did_suffix IS NOT NULL AND o.atala_operation_did_suffix = ?) OR "
+                    "(o.created_did_suffix IS NOT NULL AND o.created_did_suffix = ?))"
+                )
+                return Clause(sql, (value, value))
+            case (("batch",), "=", str()):
+                return Clause("(o.credential_batch_id IS NOT NULL AND o.credential_batch_id = ?)", (value,))
+            case (("reason",), "=" | "!=", None):
+                return Clause(f"(status_details IS {'' if op == '=' else 'NOT '}NULL)")
+            case (("whole",), "=", True):
+                return Clause(f"(atala_operation_type = 'REVOKE_CREDENTIALS' AND NOT {_REVOKED}))")
+            case ((str(name),), "=", True) if name.startswith("c"):
+                return Clause(f"({_REVOKED} AND r.credential_hash = ?))", (bytes.fromhex(name[1:]),))
+            case _:
+                raise BadFilter(f"operations have no index by {path} {op}")
+
+
+_OPERATION_COLUMNS: Final = _Columns()
+
+
+def read_events(session: Session, after: int, limit: int, wanted: Filter = ANY, span: int = SPAN) -> list[Event]:
+    """Matching operations with `seq_no > after`, at most `limit` of them, among at most `span`."""
+    clause = where(wanted, _OPERATION_COLUMNS)
+    found = session.run(
+        f"SELECT {_COLUMNS} FROM atala_operations AS o WHERE atala_operation_seq_no > ? "
+        f"AND atala_operation_seq_no <= ? AND {clause.sql} ORDER BY atala_operation_seq_no LIMIT ?",
+        (after, after + span, *clause.params, limit),
+    )
+    return [_event(row) for row in found]
+
+
+def row_of(event: Event) -> OperationRow:
+    """An operation as a row of a log."""
+    reason = None if event.reason is None else event.reason.name
+    body = f'"did":{_text(event.did_suffix)},"batch":{_text(event.credential_batch_id)},"reason":{_text(reason)}'
+    body += f',"signed":"{sha256(event.content).hex()}"'
+    if event.type is OperationType.REVOKE_CREDENTIALS:
+        listed = _listed(event.content)
+        body += "".join((f',"whole":{"false" if listed else "true"}', *(f',"c{each.hex()}":true' for each in listed)))
+    place = event.place
+    row = OperationRow(
+        event.seq_no,
+        place.number,
+        None,
+        place.number,
+        place.object_index << 32 | place.operation_index,
+        f"{_TYPES[event.type]}.{_STATUSES[event.status]}",
+        event.operation_id,
+        place.time,
+        f"{{{body}}}",
+    )
+    row.event = event
+    return row
+
+
+def log_filter(each: PrismFilter) -> Filter:
+    """A filter over such rows."""
+    parts: list[Filter] = []
+    if each.type in TYPES:
+        parts.append(OneOf(*(Kind(f"{kind.name}.*") for kind in TYPES[each.type])))
+    if each.type in OWNERS and each.did_suffix is not None:
+        parts.append(Field("did", "=", each.did_suffix))
+    if each.type is FilterType.REVOKE_CREDENTIAL_FILTER and each.credential_hash is not None:
+        parts.append(OneOf(Field("whole", "=", value=True), Field(f"c{each.credential_hash.hex()}", "=", value=True)))
+        if each.credential_batch_id is not None:
+            parts.append(Field("batch", "=", each.credential_batch_id))
+    if each.status is not None:
+        parts.append(Field("reason", "=" if each.status is Status.APPLIED else "!=", None))
+    return All(*parts) if parts else ANY
+
+
+def id_at(session: Session, seq_no: int) -> bytes:
+    """The id of a row, empty if there is none."""
+    found = session.run(
+        "SELECT signed_atala_operation_id FROM atala_operations WHERE atala_operation_seq_no = ?", (seq_no,)
+    )
+    return bytes(found[0][0]) if found else b""
+
+
+def _event(row: Sequence[Any]) -> Event:
+    number, operation_id, kind, status, details, suffix, batch, content, *where = row
+    block, block_hash, object_index, operation_index, time = where
+    return Event(
+        number,
+        bytes(operation_id),
+        _BY_TYPE[kind],
+        _BY_STATUS[status],
+        None if details is None else Reason[details],
+        suffix,
+        batch,
+        bytes(content),
+        Place(block, bytes(block_hash or b""), object_index, operation_index, time),
+    )
+
+
+def _text(value: str | None) -> str:
+    """The JSON of a name or of hex digits."""
+    return "null" if value is None else f'"{value}"'
+
+
+def _listed(content: bytes) -> tuple[bytes, ...]:
+    operation = decode(SignedAtalaOperation, content).operation
+    member = None if operation is None else operation.operation
+    return tuple(sorted({*member.credentials_to_revoke})) if isinstance(member, RevokeCredentials) else ()

@@ -1,0 +1,130 @@
+"""Subscriptions and their filters in the tables of the design: the registry of the service (PR-30, PR-31)."""
+
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from pubsub_emulator.database.database import Database
+from pubsub_emulator.events.errors import LimitReached, UnknownToken
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.registry import TOKEN_BYTES, Subscription
+from pubsub_emulator.primitives.hashing import token_hash
+from pubsub_emulator.prism.core.filters import Filter, FilterType, normal_form
+from pubsub_emulator.prism.core.process import Status
+from pubsub_emulator.prism.tables.operations import id_at, log_filter
+from pubsub_emulator.prism.tables.processor import position
+
+PER_CLIENT: Final = 100
+"""Subscriptions that one client may have."""
+
+
+class PrismRegistry:
+    """The registry of a node. Its clients' addresses are not stored (PR-54): they are counted while it runs."""
+
+    def __init__(self, database: Database, per_client: int = PER_CLIENT) -> None:
+        self._database = database
+        self._per_client = per_client
+        self._lock = threading.Lock()
+        self._held: Counter[str] = Counter()
+        self._holders: dict[str, str] = {}
+
+    def add(
+        self, filters: Iterable[Filter], after: Cursor, client: str, *, batches: bool = False
+    ) -> tuple[str, Cursor]:
+        """Make a subscription; its token and lower bound, in one transaction with it (PR-50). Raises `LimitReached`.
+
+        Requests name no `after`, so the bound is the last operation at this moment.
+        """
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        key = token_hash(token)
+        self._count(client)
+        try:
+            after = self._insert(key, normal_form(filters), batches)
+        except BaseException:
+            self._count(client, -1)
+            raise
+        with self._lock:
+            self._holders[key.hex()] = client
+        return token, after
+
+    def get(self, token: str) -> Subscription:
+        """The subscription of a token. Raises `UnknownToken`."""
+        key = token_hash(token)
+        with self._database.transaction() as session:
+            found = session.run(
+                "SELECT operations_batching_allowed, epoch, after_seq_no FROM subscriptions "
+                "WHERE subscription_token = ?",
+                (key,),
+            )
+            if not found:
+                raise UnknownToken("no subscription has this token")
+            rows = session.run(
+                "SELECT filter_type, did_suffix, revoked_credential_hash, credential_batch_id, statuses "
+                "FROM subscription_filters WHERE subscription_token = ? ORDER BY filter_no",
+                (key,),
+            )
+        filters = [
+            Filter(FilterType[kind], suffix, credential and bytes(credential), batch, status and Status(status))
+            for kind, suffix, credential, batch, status in rows
+        ]
+        batches, epoch, after = found[0]
+        reads_all = any(each.type is FilterType.ANONYMOUS_ANY_FILTER for each in filters)
+        return Subscription(key.hex(), tuple(map(log_filter, filters)), Cursor(epoch, after), bool(batches), reads_all)
+
+    def cancel(self, token: str) -> str:
+        """Forget a subscription; returns its name. Raises `UnknownToken`."""
+        key = token_hash(token)
+        with self._database.transaction(write=True) as session:
+            session.run("DELETE FROM subscription_filters WHERE subscription_token = ?", (key,))
+            gone = "DELETE FROM subscriptions WHERE subscription_token = ? RETURNING subscription_token"
+            if not session.run(gone, (key,)):
+                raise UnknownToken("no subscription has this token")
+        with self._lock:
+            holder = self._holders.pop(key.hex(), None)
+        if holder is not None:
+            self._count(holder, -1)
+        return key.hex()
+
+    def use(self, names: Collection[str]) -> None:
+        """Nothing: PRISM's subscriptions stay until they are cancelled."""
+
+    def after_operation(self, token: str) -> bytes:
+        """The id of the last operation when a subscription was made, empty if there was none."""
+        found = self._database.select(
+            "SELECT after_operation FROM subscriptions WHERE subscription_token = ?", (token_hash(token),)
+        )
+        return bytes(found[0][0] or b"") if found else b""
+
+    def _insert(self, key: bytes, filters: tuple[Filter, ...], batches: bool) -> Cursor:
+        with self._database.transaction(write=True) as session:
+            at = position(session, lock=self._database.dialect)
+            session.run(
+                "INSERT INTO subscriptions VALUES (?, ?, ?, ?, ?)",
+                (key, id_at(session, at.seq_no) or None, batches, at.seq_no, at.epoch),
+            )
+            session.run_many(
+                "INSERT INTO subscription_filters VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    (
+                        key,
+                        number,
+                        each.type.name,
+                        each.did_suffix,
+                        None if each.status is None else each.status.value,
+                        each.credential_hash,
+                        each.credential_batch_id,
+                    )
+                    for number, each in enumerate(filters)
+                ),
+            )
+        return Cursor(at.epoch, at.seq_no)
+
+    def _count(self, client: str, by: int = 1) -> None:
+        with self._lock:
+            if self._held[client] + by > self._per_client:
+                raise LimitReached(f"a client may have {self._per_client} subscriptions")
+            self._held[client] += by
+            if not self._held[client]:
+                del self._held[client]

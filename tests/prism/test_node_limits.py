@@ -1,0 +1,274 @@
+"""What strangers may ask of a node, and what each limit answers beyond it (PR-54)."""
+
+import asyncio
+import datetime as dt
+import ipaddress
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from support.command import pubsub
+from support.prism import Wallet
+from support.prism_chain import Branches, Running, running, until
+
+from pubsub_emulator.events.errors import EventsError
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller, check_reach, read_callers
+from pubsub_emulator.events.subscriptions.grpc_server import MOST_BYTES, Tls
+from pubsub_emulator.primitives.hashing import token_hash
+from pubsub_emulator.prism.client import NodeError, PrismClient
+from pubsub_emulator.prism.core.filters import Filter, FilterType
+from pubsub_emulator.prism.make import atala_object
+from pubsub_emulator.prism.protocol import prism_pb2 as pb
+from pubsub_emulator.prism.service.rpc import NAME
+from pubsub_emulator.prism.service.service import PrismLimits
+
+ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[SqlStore]:
+    made = open_store(str(tmp_path / "prism.db"), "net")
+    yield made
+    made.close()
+
+
+def play(log: SqlStore, story: Any, **options: Any) -> None:
+    async def what() -> None:
+        async with asyncio.timeout(60), running(log, Branches(), **options) as node:
+            await story(node)
+
+    asyncio.run(what())
+
+
+async def answer(node: Running, method: str, raw: bytes) -> grpc.StatusCode:
+    """The status of a call with any bytes."""
+    options = (("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1))
+    async with grpc.aio.insecure_channel(node.address, options) as channel:
+        try:
+            await channel.unary_unary(f"/{NAME}/{method}")(raw)
+        except grpc.aio.AioRpcError as error:
+            return error.code()
+    return grpc.StatusCode.OK
+
+
+def test_a_request_beyond_its_size_is_refused_and_no_one_else_waits(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        empty = b"\x0a\x00"
+        most = empty * (MOST_BYTES // len(empty))
+        assert await answer(node, "NewSubscription", most) is grpc.StatusCode.INVALID_ARGUMENT  # too many filters
+        assert await answer(node, "NewSubscription", most + empty) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await answer(node, "NewSubscription", empty * (8 << 19)) is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+    play(log, story)
+
+
+def test_filters_and_statuses_are_counted_before_they_are_listed(
+    log: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed(*_given: object) -> list[Filter]:
+        raise AssertionError("a filter was read")
+
+    monkeypatch.setattr("pubsub_emulator.prism.service.rpc._read_filter", listed)
+
+    async def story(node: Running) -> None:
+        assert await answer(node, "NewSubscription", b"\x0a\x00" * 65) is grpc.StatusCode.INVALID_ARGUMENT
+
+    play(log, story)
+
+
+def test_a_filter_names_few_statuses(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        for count, code in ((64, grpc.StatusCode.OK), (65, grpc.StatusCode.INVALID_ARGUMENT)):
+            wide = pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, statuses=[pb.OUTCOME_APPLIED] * count)
+            request = pb.NewSubscriptionRequest(filters=[wide])
+            assert await answer(node, "NewSubscription", request.SerializeToString()) is code
+
+    play(log, story)
+
+
+@pytest.mark.parametrize("method", ["NewSubscription", "CancelOperation", "GetSubscriptionEventsStream"])
+def test_bytes_that_are_no_message_are_an_invalid_argument(log: SqlStore, method: str) -> None:
+    async def story(node: Running) -> None:
+        assert await answer(node, method, b"\xff\xff\xff") is grpc.StatusCode.INVALID_ARGUMENT
+
+    play(log, story)
+
+
+def test_operations_beyond_an_object_are_refused_unread(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        with pytest.raises(NodeError, match="16384 is the most") as found:
+            await node.client.schedule([b"\xff" * 8_000] * 3)
+        assert found.value.code is grpc.StatusCode.INVALID_ARGUMENT
+
+    play(log, story)
+
+
+def test_a_client_schedules_so_many_operations_a_minute(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        first = [Wallet(f"{at}").created.raw for at in range(3)]
+        await node.client.schedule(first)
+        with pytest.raises(NodeError, match="3 operations a minute") as found:
+            await node.client.schedule([Wallet("more").created.raw])
+        assert found.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        async with PrismClient(node.address, token="other's") as other:  # noqa: S106  # a test's
+            await other.schedule([Wallet("more").created.raw])
+        node.service._schedules = {
+            name: [each - 61 for each in times] for name, times in node.service._schedules.items()
+        }
+        await node.client.schedule([Wallet("later").created.raw])
+        assert set(node.service._schedules) == {"me"}
+
+    names = {token_hash("mine"): "me", token_hash("other's"): "other"}
+    limits = PrismLimits(schedules_per_minute=3)
+    play(log, story, limits=limits, callers=Callers(names), token="mine")  # noqa: S106  # a test's
+
+
+def test_callers_without_a_token_of_the_node_are_unauthenticated(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        await node.client.subscribe([ANY])
+        for token in ("", "wrong"):
+            async with PrismClient(node.address, token=token) as stranger:
+                with pytest.raises(NodeError) as found:
+                    await stranger.subscribe([ANY])
+                assert found.value.code is grpc.StatusCode.UNAUTHENTICATED
+                with pytest.raises(NodeError, match="UNAUTHENTICATED"):
+                    await anext(stranger.statuses(bytes(32)))
+
+    play(log, story, callers=Callers({token_hash("mine"): "me"}), token="mine")  # noqa: S106  # a test's
+
+
+def test_a_limit_is_each_callers_own(log: SqlStore) -> None:
+    async def story(node: Running) -> None:
+        await node.client.subscribe([ANY])
+        with pytest.raises(NodeError, match="1 subscriptions"):
+            await node.client.subscribe([ANY])
+        async with PrismClient(node.address, token="other's") as other:  # noqa: S106  # a test's
+            await other.subscribe([ANY])
+
+    names = {token_hash("mine"): "me", token_hash("other's"): "other"}
+    limits = PrismLimits(subscriptions_per_client=1)
+    play(log, story, limits=limits, callers=Callers(names), token="mine")  # noqa: S106  # a test's
+
+
+def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leaves(log: SqlStore) -> None:
+    """A message of 100 operations has some 30 KB; gRPC itself takes about 6 MB for a client that does not read."""
+
+    async def story(node: Running) -> None:
+        for at in range(0, 60, 20):
+            raw = [Wallet(f"{each}").created.raw for each in range(at, at + 20)]
+            await node.processed(node.chain.build(atala_object(raw)))
+        wide = _Wide(node)
+        where = await node.client.subscribe([ANY], batches=True, everything=True)
+        request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token)
+        async with grpc.aio.insecure_channel(node.address, (("grpc.http2.lookahead_bytes", 1),)) as channel:
+            call = channel.unary_stream(f"/{NAME}/GetSubscriptionEventsStream")(request.SerializeToString())
+            await until(lambda: wide.count and not _reads_all(node))
+            assert node.service.events.open_streams == 1
+            with pytest.raises(NodeError, match="1 streams"):
+                await anext(node.client.events(where, reconnect=False))
+            call.cancel()
+        await until(lambda: node.service.events.open_streams == 0)
+
+    limits = PrismLimits(unread_seconds=0.5, streams_per_client=1)
+    play(log, story, limits=limits)
+
+
+def _reads_all(node: Running) -> bool:
+    return any(each.reads_all for each in node.service.events._held)
+
+
+class _Wide:
+    """Makes each row that is streamed a wide one, again and again, so that a stream never ends by itself."""
+
+    def __init__(self, node: Running) -> None:
+        self.count = 0
+        real = node.service.events.log.read
+
+        def read(*given: Any, **options: Any) -> Any:
+            self.count += 1
+            page = real(*given, **options)
+            for row in page.rows:
+                row.event = row.event._replace(content=bytes(1 << 20))  # type: ignore[attr-defined]  # PRISM's rows
+            return page
+
+        node.service.events.log.read = read  # type: ignore[method-assign]
+
+
+def test_a_node_with_tls_answers_clients_that_know_its_certificate(log: SqlStore, tmp_path: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = dt.datetime.now(dt.UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + dt.timedelta(hours=1))
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = made.add_extension(address, critical=False).sign(key, hashes.SHA256())
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    (tmp_path / "tls.crt").write_bytes(pem)
+    encoding = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (tmp_path / "tls.key").write_bytes(key.private_bytes(*encoding))
+
+    async def story(node: Running) -> None:
+        where = await node.client.subscribe([ANY])
+        assert (await anext(node.client.events(where))).live
+        async with PrismClient(node.address) as plain:
+            with pytest.raises(NodeError):
+                await plain.subscribe([ANY])
+
+    play(log, story, tls=Tls(tmp_path / "tls.crt", tmp_path / "tls.key"), roots=pem)
+
+
+def test_an_address_that_others_can_reach_needs_tls_and_tokens() -> None:
+    some = Callers({token_hash("x"): "me"})
+    for host in ("127.0.0.1", "::1", "localhost"):
+        check_reach(host, EVERYBODY, has_tls=False, is_open=False)
+    check_reach("0.0.0.0", some, has_tls=True, is_open=False)  # noqa: S104  # what is refused without
+    check_reach("0.0.0.0", EVERYBODY, has_tls=False, is_open=True)  # noqa: S104
+    for callers, has_tls in ((EVERYBODY, True), (some, False), (EVERYBODY, False)):
+        with pytest.raises(EventsError, match="others can reach"):
+            check_reach("0.0.0.0", callers, has_tls=has_tls, is_open=False)  # noqa: S104
+
+
+def test_a_file_of_tokens_names_callers_by_hashes(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# callers\nthe wallet {token_hash('mine').hex()}\n\n")
+    assert read_callers(file).name("Bearer mine", "1.2.3.4") == "the wallet"
+    assert read_callers(None).name("", "1.2.3.4") == "1.2.3.4"
+    for given in ("", "Bearer", "Bearer wrong", "Basic mine", "Bearer \udc80"):
+        with pytest.raises(UnknownCaller):
+            read_callers(file).name(given, "1.2.3.4")
+    for text in ("x\n", "me 12\n", f"{'0' * 64}\n", f"me {'x' * 64}\n", "", "\n"):
+        file.write_text(text)
+        with pytest.raises(EventsError, match="tokens"):
+            read_callers(file)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--host", "0.0.0.0"), "others can reach 0.0.0.0"),  # noqa: S104  # what is refused
+        (("--host", "example.org", "--tokens", "tokens"), "others can reach example.org"),
+        (("--tls-key", "tokens"), "--tls-certificate and --tls-key go together"),
+        (("--tokens", "empty"), "empty: there is no token"),
+    ],
+)
+def test_a_node_that_strangers_could_call_does_not_start(
+    options: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tokens").write_text(f"me {token_hash('mine').hex()}\n")
+    Path("empty").write_text("")
+    serve = ("prism", "serve", "--chain", "ws://127.0.0.1:9", "--db", "p.db", "--port", "0")
+    assert pubsub(monkeypatch, *serve, *options) == 2
+    assert words in capsys.readouterr().err
+    assert not Path("p.db").exists()
