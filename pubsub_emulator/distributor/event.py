@@ -1,6 +1,5 @@
 """An event as it is published, and the forms in which adapters tell of it (ID-11, ID-22)."""
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
 MOST_TYPE: Final = 255
@@ -63,7 +63,7 @@ class Event(NamedTuple):
 @lru_cache(4096)
 def _digest(event: Event) -> str:
     told = Event(*event[:3], event.entity.lower(), event.previous.lower())
-    return hashlib.blake2b(_CANONICAL.encode(told.body()).encode(), digest_size=32).hexdigest()
+    return blake2_256(_CANONICAL.encode(told.body()).encode()).hex()
 
 
 class Notice(NamedTuple):

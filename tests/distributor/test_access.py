@@ -12,14 +12,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from support.distributor import Inbox, Stage, play, served, web
 
-from pubsub_emulator.eventplane.distributor.core.messages import Post
-from pubsub_emulator.eventplane.distributor.event import Notice
-from pubsub_emulator.eventplane.distributor.service.access import hash_token
-from pubsub_emulator.eventplane.distributor.service.addresses import is_public
-from pubsub_emulator.eventplane.distributor.service.config import AccessConfig, ConfigError, make_access
-from pubsub_emulator.eventplane.distributor.service.poster import Poster
-from pubsub_emulator.eventplane.distributor.service.signing import signature
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.core.messages import Post
+from pubsub_emulator.distributor.event import Notice
+from pubsub_emulator.distributor.service.access import hash_token
+from pubsub_emulator.distributor.service.addresses import is_public
+from pubsub_emulator.distributor.service.config import AccessConfig, make_access
+from pubsub_emulator.distributor.service.poster import Poster
+from pubsub_emulator.distributor.service.signing import signature
+from pubsub_emulator.distributor.simulation.stories import event_of
+from pubsub_emulator.emulator.settings import SettingsError
 
 ID, EVENT = event_of(1)
 EVERYWHERE = "0.0.0.0"  # noqa: S104  # what is tested
@@ -93,7 +94,7 @@ def test_id13_a_jwt_s_scope_is_its_rights(tmp_path: Path) -> None:
 
 def test_id13_nobody_is_let_in_from_elsewhere_unless_told(tmp_path: Path) -> None:
     for host in (EVERYWHERE, "::", "192.0.2.1"):
-        with pytest.raises(ConfigError, match="others can reach"):
+        with pytest.raises(SettingsError, match="others can reach"):
             make_access(AccessConfig(), host, tmp_path)
     make_access(AccessConfig(open=True), EVERYWHERE, tmp_path)
     for host in ("127.0.0.1", "::1", "localhost"):
@@ -153,6 +154,7 @@ def test_id42_the_signature_is_standard_webhooks() -> None:
         "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", EVERYWHERE, "224.0.0.1", "100.64.0.1",
         "255.255.255.255", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1", "::ffff:10.0.0.1",
         "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::7f00:1", "64:ff9b:1::101:101", "fec0::1", "feff::1", "::7f00:1", "::101:101", "4000::1", "2001::1",
     ],
 )  # fmt: skip
 def test_id42_special_addresses_are_not_public(address: str) -> None:

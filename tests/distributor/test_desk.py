@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.distributor import until
 
-from pubsub_emulator.eventplane.distributor.adapter import desk as desks
-from pubsub_emulator.eventplane.distributor.adapter.desk import AT_ONCE, Desk, in_order
-from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.eventplane.distributor.event import Notice
-from pubsub_emulator.eventplane.distributor.service.requests import Wish
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.once import MemoryStore
+from pubsub_emulator.distributor.adapter import desk as desks
+from pubsub_emulator.distributor.adapter.desk import AT_ONCE, Desk, in_order
+from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.distributor.event import Notice
+from pubsub_emulator.distributor.once import MemoryStore
+from pubsub_emulator.distributor.service.requests import Wish
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 WISH = Wish(("*",), (), "http://subscriber/in", None)
 
 
 @given(entities=st.lists(st.integers(0, 40), max_size=120))
 def test_a_group_has_each_entity_once_and_groups_are_in_order(entities: list[int]) -> None:
-    network = Network("a")
+    network = SimulatedNetwork("a")
     notices = [network.append(event_of(number, entity)[1], 0) for number, entity in enumerate(entities, 1)]
     told = [notice for notice in notices if notice is not None]
     groups = list(in_order(told))
@@ -49,7 +49,7 @@ def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_entity
         return [True] * len(notices)
 
     async def run() -> None:
-        ledger = MemoryLedger(Network("a"))
+        ledger = MemoryLedger(SimulatedNetwork("a"))
         desk = Desk(ledger, MemoryStore(), post)
         await desk.subscribe(WISH)
         for number in range(1, 91):
@@ -71,7 +71,7 @@ def test_only_what_was_not_acknowledged_is_told_again(monkeypatch: pytest.Monkey
         return [notice.number == 1 or (notice.number == 2 and len(got) == 2) for notice in notices]
 
     async def run() -> None:
-        ledger = MemoryLedger(Network("a"))
+        ledger = MemoryLedger(SimulatedNetwork("a"))
         for number in (1, 2, 3):
             ledger.append(event_of(number, number)[1])
         store = MemoryStore()
@@ -98,7 +98,7 @@ def test_after_a_restart_only_what_was_under_way_is_told_again() -> None:
         return [True] * len(notices)
 
     async def run() -> None:
-        ledger, store = MemoryLedger(Network("a")), MemoryStore()
+        ledger, store = MemoryLedger(SimulatedNetwork("a")), MemoryStore()
         desk = Desk(ledger, store, post)
         await desk.subscribe(WISH)
         for number, entity in enumerate((1, 2, 1, 3, 3), 1):

@@ -1,18 +1,19 @@
 """What is believed of probes, of hearsay and of adapters that show only the newest event of an entity."""
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.messages import Answered, Call, Effects, Input, Noticed, Probed, Yes
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.distributor.service.adapters import Place, shown_among
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.world import World
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.messages import Answered, Call, Effects, Input, Noticed, Probed, Yes
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.service.adapters import Place
+from pubsub_emulator.distributor.service.public import shown_among
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.simulation.world import World
 
 NAME, EVENT = event_of(1)
 DESMOS = "https://desmos.example/0"
 
 
-def _world(*networks: Network) -> World:
+def _world(*networks: SimulatedNetwork) -> World:
     world = World(0, {network.name: network for network in networks})
     world.start()
     world.run(500)
@@ -30,7 +31,7 @@ def _calls(effects: Effects) -> int:
 
 
 def test_id34_an_answer_to_a_probe_from_before_the_yes_revokes_nothing() -> None:
-    world = _world(Network("a", offers=()), Network("b"))
+    world = _world(SimulatedNetwork("a", offers=()), SimulatedNetwork("b"))
     asked = world.now
     world.publish(NAME, EVENT)
     world.run(300)
@@ -41,7 +42,7 @@ def test_id34_an_answer_to_a_probe_from_before_the_yes_revokes_nothing() -> None
 
 
 def test_id30_an_answer_to_a_probe_of_an_earlier_lease_does_not_call_again() -> None:
-    world = _world(Network("a", delay=50_000), Network("b"))
+    world = _world(SimulatedNetwork("a", delay=50_000), SimulatedNetwork("b"))
     world.publish(NAME, EVENT)
     world.run(25_000)
     job = rows.get_job(_Reader(world), "n:a", NAME)  # type: ignore[arg-type]
@@ -54,8 +55,8 @@ def test_id30_an_answer_to_a_probe_of_an_earlier_lease_does_not_call_again() -> 
 
 def test_id34_a_probe_does_not_make_an_id_seen_whose_number_is_not_known() -> None:
     """The log is taken back after a probe found the id and before a read did: it is published again."""
-    network = Network("a", offers=())
-    world = _world(network, Network("b"))
+    network = SimulatedNetwork("a", offers=())
+    world = _world(network, SimulatedNetwork("b"))
     world.publish(NAME, EVENT)
     world.run(300)
     _tell(world, Probed("a", NAME, there=True, asked=world.now))
@@ -66,8 +67,8 @@ def test_id34_a_probe_does_not_make_an_id_seen_whose_number_is_not_known() -> No
 
 
 def test_id34_an_id_that_is_twice_in_a_log_is_not_asked_for_for_ever() -> None:
-    network = Network("a", unique=False)
-    world = _world(network, Network("b"))
+    network = SimulatedNetwork("a", unique=False)
+    world = _world(network, SimulatedNetwork("b"))
     for _ in range(2):
         world.publish_on("a", EVENT)
     world.run(100_000)
@@ -82,7 +83,7 @@ def _conflicting() -> Event:
 
 def _hearsay() -> World:
     """An interest was told of an event by an adapter whose log never shows it."""
-    world = _world(Network("a"), Network("b"))
+    world = _world(SimulatedNetwork("a"), SimulatedNetwork("b"))
     subscription, _ = world.subscribe(DESMOS)
     world.run(500)
     interest = rows.get_interest(_Reader(world), subscription)  # type: ignore[arg-type]
@@ -118,7 +119,7 @@ def test_id30_a_legacy_adapter_that_hides_an_event_leaves_a_doubt() -> None:
     assert shown_among(notices, NAME, EVENT.order) == Place(there=False, hidden=True)
     assert shown_among(notices, NAME, "0x" + "77" * 32) == Place(there=False, hidden=False)
     assert shown_among(notices, event_of(2)[0], EVENT.order) == Place(there=True)
-    world = _world(Network("a", legacy=True, unique=False, lists=False, offers=()), Network("b"))
+    world = _world(SimulatedNetwork("a", legacy=True, unique=False, lists=False, offers=()), SimulatedNetwork("b"))
     world.publish(NAME, EVENT)
     world.run(300)
     _tell(world, Answered("a", NAME, Yes(1)))

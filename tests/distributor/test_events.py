@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.event import (
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.event import (
     BadEventError,
     Notice,
     legacy_notice,
@@ -16,7 +16,7 @@ from pubsub_emulator.eventplane.distributor.event import (
     parse_publication,
     parse_row,
 )
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 ID, EVENT = event_of(7)
 NOTICE = Notice(702, 1_705_401_561, EVENT, ID, "0x" + "eb" * 20)

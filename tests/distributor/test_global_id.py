@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
-VECTORS = Path(__file__).parents[2] / "vectors" / "ied" / "global_ids.json"
+VECTORS = Path(__file__).parents[1] / "vectors" / "ied" / "global_ids.json"
 CASES = json.loads(VECTORS.read_text(encoding="utf-8"))["cases"]
 CODES = {
     "not-a-string", "too-long", "not-a-url", "hl-missing", "hl-repeated", "hl-empty", "hl-escape", "hl-characters",

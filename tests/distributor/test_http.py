@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.distributor import NODE, Json, Stage, play, until
 
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 
 def test_scenarios_1_5_6_7_publications_over_http(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_scenario_35_a_notification_without_the_key_is_refused(tmp_path: Path) -
             ("/internal/eventNotification/a/wrong", {"network": "a"}, 401),
             ("/internal/eventNotification/none/wrong", {}, 404),
             ("/internal/desmosNotification/a/none/wrong", {}, 401),
-            ("/internal/eventNotification/b/wrong", {"network": "a"}, 400),
+            ("/internal/eventNotification/b/wrong", {"network": "a"}, 401),
         ):
             assert (await made.ask("POST", path, json={**notice.body(), **named}))[0] == status
         assert not made.ledgers["b"].network.has(event_id)

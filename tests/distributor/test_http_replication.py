@@ -12,16 +12,16 @@ import pytest
 from aiohttp import web
 from support.distributor import Stage, free_port, stage, until
 
-from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.event import Notice
-from pubsub_emulator.eventplane.distributor.service.access import Access
-from pubsub_emulator.eventplane.distributor.service.config import Config
-from pubsub_emulator.eventplane.distributor.service.serve import running, served
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.once import MemoryStore
+from pubsub_emulator.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.event import Notice
+from pubsub_emulator.distributor.once import MemoryStore
+from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.config import Config
+from pubsub_emulator.distributor.service.serve import running, served
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def counts(made: Stage, number: int) -> list[int]:
     return [ledger.network.count(event_of(number)[0]) for ledger in made.ledgers.values()]
 
 
-def play(tmp_path: Path, what: Callable[[Stage], Awaitable[None]], *networks: Network, **more: Any) -> None:
+def play(tmp_path: Path, what: Callable[[Stage], Awaitable[None]], *networks: SimulatedNetwork, **more: Any) -> None:
     async def run() -> None:
         async with stage(tmp_path, networks or None, **more) as made:
             await what(made)
@@ -121,7 +121,7 @@ def test_scenario_19_a_yes_that_is_a_lie_is_found_out(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("quick")
 def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_are_subscribed_to_once(tmp_path: Path) -> None:
     """A and B have x; C has nothing and is away at the start; then A, B and C come, and the process is restarted."""
-    networks = (Network("a"), Network("b"), Network("c", up=False))
+    networks = (SimulatedNetwork("a"), SimulatedNetwork("b"), SimulatedNetwork("c", up=False))
     for network in networks[:2]:
         for number in range(1, 6):
             network.append(event_of(number, number % 2)[1], 1_700_000_000_000)
@@ -152,7 +152,7 @@ def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_are_subs
 
 @pytest.mark.usefixtures("quick")
 def test_scenario_21_no_adapter_is_up_at_the_start(tmp_path: Path) -> None:
-    networks = (Network("a", up=False), Network("b", up=False))
+    networks = (SimulatedNetwork("a", up=False), SimulatedNetwork("b", up=False))
     networks[0].append(event_of(1)[1], 1_700_000_000_000)
 
     async def what(made: Stage) -> None:
@@ -177,7 +177,7 @@ def test_scenario_24_a_notification_comes_before_the_yes(tmp_path: Path) -> None
 
     async def what() -> None:
         async with contextlib.AsyncExitStack() as stack:
-            ledgers = {"a": MemoryLedger(Network("a")), "b": Late(Network("b"))}
+            ledgers = {"a": MemoryLedger(SimulatedNetwork("a")), "b": Late(SimulatedNetwork("b"))}
             urls = {}
             for name, ledger in ledgers.items():
                 app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
@@ -232,7 +232,7 @@ def test_scenarios_27_33_each_subscription_gets_its_own_and_an_equal_one_is_foun
 def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Path) -> None:
     async def what() -> None:
         async with stage(tmp_path) as made, contextlib.AsyncExitStack() as stack:
-            far = MemoryLedger(Network("c"))
+            far = MemoryLedger(SimulatedNetwork("c"))
             app = AdapterHttp("c", far, MemoryStore(), Access(everyone=True)).application()
             url, port = await stack.enter_async_context(served(app, "127.0.0.1", 0)), free_port()
             fields = {
@@ -278,7 +278,7 @@ def test_scenario_30_ended_after_the_post_it_posts_again_with_the_same_webhook_i
 ) -> None:
     made = Config.rules
     monkeypatch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), post_timeout=400))
-    networks = (Network("a"), Network("b"))
+    networks = (SimulatedNetwork("a"), SimulatedNetwork("b"))
 
     async def what() -> None:
         got, gate = list[str](), asyncio.Event()

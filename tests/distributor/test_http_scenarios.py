@@ -1,22 +1,16 @@
 """Scenarios of section 8 over real HTTP; those of interface and access are in the files beside this one."""
 
 import asyncio
-import contextlib
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 import redis
-from aiohttp import web
 from support.distributor import Stage, free_port, play, stage, until
 
-from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.eventplane.distributor.event import Event
-from pubsub_emulator.eventplane.distributor.service.config import Config
-from pubsub_emulator.eventplane.distributor.service.serve import running, served
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.service.config import Config
+from pubsub_emulator.distributor.service.serve import running
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 QUICK: dict[str, Any] = {"call_timeout": 0.4}
 
@@ -145,98 +139,3 @@ def test_scenario_36_a_store_that_is_down_is_503_and_health_says_so(tmp_path: Pa
 
     with running_redis() as server:
         asyncio.run(what(server.url, server.stop))
-
-
-class PublicAdapter:
-    """An adapter as public ones are: read by time, newest of an entity, appends to the metadata, a plain 400."""
-
-    def __init__(self, network: Network, chain_id: str) -> None:
-        self.ledger = MemoryLedger(network)
-        self.chain_id = chain_id
-        self.hooks: list[str] = []
-        self.http: aiohttp.ClientSession | None = None
-
-    def application(self) -> web.Application:
-        app = web.Application()
-        app.router.add_post("/api/v1/publishEvent", self.publish)
-        app.router.add_post("/api/v1/subscribe", self.subscribe)
-        app.router.add_get("/api/v1/subscribe", self.list)
-        app.router.add_get("/api/v1/events", self.events)
-        return app
-
-    async def publish(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        if not self.ledger.network.up:
-            return web.Response(status=400, text="node away")
-        body["relevantMetadata"].append(self.chain_id)
-        await self.add(body)
-        return web.json_response(1_705_401_561, status=201)
-
-    async def add(self, body: dict[str, Any]) -> None:
-        event = Event(
-            body["eventType"], body["dataLocation"], tuple(body["relevantMetadata"]), body["entityId"],
-            body["previousEntityHash"], body.get("iss"),
-        )  # fmt: skip
-        notice = self.ledger.append(event)
-        assert notice is not None
-        for hook in self.hooks:
-            with contextlib.suppress(aiohttp.ClientError):
-                assert self.http is not None
-                async with self.http.post(hook, json=notice.body()):
-                    pass
-
-    async def subscribe(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        if body["eventTypes"] != ["*"]:
-            return web.Response(status=400)
-        self.hooks.append(body["notificationEndpoint"])
-        return web.Response(status=201)
-
-    async def list(self, _request: web.Request) -> web.Response:
-        return web.json_response([{"eventTypes": ["*"], "notificationEndpoint": hook} for hook in self.hooks])
-
-    async def events(self, request: web.Request) -> web.Response:
-        start, end = int(request.query["startDate"]), int(request.query["endDate"])
-        newest = {
-            notice.event.order: notice
-            for notice in self.ledger.network.log
-            if start <= notice.time * 1000 <= end and request.query["envM"] in notice.event.metadata
-        }
-        return web.json_response([notice.row() for notice in newest.values()])
-
-
-def test_scenario_39_id1_public_adapters_are_served_by_profile_legacy(tmp_path: Path) -> None:
-    async def what() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            session = await stack.enter_async_context(aiohttp.ClientSession())
-            public = [PublicAdapter(Network("x"), "2020"), PublicAdapter(Network("y", unique=False), "")]
-            adapters: dict[str, Any] = {}
-            for each in public:
-                each.http = session
-                url = await stack.enter_async_context(served(each.application(), "127.0.0.1", 0))
-                adapters[each.ledger.network.name] = {
-                    "url": url, "profile": "legacy", "chain_id": each.chain_id, "environments": ["sbx"],
-                }  # fmt: skip
-            await public[0].add({**event_of(1, 1)[1].body(), "relevantMetadata": ["sbx", "2020"]})
-            port = free_port()
-            fields = {
-                "public_url": f"http://127.0.0.1:{port}", "port": port, "adapters": adapters, "call_timeout": 0.5,
-                "store": f"sqlite:{tmp_path / 'ied.db'}",
-            }  # fmt: skip
-            made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
-            await until(lambda: all(len(each.hooks) == 1 for each in public))
-            await until(lambda: len(public[1].ledger.network.log) == 1)
-            await public[1].add({**event_of(2, 2)[1].body(), "relevantMetadata": ["sbx", ""]})
-            await until(lambda: len(public[0].ledger.network.log) == 2)
-            public[0].ledger.network.up = False
-            async with session.post(f"{made.url}/api/v1/publishEvent", json=event_of(3, 3)[1].body()) as answer:
-                assert answer.status == 201
-            public[0].ledger.network.up = True
-            await until(lambda: len(public[0].ledger.network.log) == 3)
-            logs = [[notice.event.metadata for notice in each.ledger.network.log] for each in public]
-            assert logs == [[("sbx", "2020")] * 3, [("sbx", "")] * 3]
-            origin = {notice.event.iss for each in public for notice in each.ledger.network.log}
-            assert origin == {event_of(1)[1].iss}
-            assert [len(each.hooks) for each in public] == [1, 1]
-
-    asyncio.run(what())

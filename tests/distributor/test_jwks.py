@@ -11,10 +11,10 @@ from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec
 from support.distributor import stage
 
-from pubsub_emulator.eventplane.distributor.service import access
-from pubsub_emulator.eventplane.distributor.service.access import Keys, Verifier
-from pubsub_emulator.eventplane.distributor.service.serve import served
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.service import access
+from pubsub_emulator.distributor.service.access import Keys, Verifier
+from pubsub_emulator.distributor.service.serve import served
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 SECRETS = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("old", "new")}
 

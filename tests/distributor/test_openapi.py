@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from support.distributor import Stage, stage
 
-from pubsub_emulator.eventplane.distributor.service.openapi import document
+from pubsub_emulator.distributor.service.openapi import document
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -45,31 +45,28 @@ def _served(folder: Path, found: Callable[[Stage], str]) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A distributor."""
-    yield from _served(tmp_path_factory.mktemp("openapi"), lambda made: made.url)
-
-
-@pytest.fixture(scope="module")
-def adapter_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An adapter."""
-    yield from _served(tmp_path_factory.mktemp("openapi"), lambda made: made.adapters["a"])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A distributor or an adapter, as the test's parameter says. The parameter also makes the tests' ids unique."""
+    of = {"distributor": lambda made: made.url, "adapter": lambda made: made.adapters["a"]}[request.param]
+    yield from _served(tmp_path_factory.mktemp("openapi"), of)
 
 
 schema = schemathesis.openapi.from_dict(document(distributor=True)).exclude(path_regex="^/api/v1/")
 adapter_schema = schemathesis.openapi.from_dict(document(distributor=False)).exclude(path_regex="^/api/v1/")
 
 
+@pytest.mark.parametrize("url", ["distributor"], indirect=True)
 @schema.parametrize()
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))
 def test_id10_every_answer_is_as_the_description_says(case: schemathesis.Case, url: str) -> None:
     case.call_and_validate(base_url=url, checks=CHECKS, timeout=60)
 
 
+@pytest.mark.parametrize("url", ["adapter"], indirect=True)
 @adapter_schema.parametrize()
 @settings(max_examples=5, suppress_health_check=list(HealthCheck))
-def test_id10_every_answer_of_an_adapter_is_as_its_description_says(case: schemathesis.Case, adapter_url: str) -> None:
-    case.call_and_validate(base_url=adapter_url, checks=CHECKS, timeout=60)
+def test_id10_every_answer_of_an_adapter_is_as_its_description_says(case: schemathesis.Case, url: str) -> None:
+    case.call_and_validate(base_url=url, checks=CHECKS, timeout=60)
 
 
 def test_id10_both_versions_have_the_same_operations() -> None:

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from support.distributor import Stage, play, until
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.service.access import hash_token
-from pubsub_emulator.eventplane.distributor.service.config import Config
-from pubsub_emulator.eventplane.distributor.service.logs import JsonLines
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.service.access import hash_token
+from pubsub_emulator.distributor.service.config import Config
+from pubsub_emulator.distributor.service.logs import JsonLines
+from pubsub_emulator.distributor.simulation.stories import event_of
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 
 def test_replicas_that_are_killed_and_rolled_lose_and_double_nothing() -> None:
@@ -126,7 +126,7 @@ def test_a_stop_lets_what_is_under_way_end_and_stores_it(tmp_path: Path) -> None
         asked.cancel()
 
     play(tmp_path, what)
-    from pubsub_emulator.eventplane.once import open_store  # noqa: PLC0415  # opened once the process let go of it
+    from pubsub_emulator.distributor.once import open_store  # noqa: PLC0415  # opened once the process let go of it
 
     store = open_store(f"sqlite:{tmp_path / 'ied.db'}")
     assert store.members(rows.published("a")) == store.members(rows.published("b")) == [event_of(1)[0]]

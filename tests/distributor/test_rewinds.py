@@ -2,19 +2,19 @@
 
 import pytest
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.event import Notice, parse_notification, parse_row
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.world import World
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.event import Notice, parse_notification, parse_row
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.simulation.world import World
 
 BLOCK = "0x" + "ab" * 32
 
 
-def _branched(network: Network, length: int, *, recheck: int = 100) -> World:
+def _branched(network: SimulatedNetwork, length: int, *, recheck: int = 100) -> World:
     """A network whose log lost event 1 to another branch that ends with the same rows; nobody was notified."""
-    world = World(0, {"a": network, "b": Network("b")}, rules=Rules((), "", recheck=recheck))
+    world = World(0, {"a": network, "b": SimulatedNetwork("b")}, rules=Rules((), "", recheck=recheck))
     for number in range(length):
         network.append(event_of(number, number)[1], world.now)
     world.start()
@@ -28,7 +28,7 @@ def _branched(network: Network, length: int, *, recheck: int = 100) -> World:
 
 @pytest.mark.parametrize("length", [3, 40])
 def test_id36_a_block_s_hash_tells_of_another_branch_however_far_back_it_begins(length: int) -> None:
-    world = _branched(Network("a"), length, recheck=0)
+    world = _branched(SimulatedNetwork("a"), length, recheck=0)
     world.run(200_000)
     assert world.notes["rewind"] == 1
     assert world.networks["a"].count(event_of(1)[0]) == 1
@@ -37,14 +37,14 @@ def test_id36_a_block_s_hash_tells_of_another_branch_however_far_back_it_begins(
 
 
 def test_id36_without_blocks_rows_before_the_last_are_read_again() -> None:
-    world = _branched(Network("a", tells_blocks=False), 40)
+    world = _branched(SimulatedNetwork("a", tells_blocks=False), 40)
     world.run(200_000)
     assert world.notes["rewind"] == 1
     assert [world.networks["a"].count(event_of(1)[0]), world.networks["b"].count(event_of(1000)[0])] == [1, 1]
 
 
 def test_id36_without_blocks_a_short_log_is_cut_where_it_ends() -> None:
-    world = World(0, {"a": Network("a", tells_blocks=False), "b": Network("b")})
+    world = World(0, {"a": SimulatedNetwork("a", tells_blocks=False), "b": SimulatedNetwork("b")})
     for number in range(10):
         world.networks["a"].append(event_of(number, number)[1], world.now)
     world.start()

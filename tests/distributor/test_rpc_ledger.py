@@ -10,10 +10,10 @@ import pytest
 
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
-from pubsub_emulator.eventplane.distributor.adapter.rpc import RpcLedger
-from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.adapter.ledger import Published
+from pubsub_emulator.distributor.adapter.rpc import RpcLedger
+from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.runtime.accounts.endowed import ED25519
 

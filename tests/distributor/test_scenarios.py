@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.eventplane.distributor.simulation.scenarios import SCENARIOS, play
+from pubsub_emulator.distributor.simulation.scenarios import SCENARIOS, play
 
 OVER_HTTP = {34}
 """Addresses are judged when a connection is made, so this is played over HTTP alone."""
@@ -23,7 +23,12 @@ def test_every_scenario_of_the_rules_is_played() -> None:
 def test_every_scenario_of_the_rules_is_played_over_http_too() -> None:
     """Tests over real HTTP name the scenarios that they play."""
     here = Path(__file__).parent
-    files = [*here.glob("test_http*.py"), here / "test_access.py", here.parents[1] / "cli" / "test_distributor.py"]
+    files = [
+        *here.glob("test_http*.py"),
+        here / "test_access.py",
+        here / "test_public_adapter.py",
+        here.parent / "cli" / "test_distributor.py",
+    ]
     named = set[int]()
     for path in files:
         for numbers in re.findall(

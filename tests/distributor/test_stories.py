@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.messages import Due, Input
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.core.step import steps
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults
-from pubsub_emulator.eventplane.distributor.simulation.stories import Story, event_of, tell
-from pubsub_emulator.eventplane.distributor.simulation.world import World
-from pubsub_emulator.eventplane.once import MemoryStore, Store, Transaction, open_store
-from pubsub_emulator.eventplane.once.transaction import MEMBER, Place
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.messages import Due, Input
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.core.step import steps
+from pubsub_emulator.distributor.once import MemoryStore, Store, Transaction, open_store
+from pubsub_emulator.distributor.once.transaction import MEMBER, Place
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.scenery import Faults
+from pubsub_emulator.distributor.simulation.stories import DistributorStory, event_of, tell
+from pubsub_emulator.distributor.simulation.world import World
 
 
 @settings(max_examples=150)
@@ -26,7 +26,7 @@ def test_no_story_ends_with_a_surprise(seed: int) -> None:
     assert tell(seed).surprises == []
 
 
-@pytest.mark.parametrize("seed", [554, 1948, 13455, 14892, 20425, 22935, 23437, 25043, 30022, 73000])
+@pytest.mark.parametrize("seed", [554, 1948, 12812, 13455, 14714, 14892, 20425, 22935, 23437, 25043, 30022, 73000])
 def test_stories_that_once_ended_with_a_surprise_do_not_any_more(seed: int) -> None:
     """The first: a notice beyond a gap when the log is taken back; the same id at the same number with other content;
     an id that a probe found, and no read, when the log is taken back; the same row at the last number of two branches.
@@ -50,7 +50,7 @@ def _sets(world: World) -> object:
 def test_invariant_10_many_replicas_end_as_one_does(seed: int) -> None:
     ends = []
     for replicas in (1, 3):
-        world = World(seed, {name: Network(name) for name in "abc"}, replicas)
+        world = World(seed, {name: SimulatedNetwork(name) for name in "abc"}, replicas)
         world.start()
         world.run(500)
         world.subscribe("https://desmos.example/0")
@@ -98,7 +98,7 @@ def _taken_in(store: Store, rules: Rules, now: int, told: Input) -> None:
 @pytest.mark.xdist_group("databases")
 def test_invariant_11_all_stores_end_alike(store: Store) -> None:
     for seed in (11,):
-        story = Story(seed)
+        story = DistributorStory(seed)
         story.world.trace = []
         assert not story.tell().surprises
         rules, memory = replace(story.world.rules, owner="p0.1"), MemoryStore()
@@ -123,7 +123,7 @@ def _remove(tx: Transaction, place: Place) -> None:
 
 def test_invariant_9_interests_publish_nothing() -> None:
     """An adapter that offers no subscription to everything and shows no log feeds the interest, and nobody else."""
-    world = World(0, {"a": Network("a", offers=()), "b": Network("b", offers=())})
+    world = World(0, {"a": SimulatedNetwork("a", offers=()), "b": SimulatedNetwork("b", offers=())})
     world.start()
     world.run(500)
     world.subscribe("https://desmos.example/0")
@@ -165,7 +165,7 @@ def test_id46_ids_older_than_retain_are_forgotten_and_their_replay_is_too_old() 
     assert world.store.members(rows.published("a")) == []
     assert world.store.rows(rows.EVENTS) == []
     assert world.store.rows(rows.numbers("a")) == []
-    late = Network("c")
+    late = SimulatedNetwork("c")
     late.append(event_of(1)[1], world.now - 3_700_000)
     again = World(1, {"a": world.networks["a"], "b": world.networks["b"], "c": late}, rules=world.rules)
     again.now = world.now

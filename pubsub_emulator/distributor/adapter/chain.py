@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
-from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.distributor.service.adapters import Page
+from pubsub_emulator.distributor.adapter.ledger import Published
+from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.service.adapters import Page
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash
@@ -41,7 +41,7 @@ class DomeChain:
         """Build the next block with one call of `emit_new_event`; `now` is its time in ms."""
         storage = Storage(self._state.fork())
         NOW.put(storage, now)
-        call = Call(PALLET, "emit_new_event", tuple(publication))
+        call = Call(PALLET.name, "emit_new_event", tuple(publication))
         block = self._executive.build_block(
             storage, self.header.number + 1, self.header.hash(), extrinsics=(Extrinsic(Signed(author), call),)
         )
@@ -99,7 +99,7 @@ class ChainLedger:
         now = int(self._clock() * 1000)
         block = self.chain.call(AUTHOR, publication_of(event, self._network), now)
         error = block.outcomes[0].error if block.outcomes else None
-        if error == ModuleError(PALLET, Error.AlreadyPublished):
+        if error == ModuleError(Error.AlreadyPublished):
             return Published(self._time_of(event), new=False)
         if error is not None:
             return No(str(error))

@@ -12,11 +12,12 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
-from pubsub_emulator.eventplane.distributor.core.arrivals import matches
-from pubsub_emulator.eventplane.distributor.event import Notice
-from pubsub_emulator.eventplane.distributor.service.requests import Wish
-from pubsub_emulator.eventplane.once import Store, StoreError, Transaction
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.adapter.ledger import NetworkLog
+from pubsub_emulator.distributor.core.arrivals import matches
+from pubsub_emulator.distributor.event import Notice
+from pubsub_emulator.distributor.once import Store, Transaction
+from pubsub_emulator.distributor.service.requests import Wish
 
 log = logging.getLogger("pubsub.adapter")
 
@@ -33,7 +34,7 @@ Post = Callable[[str, list[Notice]], Awaitable[list[bool]]]
 """Notify an endpoint of several events at once; whether each was acknowledged."""
 
 
-class Subscription(NamedTuple):
+class AdapterSubscription(NamedTuple):
     """A stored subscription."""
 
     types: list[str]
@@ -44,7 +45,7 @@ class Subscription(NamedTuple):
 class Desk:
     """Subscriptions of one adapter and their deliveries."""
 
-    def __init__(self, ledger: Ledger, store: Store, post: Post) -> None:
+    def __init__(self, ledger: NetworkLog, store: Store, post: Post) -> None:
         self._ledger = ledger
         self._store = store
         self._post = post
@@ -66,7 +67,7 @@ class Desk:
 
     async def subscribe(self, wish: Wish) -> tuple[str, bool]:
         """Store a subscription that begins now. Returns its name and whether it is new. Raises `StoreError`."""
-        row = Subscription(sorted(wish.types), sorted(wish.metadata), wish.endpoint)
+        row = AdapterSubscription(sorted(wish.types), sorted(wish.metadata), wish.endpoint)
         text = json.dumps(row)
         for name, known in self._store.rows(TABLE):
             if known == text:
@@ -92,9 +93,9 @@ class Desk:
             if page.complete:
                 return after
 
-    def subscriptions(self) -> list[tuple[str, Subscription]]:
+    def subscriptions(self) -> list[tuple[str, AdapterSubscription]]:
         """Every subscription. Raises `StoreError`."""
-        return [(name, Subscription(*json.loads(text))) for name, text in self._store.rows(TABLE)]
+        return [(name, AdapterSubscription(*json.loads(text))) for name, text in self._store.rows(TABLE)]
 
     def unsubscribe(self, name: str) -> bool:
         """Remove a subscription. Returns whether there was one. Raises `StoreError`."""
@@ -121,7 +122,7 @@ class Desk:
                     return
                 after = int(cursor[1] or 0)
                 page = await self._ledger.read(after, PAGE)
-                subscription = Subscription(*json.loads(cursor[0]))
+                subscription = AdapterSubscription(*json.loads(cursor[0]))
                 for together in in_order(() if page is None else page.notices):
                     await self._tell(subscription, together)
                     after = together[-1].number
@@ -131,7 +132,7 @@ class Desk:
                 log.warning("the store is down", extra={"fields": {"error": str(error)}})
                 await asyncio.sleep(WAIT_SECONDS)
 
-    async def _tell(self, subscription: Subscription, notices: list[Notice]) -> None:
+    async def _tell(self, subscription: AdapterSubscription, notices: list[Notice]) -> None:
         left = [each for each in notices if matches(subscription.types, subscription.metadata, each.event)]
         for attempt in range(MOST_TRIES):
             if not left:

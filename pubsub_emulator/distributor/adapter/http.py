@@ -9,23 +9,24 @@ from typing import Any, Final
 import aiohttp
 from aiohttp import web
 
-from pubsub_emulator.eventplane.distributor.adapter.desk import Desk
-from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
-from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
-from pubsub_emulator.eventplane.distributor.event import Notice, parse_publication
-from pubsub_emulator.eventplane.distributor.service.access import Access
-from pubsub_emulator.eventplane.distributor.service.addresses import guarded_connector
-from pubsub_emulator.eventplane.distributor.service.interface import Interface, listed, wants_representation
-from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
-from pubsub_emulator.eventplane.distributor.service.problems import Problem, bad, json_body, not_found, problems
-from pubsub_emulator.eventplane.distributor.service.requests import (
+from pubsub_emulator.distributor.adapter.desk import Desk
+from pubsub_emulator.distributor.adapter.ledger import NetworkLog
+from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.event import Notice, parse_publication
+from pubsub_emulator.distributor.once import Store
+from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.addresses import guarded_connector
+from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
+from pubsub_emulator.distributor.service.metrics import Metrics
+from pubsub_emulator.distributor.service.problems import Problem, bad, json_body, not_found, problems
+from pubsub_emulator.distributor.service.requests import (
     Wish,
     check_receiver,
     newest_per_entity,
     parse_number,
     parse_query,
 )
-from pubsub_emulator.eventplane.once import Store
+from pubsub_emulator.serving.guard import LOCAL, Names
 
 PAGE: Final = 1000
 POST_SECONDS: Final = 5.0
@@ -46,9 +47,17 @@ class AdapterHttp(Interface):
     DISTRIBUTOR = False
 
     def __init__(
-        self, network: str, ledger: Ledger, store: Store, access: Access, *, private: bool = True, node: str = ""
+        self,
+        network: str,
+        ledger: NetworkLog,
+        store: Store,
+        access: Access,
+        *,
+        private: bool = True,
+        node: str = "",
+        names: Names = LOCAL,
     ) -> None:
-        super().__init__(access, Metrics(), private=private)
+        super().__init__(access, Metrics(), private=private, names=names)
         self._ledger = ledger
         self._node = node
         self._session: aiohttp.ClientSession | None = None

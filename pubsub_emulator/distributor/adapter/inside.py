@@ -1,13 +1,14 @@
 """An adapter in the distributor's own process: the same desk and ledger, without HTTP between (ID-50)."""
 
-from pubsub_emulator.eventplane.distributor.adapter.desk import Desk, Post
-from pubsub_emulator.eventplane.distributor.adapter.ledger import Ledger
-from pubsub_emulator.eventplane.distributor.core.messages import Answer, Hook, No, Noticed, Unknown, Yes
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.distributor.service.adapters import Page, Place, Query
-from pubsub_emulator.eventplane.distributor.service.engine import Engine, reply_of
-from pubsub_emulator.eventplane.distributor.service.requests import Wish, newest_per_entity
-from pubsub_emulator.eventplane.once import Store, StoreError
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.adapter.desk import Desk, Post
+from pubsub_emulator.distributor.adapter.ledger import NetworkLog
+from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Noticed, Unknown, Yes
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.once import Store
+from pubsub_emulator.distributor.service.adapters import Page, Place, Query
+from pubsub_emulator.distributor.service.engine import Engine, reply_of
+from pubsub_emulator.distributor.service.requests import Wish, newest_per_entity
 
 PAGE = 1000
 
@@ -15,7 +16,7 @@ PAGE = 1000
 class InsideAdapter:
     """An adapter over a ledger; `post` notifies the endpoints of its subscriptions."""
 
-    def __init__(self, ledger: Ledger, store: Store, post: Post) -> None:
+    def __init__(self, ledger: NetworkLog, store: Store, post: Post) -> None:
         self._ledger = ledger
         self.desk = Desk(ledger, store, post)
 
@@ -33,6 +34,10 @@ class InsideAdapter:
             found += page.notices
             if page.complete or not page.notices:
                 return found
+
+    async def misfit(self) -> str:
+        """It fits."""
+        return ""
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:  # noqa: ARG002  # the whole log is at hand
         """Whether the log has the id."""

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.distributor.service.adapters import Page
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
+from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.service.adapters import Page
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 
 
 class Published(NamedTuple):
@@ -18,7 +18,7 @@ class Published(NamedTuple):
     new: bool
 
 
-class Ledger(Protocol):
+class NetworkLog(Protocol):
     """A network's log."""
 
     async def publish(self, event: Event) -> Published | No | Unknown:
@@ -41,7 +41,7 @@ class Ledger(Protocol):
 class MemoryLedger:
     """A log in memory, for demonstrations and tests; its faults are those of the emulated network."""
 
-    def __init__(self, network: Network, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, network: SimulatedNetwork, clock: Callable[[], float] = time.time) -> None:
         self.network = network
         self._clock = clock
         self._grown = asyncio.Event()

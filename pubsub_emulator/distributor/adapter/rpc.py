@@ -13,16 +13,15 @@ from pubsub_emulator.client.errors import ClientError, NodeRefused
 from pubsub_emulator.client.extrinsics import signed_extrinsic
 from pubsub_emulator.client.node import DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import Rpc
-from pubsub_emulator.eventplane.distributor.adapter.chain import notice_of, publication_of
-from pubsub_emulator.eventplane.distributor.adapter.ledger import Published
-from pubsub_emulator.eventplane.distributor.core.messages import No, Unknown
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.distributor.service.adapters import Page
+from pubsub_emulator.distributor.adapter.chain import notice_of, publication_of
+from pubsub_emulator.distributor.adapter.ledger import Published
+from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.service.adapters import Page
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import AccountId
-from pubsub_emulator.runtime.framework.calls import EncodedCall
-from pubsub_emulator.runtime.framework.dispatch import Call, encode_call
-from pubsub_emulator.runtime.framework.pallet_indices import PALLET_INDEX
+from pubsub_emulator.runtime.framework.calls import EncodedCall, encode_call
+from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.pallet_dome_events import PALLET, DomeEvents, Error, EventDOMEv1
 from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
@@ -77,8 +76,8 @@ class RpcLedger:
 
     async def _signed(self, event: Event) -> bytes:
         arguments = tuple(publication_of(event, self._network))
-        encoded = encode_call(DomeEvents(self._network), Call(PALLET, "emit_new_event", arguments))
-        call = EncodedCall(PALLET, "emit_new_event", arguments, encoded)
+        encoded = encode_call(DomeEvents(self._network), Call(PALLET.name, "emit_new_event", arguments))
+        call = EncodedCall(PALLET.name, "emit_new_event", arguments, encoded)
         return await signed_extrinsic(self._node, self._seed, call)
 
     async def _outcome(self, block: bytes, wanted: str) -> Published | No | Unknown:
@@ -89,7 +88,7 @@ class RpcLedger:
             notice = _notice(each, now, block)
             if notice is not None and notice.id == wanted:
                 return Published(now // 1000, new=True)
-        if await self._node.item(block, PALLET, "Published", encode_bytes(wanted.encode())) is not None:
+        if await self._node.item(block, PALLET.name, "Published", encode_bytes(wanted.encode())) is not None:
             return Published(self._time_of(wanted), new=False)
         failures = [each for each in events if (each.pallet, each.name) == ("System", "ExtrinsicFailed")]
         reasons = ", ".join(_reason(each.fields.get("dispatch_error")) for each in failures)
@@ -166,7 +165,7 @@ async def _included(updates: Any) -> bytes | None:
 
 def _notice(found: DecodedEvent, now: int, block: bytes) -> Notice | None:
     """The notice of an event of the pallet, `None` for any other event."""
-    if (found.pallet, found.name) != (PALLET, "EventDOMEv1"):
+    if (found.pallet, found.name) != (PALLET.name, "EventDOMEv1"):
         return None
     fields = found.fields
     iss = fields["iss"]
@@ -187,7 +186,7 @@ def _notice(found: DecodedEvent, now: int, block: bytes) -> Notice | None:
 def _reason(error: Any) -> str:
     """A dispatch error as metadata decodes it, by name where it is the pallet's."""
     module = error.get("Module") if isinstance(error, dict) else None
-    if isinstance(module, dict) and module.get("index") == PALLET_INDEX[PALLET]:
+    if isinstance(module, dict) and module.get("index") == PALLET.index:
         number = _bytes(module["error"])[0]
         names = {each.value: each.name for each in Error}
         return f"{PALLET}::{names.get(number, number)}"

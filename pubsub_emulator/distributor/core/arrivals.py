@@ -1,10 +1,10 @@
 """Arrivals: an event of a network's log is stored, replicated and matched (ID-31, ID-40, ID-22)."""
 
-from pubsub_emulator.eventplane.distributor.core import jobs, rows
-from pubsub_emulator.eventplane.distributor.core.rows import Interest, Stored
-from pubsub_emulator.eventplane.distributor.core.turn import Turn
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.once.claims import forget
+from pubsub_emulator.distributor.core import jobs, rows
+from pubsub_emulator.distributor.core.rows import Interest, Stored
+from pubsub_emulator.distributor.core.turn import Turn
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.once.claims import forget
 
 
 def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
@@ -92,12 +92,12 @@ def _put(turn: Turn, event_id: str, stored: Stored | None, kept: Stored) -> None
 
 def _replicate(turn: Turn, network: str, notice: Notice, lane: int) -> None:
     event_id = notice.id or ""
-    due = turn.now + turn.rules.replication_delay if turn.rules.replication_delay else 0
     for other in turn.rules.networks:
         if other == network or turn.tx.has(rows.published(other), event_id):
             continue
-        target = rows.on_network(other)
+        target, delay = rows.on_network(other), turn.rules.delay(other)
         if turn.tx.get(rows.DEAD, rows.letter_of(target, event_id)) is None:
+            due = turn.now + delay if delay else 0
             jobs.enqueue(turn, target, event_id, notice.event.order, due=due, lane=lane)
 
 

@@ -1,10 +1,9 @@
 """Subscriptions: ours on adapters (ID-32), and those of clients (ID-40)."""
 
-import hashlib
 import json
 
-from pubsub_emulator.eventplane.distributor.core import jobs, rows
-from pubsub_emulator.eventplane.distributor.core.messages import (
+from pubsub_emulator.distributor.core import jobs, rows
+from pubsub_emulator.distributor.core.messages import (
     DropHook,
     Hooked,
     List,
@@ -18,10 +17,11 @@ from pubsub_emulator.eventplane.distributor.core.messages import (
     Subscribe,
     Unsubscribe,
 )
-from pubsub_emulator.eventplane.distributor.core.rows import Dead, Hooks, Interest, get_job, put_job
-from pubsub_emulator.eventplane.distributor.core.rules import FORMS
-from pubsub_emulator.eventplane.distributor.core.turn import Turn
-from pubsub_emulator.eventplane.once.claims import commit, release
+from pubsub_emulator.distributor.core.rows import Dead, Hooks, Interest, get_job, put_job
+from pubsub_emulator.distributor.core.rules import FORMS
+from pubsub_emulator.distributor.core.turn import Turn
+from pubsub_emulator.distributor.once.claims import commit, release
+from pubsub_emulator.primitives.hashing import blake2_256
 
 ACCEPTED = 1
 LISTED = 2
@@ -61,7 +61,7 @@ def listed(turn: Turn, told: Listed) -> None:
     found: set[str] = set()
     for hook in told.hooks:
         ours = turn.rules.ours(told.network, hook.endpoint)
-        if ours and (hook.endpoint not in wanted or hook.endpoint in found):
+        if ours and hook.subscription and (hook.endpoint not in wanted or hook.endpoint in found):
             turn.emit(DropHook(told.network, hook.subscription))
         found.add(hook.endpoint)
     if endpoint in found:
@@ -137,7 +137,7 @@ def subscribe(turn: Turn, asked: Subscribe) -> None:
 def _equality(asked: Subscribe | Interest) -> str:
     """The key under which equal subscriptions are found."""
     fields = (sorted(set(asked.types)), sorted(set(asked.metadata)), asked.endpoint, asked.secret)
-    return hashlib.blake2b(json.dumps(fields).encode(), digest_size=32).hexdigest()
+    return blake2_256(json.dumps(fields).encode()).hex()
 
 
 def unsubscribe(turn: Turn, asked: Unsubscribe) -> None:

@@ -8,12 +8,12 @@ import hashlib
 import json
 from typing import Final
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.messages import Call, Post, Probe
-from pubsub_emulator.eventplane.distributor.core.rows import Dead, Job, State, get_job, put_job
-from pubsub_emulator.eventplane.distributor.core.turn import Turn
-from pubsub_emulator.eventplane.once import Claim, claim
-from pubsub_emulator.eventplane.once.claims import lease_end, owner_of
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.messages import Call, Post, Probe
+from pubsub_emulator.distributor.core.rows import Dead, Job, State, get_job, put_job
+from pubsub_emulator.distributor.core.turn import Turn
+from pubsub_emulator.distributor.once import Claim, claim
+from pubsub_emulator.distributor.once.claims import lease_end, owner_of
 
 JITTER: Final = 10
 """A notification's wait is longer by up to one part in so many."""
@@ -124,13 +124,14 @@ def _start_call(turn: Turn, network: str, event_id: str, job: Job) -> None:
     if network not in turn.rules.networks:
         bury(turn, target, event_id, "network-removed")
         return
-    if rows.get_state(turn.tx, network) is not State.READY:
+    if rows.get_state(turn.tx, network) is not State.READY or is_called(turn, network):
         _hold(turn, network, event_id, job)
         return
     begun = _claimed(turn, target, event_id, job)
     if begun is None:
         return
     put_job(turn.tx, target, event_id, begun)
+    note_call(turn, network, event_id, begun.until)
     if job.doubt:
         turn.emit(Probe(network, event_id, job.since // 1000, turn.now, job.entity))
     else:
@@ -146,8 +147,26 @@ def call(turn: Turn, network: str, event_id: str) -> None:
     turn.emit(Call(network, event_id, stored.fields(), turn.now + turn.rules.lease - turn.rules.call_timeout))
 
 
+def is_called(turn: Turn, network: str) -> bool:
+    """Whether a call or probe of a legacy network is under way: its adapter refuses what comes at once with it."""
+    return network in turn.rules.legacy and turn.tx.get(rows.CALLING, network) is not None
+
+
+def note_call(turn: Turn, network: str, event_id: str, until: int) -> None:
+    """Note that a legacy network is called, at most until a lease ends."""
+    if network in turn.rules.legacy:
+        turn.tx.put(rows.CALLING, network, event_id, due=until)
+
+
+def end_call(turn: Turn, network: str, event_id: str) -> None:
+    """Begin the next call of a legacy network after that of an id has ended."""
+    if network in turn.rules.legacy and turn.tx.get(rows.CALLING, network) == event_id:
+        turn.tx.delete(rows.CALLING, network)
+        release_held(turn, network)
+
+
 def _hold(turn: Turn, network: str, event_id: str, job: Job) -> None:
-    """Keep a job without a due time until publishing on the network is allowed."""
+    """Keep a job without a due time until publishing on the network is allowed, or no other call is under way."""
     first, following = held_range(turn, network)
     turn.tx.put(rows.held(network), str(following), event_id)
     turn.tx.put(rows.HELD, network, rows.encode((first, following + 1)))
@@ -162,18 +181,21 @@ def held_range(turn: Turn, network: str) -> tuple[int, int]:
 
 
 def release_held(turn: Turn, network: str) -> None:
-    """Start one page of held jobs. The row comes due again until no job is held."""
+    """Start held jobs: one page, of a legacy network one. The row comes due again until no job is held."""
     if rows.get_state(turn.tx, network) is not State.READY:
         return
     first, following = held_range(turn, network)
     end = min(following, first + turn.rules.page)
-    more = end < following
-    turn.tx.put(rows.HELD, network, rows.encode((end, following)), due=turn.now if more else None)
-    for number in range(first, end):
-        event_id = turn.tx.get(rows.held(network), str(number))
-        turn.tx.delete(rows.held(network), str(number))
+    while first < end and not is_called(turn, network):
+        event_id = turn.tx.get(rows.held(network), str(first))
+        turn.tx.delete(rows.held(network), str(first))
+        first += 1
+        turn.tx.put(rows.HELD, network, rows.encode((first, following)))
         if event_id is not None:
             start(turn, rows.on_network(network), event_id)
+        following = held_range(turn, network)[1]
+    more = first < following and not is_called(turn, network)
+    turn.tx.put(rows.HELD, network, rows.encode((first, following)), due=turn.now if more else None)
 
 
 def _start_post(turn: Turn, subscription: str, event_id: str, job: Job) -> None:

@@ -7,7 +7,7 @@ that the shell makes after the step's writes were stored; what became of it retu
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
+from pubsub_emulator.distributor.event import Event, Notice
 
 
 class Yes(NamedTuple):
@@ -67,12 +67,16 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Paged:
-    """What `Read` read: notices by number; `complete` where the log has no more now. `None`: it failed."""
+    """What `Read` read: notices by number; `complete` where the log has no more now. `None`: it failed.
+
+    `until` is the second up to which a legacy log was read.
+    """
 
     network: str
     after: int
     notices: tuple[Notice, ...] | None
     complete: bool = True
+    until: int = 0
 
 
 @dataclass(frozen=True, slots=True)

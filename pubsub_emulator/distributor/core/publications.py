@@ -1,11 +1,11 @@
 """Publications of clients, and the results of calls and probes (ID-30, ID-34)."""
 
-from pubsub_emulator.eventplane.distributor.core import jobs, rows
-from pubsub_emulator.eventplane.distributor.core.arrivals import known
-from pubsub_emulator.eventplane.distributor.core.messages import Answered, No, Probe, Probed, Publish, Reply, Yes
-from pubsub_emulator.eventplane.distributor.core.rows import Stored, get_job, put_job
-from pubsub_emulator.eventplane.distributor.core.turn import Turn
-from pubsub_emulator.eventplane.once.claims import commit, release, renew, revoke
+from pubsub_emulator.distributor.core import jobs, rows
+from pubsub_emulator.distributor.core.arrivals import known
+from pubsub_emulator.distributor.core.messages import Answered, No, Probe, Probed, Publish, Reply, Yes
+from pubsub_emulator.distributor.core.rows import Stored, get_job, put_job
+from pubsub_emulator.distributor.core.turn import Turn
+from pubsub_emulator.distributor.once.claims import commit, release, renew, revoke
 
 
 def publish(turn: Turn, asked: Publish) -> None:
@@ -37,6 +37,7 @@ def answered(turn: Turn, told: Answered) -> None:
             jobs.bury(turn, target, told.id, told.answer.reason)
         else:
             _in_doubt(turn, target, told.id, told.answer.reason)
+    jobs.end_call(turn, told.network, told.id)
 
 
 def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
@@ -90,24 +91,28 @@ def probed(turn: Turn, told: Probed) -> None:
         _checked(turn, told)
     elif told.there:
         _committed(turn, told.network, told.id, 0)
-    elif not jobs.owned(turn, published, told.id):
-        return
-    elif told.there is None:
+    elif told.there is None and jobs.owned(turn, published, told.id):
         _in_doubt(turn, rows.on_network(told.network), told.id, "probe failed")
-    else:
-        _call_again(turn, told.network, told.id, told.asked)
+    elif jobs.owned(turn, published, told.id) and _call_again(turn, told.network, told.id, told.asked):
+        return
+    jobs.end_call(turn, told.network, told.id)
 
 
-def _call_again(turn: Turn, network: str, event_id: str, asked: int) -> None:
-    """Claim again and repeat the call, because the network has not had the id since the claim began."""
+def _call_again(turn: Turn, network: str, event_id: str, asked: int) -> bool:
+    """Claim again and repeat the call, because the network has not had the id since the claim began.
+
+    Returns whether it did; an answer to an earlier probe is passed over.
+    """
     target = rows.on_network(network)
     job = get_job(turn.tx, target, event_id)
     if job is None or asked < job.until - turn.rules.lease:
-        return
+        return False
     renew(turn.tx, rows.published(network), event_id, turn.rules.owner, turn.rules.lease)
     until = turn.now + turn.rules.lease
     put_job(turn.tx, target, event_id, job._replace(until=until, due=until))
+    jobs.note_call(turn, network, event_id, until)
     jobs.call(turn, network, event_id)
+    return True
 
 
 def _checked(turn: Turn, told: Probed) -> None:

@@ -10,16 +10,23 @@ same content before and after, so each read begins some rows earlier.
 import hmac
 from dataclasses import dataclass
 
-from pubsub_emulator.eventplane.distributor.core import jobs, rows
-from pubsub_emulator.eventplane.distributor.core.arrivals import arrive, mark_seen, tell_interest
-from pubsub_emulator.eventplane.distributor.core.messages import Noticed, Paged, Read, Reply
-from pubsub_emulator.eventplane.distributor.core.rows import Cursor, State, get_cursor, put_cursor
-from pubsub_emulator.eventplane.distributor.core.turn import Turn
-from pubsub_emulator.eventplane.distributor.event import Notice
-from pubsub_emulator.eventplane.once.claims import forget
+from pubsub_emulator.distributor.core import jobs, rows
+from pubsub_emulator.distributor.core.arrivals import arrive, mark_seen, tell_interest
+from pubsub_emulator.distributor.core.messages import Noticed, Paged, Read, Reply
+from pubsub_emulator.distributor.core.rows import Cursor, State, get_cursor, put_cursor
+from pubsub_emulator.distributor.core.turn import Turn
+from pubsub_emulator.distributor.event import Notice
+from pubsub_emulator.distributor.once import Transaction
+from pubsub_emulator.distributor.once.claims import forget
 
 RETRIES: int = 6
 """A failed read is repeated after this part of the silence after which logs are read anyway."""
+
+
+def is_key(tx: Transaction, network: str, subscription: str | None, key: str) -> bool:
+    """Whether webhooks of a network, or of a subscription, carry that key."""
+    row = rows.get_hooks(tx, network) if subscription is None else rows.get_interest(tx, subscription)
+    return row is not None and bool(row.key) and hmac.compare_digest(row.key.encode(), key.encode())
 
 
 def noticed(turn: Turn, told: Noticed) -> None:
@@ -27,15 +34,10 @@ def noticed(turn: Turn, told: Noticed) -> None:
     if told.network not in turn.rules.networks:
         turn.emit(Reply("not-found"))
         return
-    hooks = rows.get_hooks(turn.tx, told.network)
-    interest = None if told.subscription is None else rows.get_interest(turn.tx, told.subscription)
-    if told.subscription is None:
-        key = "" if hooks is None else hooks.key
-    else:
-        key = "" if interest is None else interest.key
-    if not key or not hmac.compare_digest(key.encode(), told.key.encode()):
+    if not is_key(turn.tx, told.network, told.subscription, told.key):
         turn.emit(Reply("unauthorized"))
         return
+    interest = None if told.subscription is None else rows.get_interest(turn.tx, told.subscription)
     cursor = get_cursor(turn.tx, told.network)
     if told.subscription is None or interest is None:
         _take(turn, told.network, cursor, told.notice)
@@ -61,6 +63,7 @@ def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
     elif notice.number == cursor.last + 1 and _steady(cursor):
         arrive(turn, network, notice, history=False)
         cursor = _unpark(turn, network, cursor._replace(last=notice.number))
+        cursor = cursor._replace(short=cursor.short if cursor.parked or network not in turn.rules.legacy else 0)
         put_cursor(turn.tx, network, cursor, turn.now + turn.rules.silence)
     else:
         _read_soon(turn, network, _park(turn, network, cursor, notice))
@@ -118,9 +121,9 @@ def read(turn: Turn, network: str, cursor: Cursor) -> None:
     if network not in turn.rules.networks:
         turn.tx.put(rows.CURSORS, network, rows.encode(cursor))
         return
-    until = turn.now + turn.rules.call_timeout
+    until = turn.now + turn.rules.read_timeout(network)
     put_cursor(turn.tx, network, cursor._replace(reading=until), until)
-    after = _after(turn, cursor)
+    after = cursor.last if network in turn.rules.legacy else _after(turn, cursor)
     limit = 1 if cursor.high else turn.rules.page + max(cursor.verified - after - 1, 0)
     turn.emit(Read(network, after, limit, max(cursor.newest - turn.rules.overlap, 0)))
 
@@ -149,7 +152,7 @@ def paged(turn: Turn, told: Paged) -> None:
     if told.notices is None:
         put_cursor(turn.tx, told.network, cursor._replace(reading=0), turn.now + turn.rules.silence // RETRIES)
     elif told.network in turn.rules.legacy:
-        _paged_by_time(turn, told.network, cursor, told.notices)
+        _paged_by_time(turn, told, cursor, told.notices)
     elif cursor.cut >= 0 or told.after != _after(turn, cursor):
         return  # an answer to an earlier question
     elif cursor.high:
@@ -158,22 +161,40 @@ def paged(turn: Turn, told: Paged) -> None:
         _Page(turn, told.network, cursor, told.notices, told.complete).take()
 
 
-def _paged_by_time(turn: Turn, network: str, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
-    """Take a page of a legacy log: new notices in order of their numbers, together with parked ones."""
+def _paged_by_time(turn: Turn, told: Paged, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
+    """Take a page of a legacy log in order of the numbers, together with parked notices.
+
+    Such an adapter shows the newest event of an entity in a time, and those before it may be notified yet. So what
+    follows a gap waits, unless the gap is older than this distributor or was waited for.
+    """
+    network = told.network
     history = rows.get_state(turn.tx, network) is not State.READY
     fresh = {notice.number: notice for notice in notices}
     for number in cursor.parked:
         notice = _parked(turn, network, number)
         if notice is not None:
-            fresh[number] = notice
-    last, newest = cursor.last, cursor.newest
+            fresh.setdefault(number, notice)
+    patient = not cursor.short or turn.now < cursor.short + turn.rules.gap_patience
+    old = turn.now - turn.rules.gap_patience if history else 0
+    cursor = cursor._replace(parked=[], reading=0)
     for number in sorted(fresh):
+        young = fresh[number].time * 1000 >= old and len(fresh) < turn.rules.most_parked
+        waits = patient and young and number > cursor.last + 1
         if turn.tx.get(rows.numbers(network), str(number)) is None:
+            if waits:
+                cursor = _park(turn, network, cursor, fresh[number])
+                continue
             arrive(turn, network, fresh[number], history=history)
-        last, newest = max(last, number), max(newest, fresh[number].time)
-    cursor = cursor._replace(last=last, verified=last, newest=newest, parked=[], reading=0)
-    put_cursor(turn.tx, network, cursor, turn.now + turn.rules.silence)
-    _ready(turn, network)
+        if not waits:
+            last, newest = max(cursor.last, number), max(cursor.newest, fresh[number].time)
+            cursor = cursor._replace(last=last, verified=last, newest=newest)
+    cursor = cursor._replace(short=(cursor.short or turn.now) if cursor.parked else 0)
+    if told.complete:
+        wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
+        put_cursor(turn.tx, network, cursor, turn.now + wait)
+        _ready(turn, network)
+    else:
+        read(turn, network, cursor._replace(newest=max(cursor.newest, told.until + turn.rules.overlap)))
 
 
 def _ready(turn: Turn, network: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
 
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.once import Transaction
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.once import Transaction
 
 EVENTS: Final = "events"
 JOBS: Final = "jobs"
@@ -20,6 +20,8 @@ UNSEEN: Final = "unseen"
 REVOCATIONS: Final = "revocations"
 CURSORS: Final = "cursors"
 HELD: Final = "held"
+CALLING: Final = "calling"
+"""The id for which a legacy network is called now; it is due when the lease ends."""
 HOOKS: Final = "hooks"
 STATES: Final = "states"
 INTERESTS: Final = "interests"
@@ -213,7 +215,8 @@ class Cursor(NamedTuple):
     """How far a network's log was read.
 
     `last` is the last number without a gap before it, `verified` the last one that a read confirmed. `reading` is until
-    when a read is under way. `short` is since when the log has been shorter than `last`. `low` and `high` bound the
+    when a read is under way. `short` is since when the log has been shorter than `last`, or has had a gap that a legacy
+    adapter does not fill. `low` and `high` bound the
     search for the last common number; `high` is 0 where there is none. `cut` is the last number that stays while a log
     is taken back, else -1, and `done` how far that is. `newest` is up to which second a legacy log was read.
     `blocks` is 1 where the row at `verified` told its block, which confirms all rows before it.

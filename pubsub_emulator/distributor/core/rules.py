@@ -5,6 +5,7 @@ from typing import Final
 
 START: Final = 0
 """`since`: every event of every history."""
+SLOW_READ: Final = 4
 FORMS: Final = ("all", "star", "types")
 """Forms of a subscription to everything, in the order in which they are tried (ID-32)."""
 
@@ -17,9 +18,12 @@ class Rules:
     owner: str
     public_url: str = "http://127.0.0.1"
     legacy: frozenset[str] = field(default_factory=frozenset)
+    doubling: frozenset[str] = field(default_factory=frozenset)
+    """Networks that take an id twice, to which replication waits at least `doubling_delay`."""
     call_timeout: int = 10_000
     post_timeout: int = 5_000
     replication_delay: int = 0
+    doubling_delay: int = 15_000
     since: int = START
     """Events of a history before this time (seconds) are not published."""
     retain: int = 0
@@ -33,6 +37,8 @@ class Rules:
     """How many rows before the last confirmed one are read again where an adapter does not tell blocks."""
     overlap: int = 120
     """How many seconds a legacy adapter's log is read again."""
+    gap_patience: int = 15_000
+    """How long an event of a legacy log waits for those before it, whose notifications may be under way."""
     most_failures: int = 12
     most_backoff: int = 3_600_000
     most_retry: int = 60_000
@@ -48,6 +54,14 @@ class Rules:
     def post_lease(self) -> int:
         """Milliseconds of a lease for notifications."""
         return 2 * self.post_timeout
+
+    def delay(self, network: str) -> int:
+        """Milliseconds from an event's arrival until it is published on another network."""
+        return max(self.replication_delay, self.doubling_delay if network in self.doubling else 0)
+
+    def read_timeout(self, network: str) -> int:
+        """Milliseconds after which a read counts as lost; one of a legacy log is several calls, which may be slow."""
+        return self.call_timeout * (SLOW_READ if network in self.legacy else 1)
 
     def hook_url(self, network: str, key: str) -> str:
         """The URL at which an adapter notifies of every event."""

@@ -3,11 +3,11 @@
 import json
 from typing import NamedTuple
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.rows import Dead, State, get_job
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.once import Transaction
-from pubsub_emulator.eventplane.once.claims import lease_end
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.rows import Dead, State, get_job
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.once import Transaction
+from pubsub_emulator.distributor.once.claims import lease_end
 
 
 class NetworkState(NamedTuple):

@@ -1,7 +1,7 @@
 """`step`: one input and the state in, the state and effects out (ID-51)."""
 
-from pubsub_emulator.eventplane.distributor.core import arrivals, hooks, jobs, publications, reading, rows
-from pubsub_emulator.eventplane.distributor.core.messages import (
+from pubsub_emulator.distributor.core import arrivals, hooks, jobs, publications, reading, rows
+from pubsub_emulator.distributor.core.messages import (
     Answered,
     Due,
     Effects,
@@ -18,9 +18,9 @@ from pubsub_emulator.eventplane.distributor.core.messages import (
     Subscribe,
     Unsubscribe,
 )
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.core.turn import Turn
-from pubsub_emulator.eventplane.once import Transaction
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.core.turn import Turn
+from pubsub_emulator.distributor.once import Transaction
 
 
 def step(rules: Rules, tx: Transaction, told: Input) -> Effects:
@@ -70,6 +70,8 @@ def _due(turn: Turn, told: Due) -> None:
             hooks.hooks_due(turn, told.key)
         case rows.UNSEEN:
             publications.check_unseen(turn, told.key)
+        case rows.CALLING:
+            jobs.end_call(turn, told.key, turn.tx.get(rows.CALLING, told.key) or "")
         case rows.HELD:
             jobs.release_held(turn, told.key)
         case rows.EXPIRY:

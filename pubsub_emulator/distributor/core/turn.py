@@ -1,8 +1,8 @@
 """One step under way: the rules, the transaction, and the effects so far."""
 
-from pubsub_emulator.eventplane.distributor.core.messages import Effect, Effects, Note
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.once import Transaction
+from pubsub_emulator.distributor.core.messages import Effect, Effects, Note
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.once import Transaction
 
 
 class Turn:

@@ -1,10 +1,10 @@
 """Doing something once: claims with leases that are committed, released or revoked."""
 
-from pubsub_emulator.eventplane.once.claims import Claim, claim, commit, release, revoke
-from pubsub_emulator.eventplane.once.memory import MemoryStore
-from pubsub_emulator.eventplane.once.once import Once
-from pubsub_emulator.eventplane.once.stores import open_store
-from pubsub_emulator.eventplane.once.transaction import DueRow, Store, StoreError, Transaction
+from pubsub_emulator.distributor.once.claims import Claim, claim, commit, release, revoke
+from pubsub_emulator.distributor.once.memory import MemoryStore
+from pubsub_emulator.distributor.once.once import Once
+from pubsub_emulator.distributor.once.stores import open_store
+from pubsub_emulator.distributor.once.transaction import DueRow, Store, Transaction
 
 __all__ = [
     "Claim",
@@ -12,7 +12,6 @@ __all__ = [
     "MemoryStore",
     "Once",
     "Store",
-    "StoreError",
     "Transaction",
     "claim",
     "commit",

@@ -6,7 +6,7 @@ makes of the stored values.
 
 from typing import Final, Generic
 
-from pubsub_emulator.eventplane.once.transaction import Place, Step, T, Transaction
+from pubsub_emulator.distributor.once.transaction import Place, Read, Step, T, Transaction
 
 BELIEVED: Final = 20_000
 """Values kept in this process: the last so many learnt, and at most as many before."""
@@ -43,10 +43,10 @@ class Beliefs:
 
 
 class Attempt(Generic[T]):
-    """A step that ran over beliefs. Its failure counts only if what it read is true; it then writes nothing."""
+    """A step that ran, maybe over beliefs. Its failure counts only if what it read is true; it then writes nothing."""
 
-    def __init__(self, step: Step[T], believed: Beliefs, now: int) -> None:
-        self.tx = Transaction(believed.value, now)
+    def __init__(self, step: Step[T], read: Read, now: int) -> None:
+        self.tx = Transaction(read, now)
         self._failure: Exception | None = None
         self._result: T | None = None
         try:

@@ -7,7 +7,7 @@ fact, so anybody may do it, also after the lease has lapsed; `release` is the ow
 from enum import StrEnum
 from typing import Final
 
-from pubsub_emulator.eventplane.once.transaction import Transaction
+from pubsub_emulator.distributor.once.transaction import Transaction
 
 CLAIMS: Final = "claims"
 """The table of running claims; a row is `<end of the lease in ms>|<owner>`."""

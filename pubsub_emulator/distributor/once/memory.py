@@ -7,7 +7,7 @@ from threading import RLock
 
 from sortedcontainers import SortedList
 
-from pubsub_emulator.eventplane.once.transaction import MEMBER, DueRow, Place, Row, Step, T, Transaction
+from pubsub_emulator.distributor.once.transaction import MEMBER, DueRow, Place, Row, Step, T, Transaction
 
 
 def machine_clock() -> int:

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from pubsub_emulator.eventplane.once import claims
-from pubsub_emulator.eventplane.once.transaction import Store
+from pubsub_emulator.distributor.once import claims
+from pubsub_emulator.distributor.once.transaction import Store
 
 
 class Once:

@@ -15,8 +15,9 @@ import orjson
 import redis
 from redis.exceptions import NoScriptError, RedisError
 
-from pubsub_emulator.eventplane.once.beliefs import Attempt, Beliefs
-from pubsub_emulator.eventplane.once.transaction import MEMBER, DueRow, Place, Row, Step, StoreError, T, Transaction
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
+from pubsub_emulator.distributor.once.transaction import MEMBER, DueRow, Place, Row, Step, T, Transaction
 
 VERSION: Final = 1
 CLOCK_TOLERANCE: Final = 250
@@ -144,7 +145,7 @@ class RedisStore:
         with self._lock:
             now = self._clock()
             while True:
-                made = Attempt(step, self._believed, now)
+                made = Attempt(step, self._believed.value, now)
                 answer = self._send(made.tx)
                 self._offset = int(answer[1]) - _local()
                 if answer[0] == 1:

@@ -1,9 +1,9 @@
 """From an address to a store: `sqlite:PATH`, `postgresql://…`, `redis://…`, `memory:`."""
 
-from pathlib import Path
-
-from pubsub_emulator.eventplane.once.memory import MemoryStore
-from pubsub_emulator.eventplane.once.transaction import Store, StoreError
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.distributor.once.memory import MemoryStore
+from pubsub_emulator.distributor.once.transaction import Store
 
 
 def open_store(address: str) -> Store:
@@ -14,16 +14,13 @@ def open_store(address: str) -> Store:
     scheme, colon, rest = address.partition(":")
     if scheme == "memory" and colon and not rest:
         return MemoryStore()
-    if scheme == "sqlite" and rest:
-        from pubsub_emulator.eventplane.once.sqlite import SqliteStore  # noqa: PLC0415  # only who asks pays
+    if (scheme == "sqlite" and rest) or (scheme in {"postgresql", "postgres"} and rest.startswith("//")):
+        from pubsub_emulator.distributor.once.sql import SqlStore  # noqa: PLC0415  # only who asks pays
 
-        return SqliteStore(Path(rest.removeprefix("//")))
-    if scheme in {"postgresql", "postgres"} and rest.startswith("//"):
-        from pubsub_emulator.eventplane.once.postgres import PostgresStore  # noqa: PLC0415  # the same
-
-        return PostgresStore(address)
+        place = rest.removeprefix("//") if scheme == "sqlite" else address
+        return SqlStore(open_database(place, serializable=True))
     if scheme in {"redis", "rediss", "valkey", "unix"} and rest:
-        from pubsub_emulator.eventplane.once.redis import RedisStore  # noqa: PLC0415  # the same
+        from pubsub_emulator.distributor.once.redis import RedisStore  # noqa: PLC0415  # the same
 
         return RedisStore("redis:" + rest if scheme == "valkey" else address)
     raise StoreError(f"store {scheme!r} is not one of sqlite:PATH, postgresql://…, redis://…, memory:")

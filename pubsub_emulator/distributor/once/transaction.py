@@ -8,16 +8,10 @@ applies the last run only; so a step must not do anything but read, write and re
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from pubsub_emulator.primitives.errors import PubsubError
-
 T = TypeVar("T")
 
 ROW: Final = "r"
 MEMBER: Final = "s"
-
-
-class StoreError(PubsubError):
-    """The store cannot be reached, is not one of ours, or cannot be used safely; the message says which."""
 
 
 class Place(NamedTuple):

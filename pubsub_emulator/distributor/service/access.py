@@ -1,7 +1,6 @@
 """Rights of callers, by hashed bearer tokens or JWTs, and events signed as JWTs (ID-13, ID-23)."""
 
 import asyncio
-import hashlib
 import hmac
 import json
 import logging
@@ -15,8 +14,9 @@ import jwt
 from aiohttp import web
 from jwt.exceptions import PyJWTError
 
-from pubsub_emulator.eventplane.distributor.service.problems import Handler, Problem, bad
+from pubsub_emulator.distributor.service.problems import Handler, Problem, bad
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import token_hash
 
 log = logging.getLogger("pubsub.distributor")
 
@@ -99,18 +99,31 @@ def _key_set(keys: Any) -> list[jwt.PyJWK]:
 
 
 class Verifier:
-    """Verifies compact JWS. With `check` off the claims are believed as they are."""
+    """Verifies compact JWS, which must have `exp` if they `expire`. With `check` off the claims are believed."""
 
     def __init__(
-        self, keys: Keys, *, check: bool = True, issuer: str | None = None, audience: str | None = None
+        self,
+        keys: Keys,
+        *,
+        check: bool = True,
+        issuer: str | None = None,
+        audience: str | None = None,
+        expire: bool = False,
     ) -> None:
         self._keys = keys
         self._check = check
+        self._required = ["exp"] if expire else []
         self._issuer = issuer
         self._audience = audience
 
     async def claims(self, token: str) -> dict[str, Any]:
         """The claims. Raises `PyJWTError`."""
+        try:
+            return await self._claims(token)
+        except (UnicodeError, RecursionError, OverflowError):
+            raise jwt.DecodeError("not a token") from None
+
+    async def _claims(self, token: str) -> dict[str, Any]:
         if not self._check:
             return jwt.decode(token, options={"verify_signature": False, "verify_exp": False, "verify_nbf": False})
         header = jwt.get_unverified_header(token)
@@ -124,13 +137,13 @@ class Verifier:
             issuer=self._issuer,
             audience=self._audience,
             leeway=LEEWAY_SECONDS,
-            options={"verify_aud": self._audience is not None, "verify_iat": False},
+            options={"verify_aud": self._audience is not None, "verify_iat": False, "require": self._required},
         )
 
 
 def hash_token(token: str) -> str:
     """The SHA-256 of a token, in hexadecimal."""
-    return hashlib.sha256(token.encode()).hexdigest()
+    return token_hash(token).hex()
 
 
 class Access:
@@ -152,7 +165,7 @@ class Access:
         if self._everyone:
             return
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        if scheme.lower() != "bearer" or not token.isascii() or not token.strip():
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "a bearer token is needed")
         rights = self._of_token(token.strip())
         if rights is None:

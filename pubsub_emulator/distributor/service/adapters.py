@@ -1,29 +1,26 @@
 """The protocol by which a distributor uses an adapter, and adapters over HTTP (ID-1, ID-5, ID-10)."""
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import aiohttp
+from yarl import URL
 
-from pubsub_emulator.eventplane.distributor.core.messages import Answer, Hook, No, Unknown, Yes
-from pubsub_emulator.eventplane.distributor.event import (
+from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Unknown, Yes
+from pubsub_emulator.distributor.event import (
     BadEventError,
     Event,
     Notice,
     block_of,
-    legacy_notice,
     parse_row,
 )
 
 NO_STATUSES: Final = frozenset({400, 409, 413, 415, 422})
 MOST_ANSWER: Final = 16 * 2**20
 """Bytes of an adapter's answer."""
-AROUND: Final = 600
-"""Seconds before and after a time in which a legacy adapter is asked for an event."""
 
 
 class Query(NamedTuple):
@@ -38,10 +35,14 @@ class Query(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Notices in order of their numbers; `complete` says that the log has no more now."""
+    """Notices in order of their numbers; `complete` says that the log has no more now.
+
+    `until` is the second up to which a log that is read by time was read, where it has more.
+    """
 
     notices: tuple[Notice, ...]
     complete: bool
+    until: int = 0
 
 
 class Place(NamedTuple):
@@ -53,6 +54,10 @@ class Place(NamedTuple):
 
 class Adapter(Protocol):
     """What publishes to one network and reads its log. No method raises for what an adapter or its network does."""
+
+    async def misfit(self) -> str:
+        """Why the adapter does not have the interface of its profile; empty if it has, or does not answer."""
+        ...
 
     async def publish(self, event: Event) -> Answer:
         """Publish an event. Returns `Unknown` unless the answer is clear."""
@@ -89,9 +94,8 @@ class Adapter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How an adapter is spoken to. A legacy one is read by time, for each environment, and appends `chain_id`."""
+    """How an adapter is spoken to. A public one is read by time, for each environment, and appends `chain_id`."""
 
-    legacy: bool = False
     chain_id: str = ""
     environments: tuple[str, ...] = ()
     token: str = ""
@@ -99,29 +103,47 @@ class Profile:
 
 
 class HttpAdapter:
-    """An adapter behind the HTTP interface of ID-10, or a public one (profile `legacy`)."""
+    """An adapter behind the HTTP interface of ID-10."""
 
     def __init__(self, url: str, profile: Profile, session: aiohttp.ClientSession) -> None:
-        self._base = url.rstrip("/") + ("/api/v1" if profile.legacy else "/api/v2")
+        self._url = url.rstrip("/")
         self._profile = profile
         self._session = session
         self._timeout = aiohttp.ClientTimeout(total=profile.timeout)
         self._headers = {"Authorization": f"Bearer {profile.token}"} if profile.token else {}
 
-    async def _ask(self, method: str, path: str, **how: Any) -> "_Answer | None":
+    async def _base(self) -> str | None:
+        """The URL of the version of the interface, `None` where there is none."""
+        return f"{self._url}/api/v2"
+
+    async def _ask(self, method: str, path: str, **how: Any) -> "HttpAnswer | None":
         """An answer with its body, or `None` without an answer."""
-        try:
+        base = await self._base()
+        return None if base is None else await self._send(method, base + path, **how)
+
+    async def _send(self, method: str, url: str, **how: Any) -> "HttpAnswer | None":
+        how.setdefault("timeout", self._timeout)
+        try:  # a path is sent as it is: the segments . and .. are ids
             async with self._session.request(
-                method, self._base + path, headers=self._headers, timeout=self._timeout, allow_redirects=False, **how
+                method, URL(url, encoded=True), headers=self._headers, allow_redirects=False, **how
             ) as response:
                 body = await response.content.read(MOST_ANSWER)
                 while len(body) < MOST_ANSWER and not response.content.at_eof():
                     body += await response.content.read(MOST_ANSWER - len(body))
                 if not response.content.at_eof():
                     return None
-                return _Answer(response.status, response.content_type, body)
+                return HttpAnswer(response.status, response.content_type, body)
         except (TimeoutError, aiohttp.ClientError, OSError):
             return None
+
+    async def misfit(self) -> str:
+        """Ask for an id that nobody has: an adapter answers with a problem document."""
+        answer = await self._ask("GET", "/publications/-")
+        if answer is not None and answer.status in {401, 403}:
+            return f"{self._url} refuses the token: status {answer.status}"
+        if answer is not None and answer.status == 404 and answer.kind != "application/problem+json":
+            return f"{self._url} does not have this interface; for a public adapter set profile = 'legacy'"
+        return ""
 
     async def publish(self, event: Event) -> Answer:
         """POST `/publishEvent`."""
@@ -139,11 +161,8 @@ class HttpAdapter:
             return No(f"{answer.status} {detail}"[:200])
         return Unknown(f"status {answer.status}")
 
-    async def probe(self, event_id: str, since: int, entity: str) -> Place:
-        """GET `/publications/{id}`; a legacy adapter is asked for the events around a time."""
-        if self._profile.legacy:
-            page = await self._by_time(max(since - AROUND, 0), int(time.time()) + AROUND)
-            return Place(None) if page is None else shown_among(page.notices, event_id, entity)
+    async def probe(self, event_id: str, since: int, entity: str) -> Place:  # noqa: ARG002  # asked for by its id
+        """GET `/publications/{id}`."""
         answer = await self._ask("GET", f"/publications/{quote(event_id, safe='')}")
         if answer is None or answer.status not in {200, 404}:
             return Place(None)
@@ -155,42 +174,26 @@ class HttpAdapter:
         states = [each.get("state") for each in found["networks"] if isinstance(each, dict)]
         return Place(any(state in {"published", "seen"} for state in states))
 
-    async def read(self, after: int, limit: int, since: int) -> Page | None:
-        """GET `/events?all=true&after=…`, or by time."""
-        if self._profile.legacy:
-            return await self._by_time(since, int(time.time()) + AROUND)
+    async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
+        """GET `/events?all=true&after=…`."""
         rows = await self._rows({"all": "true", "limit": str(limit), **_after(after)})
         if rows is None:
             return None
         notices = self._notices(rows)
         return None if notices is None else Page(notices, len(notices) < limit)
 
-    async def _rows(self, parameters: Mapping[str, str]) -> list[Any] | None:
-        answer = await self._ask("GET", "/events", params=parameters)
+    async def _rows(self, parameters: Mapping[str, str], **how: Any) -> list[Any] | None:
+        answer = await self._ask("GET", f"/events?{urlencode(parameters)}", **how)
         found = None if answer is None or answer.status != 200 else answer.json()
         return found if isinstance(found, list) else None
-
-    async def _by_time(self, start: int, end: int) -> Page | None:
-        found: dict[int, Notice] = {}
-        for environment in self._profile.environments or ("",):
-            rows = await self._rows(
-                {"startDate": str(start * 1000), "endDate": str(end * 1000)}
-                | ({"envM": environment} if environment else {})
-            )
-            notices = None if rows is None else self._notices(rows)
-            if notices is None:
-                return None
-            found.update((notice.number, notice) for notice in notices)
-        return Page(tuple(found[number] for number in sorted(found)), complete=True)
 
     async def query(self, asked: Query) -> list[Notice] | None:
         """GET `/events` as a client asked."""
         parameters = {"startDate": str(asked.start), "endDate": str(asked.end)}
         if asked.environment is not None:
             parameters["envM"] = asked.environment
-        if not self._profile.legacy:
-            parameters |= {"limit": str(asked.limit), **_after(asked.after)}
-            parameters |= {"all": "true"} if asked.all else {}
+        parameters |= {"limit": str(asked.limit), **_after(asked.after)}
+        parameters |= {"all": "true"} if asked.all else {}
         rows = await self._rows(parameters)
         notices = None if rows is None else self._notices(rows)
         return None if notices is None else list(notices)
@@ -199,10 +202,7 @@ class HttpAdapter:
         found = [_quarantined_row(row) for row in rows]
         if any(notice is None for notice in found):
             return None
-        notices = [notice for notice in found if notice is not None]
-        if self._profile.legacy:
-            notices = [legacy_notice(notice, self._profile.chain_id) for notice in notices]
-        return tuple(notices)
+        return tuple(notice for notice in found if notice is not None)
 
     async def hooks(self) -> tuple[Hook, ...] | None:
         """GET `/subscribe`; public adapters list bare endpoints or objects of other names."""
@@ -236,18 +236,14 @@ class HttpAdapter:
         """Does nothing: the session belongs to the caller."""
 
 
-def shown_among(notices: tuple[Notice, ...], event_id: str, entity: str) -> Place:
-    """Whether an id is among the newest events of each entity, or would be hidden by a newer one."""
-    there = any(notice.id == event_id for notice in notices)
-    return Place(there, hidden=not there and any(notice.event.order == entity for notice in notices))
-
-
 def _after(number: int) -> dict[str, str]:
     """The parameter `after`: the last `id` that is not wanted, none for the whole log."""
     return {"after": str(number - 1)} if number else {}
 
 
-class _Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
+    """An answer of an adapter."""
+
     status: int
     kind: str
     body: bytes

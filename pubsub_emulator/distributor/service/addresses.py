@@ -9,6 +9,8 @@ from yarl import URL
 
 MOST_URL: Final = 2048
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST: Final = ipaddress.ip_network("2000::/3")
+"""All IPv6 addresses that are global; 64:ff9b:1::/48 and fec0::/10, for example, are local ones outside of it."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -29,8 +31,9 @@ def is_public(text: str) -> bool:
     address: Address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         inner = _embedded(address)
-        if inner is not None:
-            address = inner
+        if inner is None and address not in _UNICAST:
+            return False
+        address = inner or address
     return address.is_global and not address.is_multicast
 
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from pubsub_emulator.eventplane.distributor.core.messages import (
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.core.messages import (
     Answered,
     Call,
     DropHook,
@@ -43,14 +44,15 @@ from pubsub_emulator.eventplane.distributor.core.messages import (
     Subscribe,
     Unknown,
 )
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.core.states import Whereabouts, whereabouts
-from pubsub_emulator.eventplane.distributor.event import Event, Notice, legacy_notice
-from pubsub_emulator.eventplane.distributor.service.adapters import Adapter
-from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
-from pubsub_emulator.eventplane.distributor.service.poster import Poster
-from pubsub_emulator.eventplane.distributor.service.waiting import Waiter, Waiting, in_log_order, take_all
-from pubsub_emulator.eventplane.once import Store, StoreError, Transaction
+from pubsub_emulator.distributor.core.reading import is_key
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.core.states import Whereabouts, whereabouts
+from pubsub_emulator.distributor.event import Event, Notice, legacy_notice
+from pubsub_emulator.distributor.once import Store, Transaction
+from pubsub_emulator.distributor.service.adapters import Adapter
+from pubsub_emulator.distributor.service.metrics import Metrics
+from pubsub_emulator.distributor.service.poster import Poster
+from pubsub_emulator.distributor.service.waiting import Waiter, Waiting, in_log_order, take_all
 
 log = logging.getLogger("pubsub.distributor")
 T = TypeVar("T")
@@ -67,6 +69,8 @@ STORE_SECONDS: Final = 1.0
 RETELL: Final = 5
 PAGE: Final = 1000
 POSTPONED: Final = 60_000
+MOST_KEYS: Final = 1024
+"""Keys of webhooks that are remembered, so that only the first notification costs a question to the store."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ class Engine:
         self._loops: list[asyncio.Task[None]] = []
         self._limit = asyncio.Semaphore(self._settings.concurrency)
         self._waiters: dict[str, Waiter] = {}
+        self._keys: set[tuple[str, str | None, str]] = set()
         self._offset = 0
         self._stopping = False
 
@@ -125,6 +130,14 @@ class Engine:
         """
         self._loops = [asyncio.create_task(self._serve_store()), asyncio.create_task(self._poll())]
         self._spawn(self._begin())
+        for name in self.rules.networks:
+            self._spawn(self._compare_profile(name))
+
+    async def _compare_profile(self, network: str) -> None:
+        misfit = await self.adapters[network].misfit()
+        if misfit:
+            fields = {"network": network, "error": misfit}
+            log.warning("an adapter does not fit its profile", extra={"fields": fields})
 
     async def _begin(self) -> None:
         keys = {name: secrets.token_hex(16) for name in self.rules.networks}
@@ -298,7 +311,7 @@ class Engine:
                 self._note_reached(effect.network, answered=page is not None)
                 if page is None:
                     return Paged(effect.network, effect.after, None)
-                return Paged(effect.network, effect.after, page.notices, page.complete)
+                return Paged(effect.network, effect.after, page.notices, page.complete, page.until)
             case List():
                 return Listed(effect.network, await self.adapters[effect.network].hooks())
             case MakeHook() | MakeInterest():
@@ -362,6 +375,13 @@ class Engine:
     async def look(self, function: Callable[[Transaction], T]) -> T:
         """The result of a function that only reads, run in the next transaction. Raises `StoreError`."""
         return cast("T", (await self._wait(Waiting(None, function)))[1])
+
+    async def is_key(self, network: str, subscription: str | None, key: str) -> bool:
+        """Whether webhooks carry that key; a right one is remembered. Raises `StoreError`."""
+        asked = (network, subscription, key)
+        if asked not in self._keys and await self.look(lambda tx: is_key(tx, *asked)):
+            self._keys = {*self._keys, asked} if len(self._keys) < MOST_KEYS else {asked}
+        return asked in self._keys
 
     def as_published(self, network: str, notice: Notice) -> Notice:
         """A notice as its event was published: without what a legacy adapter appended (ID-1)."""

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.messages import (
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.messages import (
     MakeInterest,
     Noticed,
     Redrive,
@@ -19,14 +20,15 @@ from pubsub_emulator.eventplane.distributor.core.messages import (
     Subscribe,
     Unsubscribe,
 )
-from pubsub_emulator.eventplane.distributor.core.states import NetworkState, status_of
-from pubsub_emulator.eventplane.distributor.event import Notice, parse_notification, parse_publication
-from pubsub_emulator.eventplane.distributor.service.access import Access, Verifier, jwt_event
-from pubsub_emulator.eventplane.distributor.service.adapters import Query
-from pubsub_emulator.eventplane.distributor.service.engine import Engine, reply_of
-from pubsub_emulator.eventplane.distributor.service.interface import Interface, listed, wants_representation
-from pubsub_emulator.eventplane.distributor.service.pages import horizon, read_cursor, write_cursor
-from pubsub_emulator.eventplane.distributor.service.problems import (
+from pubsub_emulator.distributor.core.states import NetworkState, status_of
+from pubsub_emulator.distributor.event import Notice, parse_notification, parse_publication
+from pubsub_emulator.distributor.once import Transaction
+from pubsub_emulator.distributor.service.access import Access, Verifier, jwt_event
+from pubsub_emulator.distributor.service.adapters import Query
+from pubsub_emulator.distributor.service.engine import Engine, reply_of
+from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
+from pubsub_emulator.distributor.service.pages import horizon, read_cursor, write_cursor
+from pubsub_emulator.distributor.service.problems import (
     Handler,
     Problem,
     bad,
@@ -34,14 +36,14 @@ from pubsub_emulator.eventplane.distributor.service.problems import (
     not_found,
     problems,
 )
-from pubsub_emulator.eventplane.distributor.service.requests import (
+from pubsub_emulator.distributor.service.requests import (
     MOST_CURSOR,
     Wish,
     check_receiver,
     newest_per_entity,
     parse_query,
 )
-from pubsub_emulator.eventplane.once import StoreError, Transaction
+from pubsub_emulator.serving.guard import LOCAL, Names
 
 MOST_PAGES: Final = 20
 HEALTH_SECONDS: Final = 2.0
@@ -64,16 +66,15 @@ class DistributorHttp(Interface):
         verifier: Verifier | None = None,
         private: bool = False,
         most_requests: int = 1000,
+        names: Names = LOCAL,
     ) -> None:
-        super().__init__(access, engine.metrics, private=private)
+        super().__init__(access, engine.metrics, private=private, names=names, most_requests=most_requests)
         self._engine = engine
         self._verifier = verifier
-        self._most = most_requests
-        self._serving = 0
 
     def application(self) -> web.Application:
         """The application; its maker starts and stops the engine."""
-        app = self._routed(self._measured, problems, self._bounded)
+        app = self._routed(self._measured, problems)
         app.router.add_post("/internal/eventNotification/{network}/{key}", self.notification)
         app.router.add_post("/internal/desmosNotification/{network}/{subscription}/{key}", self.notification)
         return app
@@ -85,16 +86,6 @@ class DistributorHttp(Interface):
         route = "" if resource is None else resource.canonical
         self.metrics.count("requests", method=request.method, route=route, status=str(response.status))
         return response
-
-    @web.middleware
-    async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if self._serving >= self._most and request.path not in {"/health", "/livez"}:
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests")
-        self._serving += 1
-        try:
-            return await handler(request)
-        finally:
-            self._serving -= 1
 
     # publishing
 
@@ -184,12 +175,21 @@ class DistributorHttp(Interface):
 
     # notifications
 
-    async def notification(self, request: web.Request) -> web.Response:
-        """An adapter's notification: 200 once everything is stored."""
+    async def notification(self, request: web.Request) -> web.StreamResponse:
+        """An adapter's notification: 200 once everything is stored. Its key is checked before the body is read."""
         network, key = request.match_info["network"], request.match_info["key"]
         subscription = request.match_info.get("subscription")
         for text in (network, key, subscription or ""):
             _check_text(text)
+        if network not in self._engine.rules.networks:
+            raise not_found("no such network")
+        if not await self._engine.is_key(network, subscription, key):
+            raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
+        return await self._whole(self._noticed)(request)
+
+    async def _noticed(self, request: web.Request) -> web.Response:
+        network, key = request.match_info["network"], request.match_info["key"]
+        subscription = request.match_info.get("subscription")
         named, notice = parse_notification(await json_body(request))
         if named is not None and named != network:
             raise bad("wrong-network", f"a notification of {named!r} came to the address of {network!r}")

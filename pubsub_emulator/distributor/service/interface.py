@@ -1,18 +1,23 @@
 """What the HTTP interfaces of a distributor and of an adapter have in common (ID-10)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, ClassVar, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from pubsub_emulator.eventplane.distributor.service.access import Access
-from pubsub_emulator.eventplane.distributor.service.metrics import Metrics
-from pubsub_emulator.eventplane.distributor.service.openapi import document
-from pubsub_emulator.eventplane.distributor.service.problems import MOST_BODY, json_body
-from pubsub_emulator.eventplane.distributor.service.requests import Wish, parse_wish
+from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.metrics import Metrics
+from pubsub_emulator.distributor.service.openapi import document
+from pubsub_emulator.distributor.service.problems import BODY_SECONDS, MOST_BODY, Handler, Problem, json_body
+from pubsub_emulator.distributor.service.requests import Wish, parse_wish
+from pubsub_emulator.serving.body import read_body
+from pubsub_emulator.serving.guard import JSON, Names, guard
 
+JWT: Final = "application/jwt"
 Route = tuple[str, str, str, str]
 """Method, path, the right that it needs, and the name of the handler."""
 
@@ -28,30 +33,58 @@ _ROUTES: Final[tuple[Route, ...]] = (
 
 
 class Interface(ABC):
-    """Routes and the answers that are alike. `private` allows endpoints at private addresses.
+    """Routes and the answers that are alike.
 
+    `private` allows endpoints at private addresses; at most `most_requests` are served at once.
     A subclass has the handlers that `ROUTES` and `_ROUTES` name.
     """
 
     DISTRIBUTOR: ClassVar[bool]
     ROUTES: ClassVar[tuple[Route, ...]] = ()
 
-    def __init__(self, access: Access, metrics: Metrics, *, private: bool) -> None:
+    def __init__(
+        self, access: Access, metrics: Metrics, *, private: bool, names: Names, most_requests: int = 1000
+    ) -> None:
         self._access = access
+        self._names = names
         self._private = private
         self.metrics = metrics
+        self._most = most_requests
+        self._serving = 0
 
     def _routed(self, *middlewares: Middleware) -> web.Application:
-        app = web.Application(client_max_size=MOST_BODY, middlewares=middlewares)
+        named = guard(self._names, JSON, JWT)
+        app = web.Application(client_max_size=MOST_BODY, middlewares=(*middlewares, named))
         guarded = self._access.needs
         for base in ("/api/v1", "/api/v2"):
             for method, path, right, handler in (*_ROUTES, *self.ROUTES):
-                app.router.add_route(method, base + path, guarded(right)(getattr(self, handler)))
+                app.router.add_route(method, base + path, guarded(right)(self._whole(getattr(self, handler))))
         app.router.add_route("GET", "/health", self.health)
         app.router.add_route("GET", "/livez", self.alive)
-        app.router.add_route("GET", "/metrics", guarded("read")(self.metrics_text))
+        app.router.add_route("GET", "/metrics", guarded("read")(self._whole(self.metrics_text)))
         app.router.add_route("GET", "/openapi.json", self.openapi)
         return app
+
+    def _whole(self, handler: Handler) -> Handler:
+        """Wrap a handler so that it is served, and counts, once the body is here: one that is not keeps nobody out."""
+
+        async def take(request: web.Request) -> web.StreamResponse:
+            await read_body(request, BODY_SECONDS)
+            with self._slot():
+                return await handler(request)
+
+        return take
+
+    @contextmanager
+    def _slot(self) -> Iterator[None]:
+        """One of the requests that are served at once. Raises `Problem` (429) if there are `most_requests`."""
+        if self._serving >= self._most:
+            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests")
+        self._serving += 1
+        try:
+            yield
+        finally:
+            self._serving -= 1
 
     async def subscribe(self, request: web.Request) -> web.Response:
         """Subscribe to events of some types."""

@@ -5,6 +5,8 @@ import logging
 import sys
 import time
 
+from pubsub_emulator.primitives.shown import whole
+
 
 class JsonLines(logging.Formatter):
     """A record as a line."""
@@ -22,7 +24,7 @@ class JsonLines(logging.Formatter):
             line.update({name: value for name, value in fields.items() if value != ""})
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return whole(json.dumps(line, ensure_ascii=False, default=str))
 
 
 def log_lines() -> None:

@@ -2,15 +2,15 @@
 
 from typing import Any, Final
 
-from pubsub_emulator.eventplane.distributor.event import (
+from pubsub_emulator.distributor.event import (
     MOST_METADATA,
     MOST_METADATUM,
     MOST_NUMBER,
     MOST_TIME,
     MOST_TYPE,
 )
-from pubsub_emulator.eventplane.distributor.service.addresses import MOST_URL
-from pubsub_emulator.eventplane.distributor.service.requests import (
+from pubsub_emulator.distributor.service.addresses import MOST_URL
+from pubsub_emulator.distributor.service.requests import (
     MOST_INTEREST_METADATA,
     MOST_LIMIT,
     MOST_MS,

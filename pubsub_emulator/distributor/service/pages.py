@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from pubsub_emulator.eventplane.distributor.event import Notice
-from pubsub_emulator.eventplane.distributor.service.problems import bad
-from pubsub_emulator.eventplane.distributor.service.requests import MOST_CURSOR
+from pubsub_emulator.distributor.event import Notice
+from pubsub_emulator.distributor.service.problems import bad
+from pubsub_emulator.distributor.service.requests import MOST_CURSOR
 
 
 def horizon(merged: list[tuple[str, Notice]], reached: Mapping[str, list[Notice]], limit: int) -> int:

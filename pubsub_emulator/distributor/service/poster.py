@@ -6,9 +6,9 @@ from typing import Final
 
 import aiohttp
 
-from pubsub_emulator.eventplane.distributor.core.messages import Post
-from pubsub_emulator.eventplane.distributor.service.addresses import guarded_connector
-from pubsub_emulator.eventplane.distributor.service.signing import signature
+from pubsub_emulator.distributor.core.messages import Post
+from pubsub_emulator.distributor.service.addresses import guarded_connector
+from pubsub_emulator.distributor.service.signing import signature
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 

@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from pubsub_emulator.eventplane.distributor.event import BadEventError
-from pubsub_emulator.eventplane.once import StoreError
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.event import BadEventError
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError
+from pubsub_emulator.serving.body import read_body
 
 log = logging.getLogger("pubsub.distributor")
 
 MOST_BODY: Final = 64 * 1024
+BODY_SECONDS: Final = 10.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -53,6 +55,9 @@ def not_found(detail: str = "") -> Problem:
 _OF_AIOHTTP: Final = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "too-large",
     HTTPStatus.NOT_FOUND: "not-found",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "not-json",
+    HTTPStatus.REQUEST_TIMEOUT: "too-slow",
+    HTTPStatus.FORBIDDEN: "forbidden",
     HTTPStatus.METHOD_NOT_ALLOWED: "method-not-allowed",
 }
 
@@ -87,7 +92,7 @@ async def json_body(request: web.Request) -> Any:
     """The body as JSON. Raises `Problem`, and aiohttp's own error where it is too large."""
     if request.content_type != "application/json":
         raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "not-json", "Content-Type: application/json is needed")
-    return parse_json(await request.read())
+    return parse_json(await read_body(request, BODY_SECONDS))
 
 
 def parse_json(body: bytes) -> Any:

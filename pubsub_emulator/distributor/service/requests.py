@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 
 from aiohttp import web
 
-from pubsub_emulator.eventplane.distributor.event import MOST_METADATUM, MOST_NUMBER, MOST_TYPE
-from pubsub_emulator.eventplane.distributor.service.adapters import Query
-from pubsub_emulator.eventplane.distributor.service.addresses import check_endpoint
-from pubsub_emulator.eventplane.distributor.service.problems import bad
-from pubsub_emulator.eventplane.distributor.service.signing import secret_bytes
+from pubsub_emulator.distributor.event import MOST_METADATUM, MOST_NUMBER, MOST_TYPE
+from pubsub_emulator.distributor.service.adapters import Query
+from pubsub_emulator.distributor.service.addresses import check_endpoint
+from pubsub_emulator.distributor.service.problems import bad
+from pubsub_emulator.distributor.service.signing import secret_bytes
 
 MOST_TYPES: Final = 64
 MOST_INTEREST_METADATA: Final = 16

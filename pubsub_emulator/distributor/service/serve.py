@@ -12,12 +12,13 @@ from typing import Final
 import aiohttp
 from aiohttp import web
 
-from pubsub_emulator.eventplane.distributor.service.adapters import Adapter, HttpAdapter
-from pubsub_emulator.eventplane.distributor.service.config import Config, make_access, make_verifier, profile_of
-from pubsub_emulator.eventplane.distributor.service.engine import Engine, Settings
-from pubsub_emulator.eventplane.distributor.service.http import DistributorHttp
-from pubsub_emulator.eventplane.distributor.service.poster import Poster
-from pubsub_emulator.eventplane.once import open_store
+from pubsub_emulator.distributor.once import open_store
+from pubsub_emulator.distributor.service.adapters import Adapter, HttpAdapter
+from pubsub_emulator.distributor.service.config import Config, make_access, make_verifier, profile_of
+from pubsub_emulator.distributor.service.engine import Engine, Settings
+from pubsub_emulator.distributor.service.http import DistributorHttp
+from pubsub_emulator.distributor.service.poster import Poster
+from pubsub_emulator.distributor.service.public import PublicAdapter
 
 SHUTDOWN_SECONDS: Final = 5.0
 
@@ -69,7 +70,8 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0))
         )
         adapters: dict[str, Adapter] = {
-            name: HttpAdapter(each.url, profiles[name], session) for name, each in config.adapters.items()
+            name: (PublicAdapter if each.profile == "legacy" else HttpAdapter)(each.url, profiles[name], session)
+            for name, each in config.adapters.items()
         }
         poster = Poster(private=config.private_endpoints)
         stack.push_async_callback(poster.close)
@@ -83,7 +85,12 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         await engine.start()
         stack.push_async_callback(engine.stop)
         http = DistributorHttp(
-            engine, access, verifier=verifier, private=config.private_endpoints, most_requests=config.most_requests
+            engine,
+            access,
+            verifier=verifier,
+            private=config.private_endpoints,
+            most_requests=config.most_requests,
+            names=config.names(),
         )
         url = await stack.enter_async_context(served(http.application(), config.host, config.port))
         yield Running(engine, url)

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pubsub_emulator.eventplane.distributor.core.messages import Effects, Input, Noticed
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.core.step import step
-from pubsub_emulator.eventplane.once import Transaction
+from pubsub_emulator.distributor.core.messages import Effects, Input, Noticed
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.core.step import step
+from pubsub_emulator.distributor.once import Transaction
 
 
 @dataclass(slots=True)

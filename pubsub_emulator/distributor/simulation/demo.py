@@ -1,16 +1,16 @@
 """The demonstration: three networks, two distributors with different subsets of them, and faults of every kind."""
 
-import hashlib
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.distributor.event import Event
-from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.world import World, run_together
+from pubsub_emulator.distributor.event import Event
+from pubsub_emulator.distributor.simulation.invariants import surprises
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.scenery import Faults
+from pubsub_emulator.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.simulation.world import World, run_together
+from pubsub_emulator.primitives.hashing import blake2_256
 
 FAULTS: Final = Faults(
     lost=200, doubled=150, late=60, call_fails=100, answer_lost=100, lie=40, read_fails=100, post_fails=150, killed=8
@@ -39,10 +39,10 @@ class _Play:
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)  # noqa: S311  # the demonstration is a function of its seed
-        shared = Network("hashnet")
+        shared = SimulatedNetwork("hashnet")
         self.worlds = (
-            World(self.seed, {"alastria": Network("alastria"), "hashnet": shared}, 2, name="operator"),
-            World(self.seed + 1, {"hashnet": shared, "fabric": Network("fabric")}, 1, name="access-node"),
+            World(self.seed, {"alastria": SimulatedNetwork("alastria"), "hashnet": shared}, 2, name="operator"),
+            World(self.seed + 1, {"hashnet": shared, "fabric": SimulatedNetwork("fabric")}, 1, name="access-node"),
         )
 
     def fresh(self) -> tuple[str, Event]:
@@ -93,7 +93,7 @@ def demonstrate(seed: int = 0) -> Demonstration:
         for name, network in networks.items()
         if not network.has(event_id)
     ]
-    digest = hashlib.blake2b("".join(world.digest() for world in play.worlds).encode(), digest_size=32)
+    digest = blake2_256("".join(world.digest() for world in play.worlds).encode())
     return Demonstration(
         len(play.originals),
         {name: len(network.log) for name, network in networks.items()},
@@ -101,7 +101,7 @@ def demonstrate(seed: int = 0) -> Demonstration:
         {url: _acknowledged(world, url) for world, url in zip(play.worlds, SUBSCRIBERS, strict=True)},
         settled,
         found,
-        "0x" + digest.hexdigest(),
+        "0x" + digest.hex(),
     )
 
 

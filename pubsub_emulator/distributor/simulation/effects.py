@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from pubsub_emulator.eventplane.distributor.core.messages import (
+from pubsub_emulator.distributor.core.messages import (
     Answer,
     Answered,
     Call,
@@ -26,8 +26,8 @@ from pubsub_emulator.eventplane.distributor.core.messages import (
     Unknown,
     Yes,
 )
-from pubsub_emulator.eventplane.distributor.event import Event
-from pubsub_emulator.eventplane.distributor.simulation.scenery import Process, Scenery
+from pubsub_emulator.distributor.event import Event
+from pubsub_emulator.distributor.simulation.scenery import Process, Scenery
 
 
 class Hands:

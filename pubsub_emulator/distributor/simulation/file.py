@@ -1,17 +1,12 @@
 """Scenario files of the distributor: TOML in, a checked `ScenarioFile` out, errors that name file, line and field."""
 
-import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from pubsub_emulator.emulator.scenario.check import Location
-from pubsub_emulator.emulator.scenario.file import field_lines
-from pubsub_emulator.emulator.untrusted import Unreadable, parse_toml, read_bytes
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.emulator.settings import Location, Misplaced, StrictModel, parse, read
 
 MOST_STEPS: Final = 1_000
 MOST_EVENTS: Final = 10_000
@@ -25,32 +20,24 @@ Thousandths = Annotated[int, Field(ge=0, le=1000)]
 Form = Literal["all", "star", "types"]
 
 
-class ScenarioFileError(PubsubError):
-    """A scenario file that cannot be played; the message has a line for each problem, with its place."""
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class NetworkTable(_Model):
+class NetworkTable(StrictModel):
     """A network; `legacy` is the profile of public adapters, which show the newest event of each entity."""
 
     unique: bool = True
     legacy: bool = False
     tells_blocks: bool = True
     up: bool = True
-    offers: list[Form] = ["all", "star", "types"]
+    offers: list[Form] = Field(default_factory=lambda: list[Form](get_args(Form)))
 
 
-class SubscriptionTable(_Model):
+class SubscriptionTable(StrictModel):
     """A subscriber, subscribed from the start."""
 
-    types: Annotated[list[Text], Field(min_length=1, max_length=64)] = ["*"]
-    metadata: Annotated[list[Text], Field(max_length=16)] = []
+    types: Annotated[list[Text], Field(min_length=1, max_length=64)] = Field(default_factory=lambda: ["*"])
+    metadata: Annotated[list[Text], Field(max_length=16)] = Field(default_factory=list)
 
 
-class FaultsTable(_Model):
+class FaultsTable(StrictModel):
     """How often what goes wrong, in thousandths of the occasions; see `Faults`."""
 
     lost: Thousandths = 0
@@ -64,7 +51,7 @@ class FaultsTable(_Model):
     killed: Thousandths = 0
 
 
-class _Step(_Model):
+class _Step(StrictModel):
     at: Seconds
 
 
@@ -153,8 +140,8 @@ class ExpectStep(_Step):
 
     do: Literal["expect"]
     event: Number | None = None
-    on: dict[Name, Annotated[int, Field(ge=0)]] = {}
-    acknowledged: dict[Name, Annotated[int, Field(ge=0)]] = {}
+    on: dict[Name, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    acknowledged: dict[Name, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
     calls: Annotated[int, Field(ge=0)] | None = None
     dead_letters: Annotated[int, Field(ge=0)] | None = None
 
@@ -175,97 +162,62 @@ Step = Annotated[
 ]
 
 
-class ScenarioFile(_Model):
+class ScenarioFile(StrictModel):
     """A scenario: networks, subscribers, and what happens when, in order of time."""
 
     title: Text
     replicas: Annotated[int, Field(ge=1, le=9)] = 1
     replication_delay: Seconds = 0.0
     networks: Annotated[dict[Name, NetworkTable], Field(min_length=1, max_length=16)]
-    subscriptions: Annotated[dict[Name, SubscriptionTable], Field(max_length=64)] = {}
+    subscriptions: Annotated[dict[Name, SubscriptionTable], Field(max_length=64)] = Field(default_factory=dict)
     faults: FaultsTable = FaultsTable()
     steps: Annotated[list[Step], Field(min_length=1, max_length=MOST_STEPS)]
 
 
 def read_scenario(path: Path) -> ScenarioFile:
-    """The scenario in a file. Raises `ScenarioFileError`, also where it cannot be read."""
-    try:
-        return parse_scenario(read_bytes(path).decode(), str(path))
-    except (OSError, UnicodeDecodeError, Unreadable) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ScenarioFileError(reason if reason.startswith(str(path)) else f"{path}: {reason}") from error
+    """The scenario in a file. Raises `SettingsError`, also where it cannot be read."""
+    return read(path, ScenarioFile, _misplaced)
 
 
 def parse_scenario(text: str, file: str) -> ScenarioFile:
-    """The scenario of a text; `file` is its name in errors. Raises `ScenarioFileError`."""
-    try:
-        document = parse_toml(text, "")
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"\(at line (\d+), column \d+\)", str(error))
-        raise ScenarioFileError(f"{file}:{found.group(1)}: {error}" if found else f"{file}: {error}") from error
-    except Unreadable as error:
-        raise ScenarioFileError(f"{file}: {str(error).removeprefix(': ')}") from error
-    lines = field_lines(text)
-    try:
-        scenario = ScenarioFile.model_validate(document)
-    except ValidationError as error:
-        problems = [(_place(each["loc"]), each["msg"]) for each in error.errors(include_url=False)]
-        raise ScenarioFileError(_told(problems, lines, file)) from error
-    misplaced = list(_misplaced(scenario))
-    if misplaced:
-        raise ScenarioFileError(_told(misplaced, lines, file))
-    return scenario
+    """The scenario of a text; `file` is its name in errors. Raises `SettingsError`."""
+    return parse(text, file, ScenarioFile, _misplaced)
 
 
-def _place(location: tuple[int | str, ...]) -> Location:
-    """A location in the file: the kind of a step, which follows its number, is no place."""
-    return location[:2] + location[3:] if location[:1] == ("steps",) and len(location) > 2 else location
-
-
-def _told(problems: list[tuple[Location, str]], lines: dict[Location, int], file: str) -> str:
-    found = []
-    for place, reason in problems:
-        known = place
-        while known and known not in lines:
-            known = known[:-1]
-        field = ".".join(map(str, place))
-        line = lines.get(known)
-        found.append((line or 0, f"{file}{f':{line}' if line else ''}: {f'{field}: ' if field else ''}{reason}"))
-    return "\n".join(text for _, text in sorted(found))
-
-
-def _misplaced(scenario: ScenarioFile) -> Iterator[tuple[Location, str]]:
+def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
     """What is well formed and makes no sense."""
     known: dict[str, Iterable[str]] = {"network": scenario.networks, "subscription": scenario.subscriptions}
     before = 0.0
     for number, step in enumerate(scenario.steps):
         here: Location = ("steps", number)
         if step.at < before:
-            yield (*here, "at"), f"{step.at:g} is before the step before it, at {before:g}"
+            yield Misplaced((*here, "at"), f"{step.at:g} is before the step before it, at {before:g}")
         before = step.at
         for kind, names in known.items():
             named = getattr(step, kind, None)
             if named is not None and named not in set(names):
-                yield (*here, kind), _unknown(kind, named, names)
+                yield Misplaced((*here, kind), _unknown(kind, named, names))
         if isinstance(step, KillStep) and step.replica >= scenario.replicas:
-            yield (*here, "replica"), f"there are {scenario.replicas}, counted from 0"
+            yield Misplaced((*here, "replica"), f"there are {scenario.replicas}, counted from 0")
         if isinstance(step, CutStep) and scenario.networks.get(step.network, NetworkTable()).legacy:
-            yield (*here, "network"), "the log of a legacy network is not compared, so it cannot be taken back"
+            yield Misplaced(
+                (*here, "network"), "the log of a legacy network is not compared, so it cannot be taken back"
+            )
         if isinstance(step, ExpectStep):
             yield from _expected(here, step, scenario)
 
 
-def _expected(here: Location, step: ExpectStep, scenario: ScenarioFile) -> Iterator[tuple[Location, str]]:
+def _expected(here: Location, step: ExpectStep, scenario: ScenarioFile) -> Iterator[Misplaced]:
     if step.event is None and (step.on or step.acknowledged):
-        yield here, "on and acknowledged need an event"
+        yield Misplaced(here, "on and acknowledged need an event")
     elif step.event is None and step.calls is None and step.dead_letters is None:
-        yield here, "expects nothing: event, calls or dead_letters is needed"
+        yield Misplaced(here, "expects nothing: event, calls or dead_letters is needed")
     for name in step.on:
         if name not in scenario.networks:
-            yield (*here, "on"), _unknown("network", name, scenario.networks)
+            yield Misplaced((*here, "on"), _unknown("network", name, scenario.networks))
     for name in step.acknowledged:
         if name not in scenario.subscriptions:
-            yield (*here, "acknowledged"), _unknown("subscription", name, scenario.subscriptions)
+            yield Misplaced((*here, "acknowledged"), _unknown("subscription", name, scenario.subscriptions))
 
 
 def _unknown(kind: str, name: str, names: Iterable[str]) -> str:

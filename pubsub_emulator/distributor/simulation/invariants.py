@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.arrivals import matches
-from pubsub_emulator.eventplane.distributor.core.rows import letter_of, on_network, to_subscription
-from pubsub_emulator.eventplane.distributor.event import Event
-from pubsub_emulator.eventplane.distributor.simulation.world import World
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.arrivals import matches
+from pubsub_emulator.distributor.core.rows import letter_of, on_network, to_subscription
+from pubsub_emulator.distributor.event import Event
+from pubsub_emulator.distributor.simulation.world import World
 
 
 def surprises(world: World, originals: dict[str, list[Event]]) -> list[str]:

@@ -1,11 +1,11 @@
 """Emulated networks with their adapters, and emulated subscribers: the surroundings of a distributor."""
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
 SIGNER: Final = "0x" + "eb" * 20
@@ -21,7 +21,7 @@ class Watcher(Protocol):
 
 
 @dataclass
-class Network:
+class SimulatedNetwork:
     """A log with the adapter that serves it.
 
     `up` is the adapter; `refuses` is the reason of a No; `lies` says yes and does nothing; `mute` does and answers
@@ -85,8 +85,7 @@ class Network:
         if not self.tells_blocks or self.legacy:
             return ""
         parent = self.log[-1].block if self.log else ""
-        made = hashlib.blake2b(f"{parent}|{self.branch}|{event.digest()}".encode(), digest_size=32)
-        return "0x" + made.hexdigest()
+        return f"0x{blake2_256(f'{parent}|{self.branch}|{event.digest()}'.encode()).hex()}"
 
     def cut(self, to: int) -> None:
         """Take the log back; what follows is on another branch."""

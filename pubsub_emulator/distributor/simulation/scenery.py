@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.simulation.network import Network, Subscriber
-from pubsub_emulator.eventplane.distributor.simulation.timeline import Timeline
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork, Subscriber
+from pubsub_emulator.distributor.simulation.timeline import Timeline
 
 PUBLIC: Final = "http://{}.example"
 """What webhooks of a distributor of that name begin with."""
@@ -45,7 +45,7 @@ class Scenery(Timeline):
     """Networks, subscribers, faults, and counts of what happened. Times are ms."""
 
     seed: int = 0
-    networks: dict[str, Network] = field(default_factory=dict)
+    networks: dict[str, SimulatedNetwork] = field(default_factory=dict)
     replicas: int = 1
     faults: Faults = field(default_factory=Faults)
     rules: Rules = field(default_factory=lambda: Rules(("a", "b"), ""))
@@ -57,7 +57,7 @@ class Scenery(Timeline):
 
     def __post_init__(self) -> None:
         if not self.networks:
-            self.networks = {name: Network(name) for name in ("a", "b")}
+            self.networks = {name: SimulatedNetwork(name) for name in ("a", "b")}
         self.rules = replace(
             self.rules,
             networks=tuple(self.networks),

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from pubsub_emulator.eventplane.distributor.simulation import file as files
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults
-from pubsub_emulator.eventplane.distributor.simulation.stage import Stage
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.timeline import BEGIN
-from pubsub_emulator.eventplane.distributor.simulation.world import Request
+from pubsub_emulator.distributor.simulation import file as files
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.scenery import Faults
+from pubsub_emulator.distributor.simulation.stage import Stage
+from pubsub_emulator.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.simulation.timeline import BEGIN
+from pubsub_emulator.distributor.simulation.world import Request
 
 ENDPOINT: Final = "https://{}.example/dlt"
 ANSWERED: Final = 31_000
@@ -35,7 +35,7 @@ class _Play:
         self._stage = stage
         self._until = 0
         networks = [
-            Network(
+            SimulatedNetwork(
                 name,
                 unique=table.unique,
                 legacy=table.legacy,
@@ -56,7 +56,7 @@ class _Play:
         for name, table in self._scenario.subscriptions.items():
             world.subscribe(ENDPOINT.format(name), tuple(table.types), tuple(table.metadata))
         world.faults = Faults(**self._scenario.faults.model_dump())
-        for number, step in enumerate(self._scenario.steps):
+        for number, step in enumerate(self._scenario.steps, start=1):
             world.run(max(BEGIN + _ms(step.at) - world.now, 0))
             self._take(step, number)
         world.run(max(self._until - world.now, 0))
@@ -137,7 +137,7 @@ class _Play:
             self._stage.that(wanted == is_so, f"steps.{number}, after {step.at:g} s: {what}: {wanted}, not {is_so}")
 
 
-def _change(network: Network, what: str) -> None:
+def _change(network: SimulatedNetwork, what: str) -> None:
     if what in {"down", "up"}:
         network.up = what == "up"
     elif what in {"refuse", "accept"}:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.event import Event
-from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.world import Request, World
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.event import Event
+from pubsub_emulator.distributor.simulation.invariants import surprises
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.simulation.world import Request, World
 
 DESMOS: Final = "https://desmos.example/dlt"
 
@@ -23,9 +23,9 @@ class Stage:
     originals: dict[str, list[Event]] = field(default_factory=dict)
     world: World = field(default_factory=World)
 
-    def set(self, *networks: Network, replicas: int = 1, start: bool = True, **rules: Any) -> World:
+    def set(self, *networks: SimulatedNetwork, replicas: int = 1, start: bool = True, **rules: Any) -> World:
         """Make the world: A and B, both up, unless said otherwise."""
-        named = {network.name: network for network in networks or (Network("a"), Network("b"))}
+        named = {network.name: network for network in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))}
         self.world = World(self.seed, named, replicas, rules=replace(Rules((), ""), **rules))
         if start:
             self.world.start()

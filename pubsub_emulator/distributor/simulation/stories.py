@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.event import Event
-from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults
-from pubsub_emulator.eventplane.distributor.simulation.world import World
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.event import Event
+from pubsub_emulator.distributor.simulation.invariants import surprises
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.scenery import Faults
+from pubsub_emulator.distributor.simulation.world import World
 
 ENTITIES: Final = 3
 
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass
-class Story:
+class DistributorStory:
     """One story; everything in it follows from the seed."""
 
     seed: int
@@ -67,7 +67,7 @@ class Story:
         names = "abc"[: self.random.choice((2, 2, 3))]
         offers = (("all", "star", "types"), ("star", "types"), ("types",), ())
         networks = {
-            name: Network(
+            name: SimulatedNetwork(
                 name,
                 unique=self.random.randrange(3) > 0,
                 offers=self.random.choice(offers),
@@ -189,4 +189,4 @@ class Story:
 
 def tell(seed: int) -> Outcome:
     """The story of a seed."""
-    return Story(seed).tell()
+    return DistributorStory(seed).tell()

@@ -4,11 +4,12 @@ Where times are equal, it happens in the order in which it was asked for. Every 
 happened goes into one digest.
 """
 
-import hashlib
 import heapq
 from collections.abc import Callable
 from random import Random
 from typing import Final
+
+from pubsub_emulator.primitives.hashing import new_blake2_256
 
 BEGIN: Final = 1_700_000_000_000
 """When every story begins, ms since 1970."""
@@ -22,7 +23,7 @@ class Timeline:
         self.now = BEGIN
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._sequence = 0
-        self._hash = hashlib.blake2b(digest_size=32)
+        self._hash = new_blake2_256()
 
     def later(self, delay: int, what: Callable[[], None]) -> None:
         """Schedule an action after `delay` ms."""

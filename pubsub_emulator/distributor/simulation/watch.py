@@ -4,15 +4,15 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.messages import Answered, Due, Input, Paged, Probed
-from pubsub_emulator.eventplane.once import MemoryStore
-from pubsub_emulator.eventplane.once.transaction import MEMBER, ROW, Place, Row
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.messages import Answered, Due, Input, Paged, Probed
+from pubsub_emulator.distributor.once import MemoryStore
+from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, Place, Row
 
 _MAY_REVOKE = (Probed, Paged, Due)
 
 
-class Watch(MemoryStore):
+class CheckedStore(MemoryStore):
     """The store of a world; `surprises` are sentences, one for each write that breaks an invariant.
 
     `acknowledged` says how often the endpoint of a subscription acknowledged an id; `record` takes what happened.

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.core.messages import (
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.core.messages import (
     Due,
     Effects,
     Input,
@@ -23,15 +24,15 @@ from pubsub_emulator.eventplane.distributor.core.messages import (
     Subscribe,
     Unsubscribe,
 )
-from pubsub_emulator.eventplane.distributor.core.rules import Rules
-from pubsub_emulator.eventplane.distributor.core.states import Whereabouts, status_of, whereabouts
-from pubsub_emulator.eventplane.distributor.core.step import steps
-from pubsub_emulator.eventplane.distributor.event import Event, Notice
-from pubsub_emulator.eventplane.distributor.simulation.effects import Hands
-from pubsub_emulator.eventplane.distributor.simulation.network import Subscriber
-from pubsub_emulator.eventplane.distributor.simulation.scenery import Faults, Process, Scenery
-from pubsub_emulator.eventplane.distributor.simulation.watch import Watch
-from pubsub_emulator.eventplane.once import MemoryStore, StoreError, Transaction
+from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.core.states import Whereabouts, status_of, whereabouts
+from pubsub_emulator.distributor.core.step import steps
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.once import MemoryStore, Transaction
+from pubsub_emulator.distributor.simulation.effects import Hands
+from pubsub_emulator.distributor.simulation.network import Subscriber
+from pubsub_emulator.distributor.simulation.scenery import Faults, Process, Scenery
+from pubsub_emulator.distributor.simulation.watch import CheckedStore
 
 ANSWER_WITHIN: Final = 30_000
 MOST_STEPS: Final = 200_000
@@ -55,7 +56,7 @@ class World(Scenery):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.hands = Hands(self, self.tell, self.kill, self.deed)
-        self.watch = Watch(lambda: self.now, self._acknowledged, self.record)
+        self.watch = CheckedStore(lambda: self.now, self._acknowledged, self.record)
         self.store: MemoryStore = self.watch
         self.requests: list[Request] = []
         self.notes: Counter[str] = Counter()

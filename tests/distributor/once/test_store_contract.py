@@ -12,9 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.once import Claim, DueRow, MemoryStore, Once, Store, StoreError, Transaction, open_store
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.once import (
+    Claim,
+    DueRow,
+    MemoryStore,
+    Once,
+    Store,
+    Transaction,
+    open_store,
+)
 
-WORKER = Path(__file__).with_name("claimer.py")
+WORKER = Path(__file__).parents[2] / "support" / "claimer.py"
 LONG = 60_000
 
 

@@ -1,6 +1,7 @@
 """What a store refuses: data that would be lost, files of others, data of a newer version, a server that is away."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -8,7 +9,8 @@ import pytest
 import redis
 from support.redis_server import running_redis
 
-from pubsub_emulator.eventplane.once import StoreError, open_store
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.once import DueRow, open_store
 
 
 def test_id45_a_redis_that_evicts_is_refused() -> None:
@@ -44,17 +46,63 @@ def test_ev6_newer_data_is_refused_in_one_line(tmp_path: Path, postgres_url: str
     path = tmp_path / "once.db"
     for address in (f"sqlite:{path}", postgres_url, redis_url):
         open_store(address).close()
-    with sqlite3.connect(path) as file:
-        file.execute("PRAGMA user_version = 99")
-    file.close()
+    newer = "UPDATE migrations SET version = 99 WHERE component = 'once'"
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(newer)
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("UPDATE once_schema SET version = 99")
+        connection.execute(newer)
     client = redis.Redis.from_url(redis_url)
     client.set("ied:version", 99)
     client.close()
-    for address in (f"sqlite:{path}", postgres_url, redis_url):
-        with pytest.raises(StoreError, match=r"newer version \(schema 99, this one knows 1\)$"):
+    for address in (f"sqlite:{path}", postgres_url):
+        with pytest.raises(
+            StoreError, match=r"tables have version 99, this program knows 1; open it with a newer pubsub$"
+        ):
             open_store(address)
+    with pytest.raises(StoreError, match=r"newer version \(schema 99, this one knows 1\)$"):
+        open_store(redis_url)
+
+
+def test_ev6_a_file_of_an_earlier_version_is_taken_over_with_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "once.db"
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(
+            "CREATE TABLE places (kind TEXT NOT NULL, tbl TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,"
+            " due INTEGER, lane INTEGER NOT NULL, PRIMARY KEY (tbl, kind, key)) WITHOUT ROWID"
+        )
+        file.execute("CREATE INDEX places_due ON places (lane, due) WHERE due IS NOT NULL")
+        file.executemany(
+            "INSERT INTO places VALUES (?, ?, ?, ?, ?, ?)", [("r", "t", "k", "v", 1, 0), ("s", "s", "x", "1", None, 0)]
+        )
+        file.execute(f"PRAGMA application_id = {0x1ED0_0CE1}")
+        file.execute("PRAGMA user_version = 1")
+    _has_its_rows(f"sqlite:{path}")
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute("PRAGMA user_version").fetchone() == (2,), "an earlier version refuses the file"
+
+
+def test_ev6_a_postgres_of_an_earlier_version_is_taken_over_with_its_rows(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE once_schema (version integer NOT NULL)")
+        connection.execute("INSERT INTO once_schema VALUES (1)")
+        connection.execute(
+            'CREATE TABLE once_places (kind text COLLATE "C" NOT NULL, tbl text COLLATE "C" NOT NULL,'
+            ' key text COLLATE "C" NOT NULL, value text NOT NULL, due bigint, lane smallint NOT NULL,'
+            " PRIMARY KEY (tbl, kind, key))"
+        )
+        connection.execute("CREATE INDEX once_places_due ON once_places (lane, due) WHERE due IS NOT NULL")
+        connection.execute("INSERT INTO once_places VALUES ('r', 't', 'k', 'v', 1, 0), ('s', 's', 'x', '1', NULL, 0)")
+    _has_its_rows(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        found = connection.execute("SELECT version FROM once_schema").fetchall()
+    assert found == [(2,)], "an earlier version refuses the database"
+
+
+def _has_its_rows(address: str) -> None:
+    for _ in range(2):
+        store = open_store(address)
+        assert (store.rows("t"), store.members("s"), store.due(9)) == ([("k", "v")], ["x"], [DueRow("t", "k")])
+        store.close()
 
 
 def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The scenarios of the distributor's rules (`ied.md`, section 8), each run in virtual time and checked."""
 
-from pubsub_emulator.eventplane.distributor.simulation.scenarios import publishing, replicating, subscribing
-from pubsub_emulator.eventplane.distributor.simulation.stage import SCENARIOS, play
+from pubsub_emulator.distributor.simulation.scenarios import publishing, replicating, subscribing
+from pubsub_emulator.distributor.simulation.stage import SCENARIOS, play
 
 __all__ = ["SCENARIOS", "play", "publishing", "replicating", "subscribing"]

@@ -1,11 +1,11 @@
 """Scenarios of publications: answers, adapters that fail, doubts, deaths."""
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.event import parse_publication
-from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.distributor.simulation.stage import Stage, scenario
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.event import parse_publication
+from pubsub_emulator.distributor.simulation.invariants import surprises
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stage import Stage, scenario
+from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError
 
 
@@ -139,7 +139,9 @@ def _killed(stage: Stage) -> None:
 
 @scenario(18, "the deed is done, the answer is lost", "30")
 def _answer_lost(stage: Stage) -> None:
-    world = stage.set(Network("a", unique=False, offers=()), Network("b", unique=False))  # no notification tells of it
+    world = stage.set(
+        SimulatedNetwork("a", unique=False, offers=()), SimulatedNetwork("b", unique=False)
+    )  # no notification tells of it
     world.networks["a"].mute = True
     stage.status(stage.publish(), 201)
     world.run(120_000)

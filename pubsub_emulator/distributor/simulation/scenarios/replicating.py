@@ -1,11 +1,11 @@
 """Scenarios of what networks tell: copies, gaps, late and emptied parties, other distributors."""
 
-from pubsub_emulator.eventplane.distributor.event import legacy_notice, parse_notification
-from pubsub_emulator.eventplane.distributor.simulation.invariants import surprises
-from pubsub_emulator.eventplane.distributor.simulation.network import PUBLISHER, SIGNER, Network
-from pubsub_emulator.eventplane.distributor.simulation.stage import Stage, scenario
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
-from pubsub_emulator.eventplane.distributor.simulation.world import World, run_together
+from pubsub_emulator.distributor.event import legacy_notice, parse_notification
+from pubsub_emulator.distributor.simulation.invariants import surprises
+from pubsub_emulator.distributor.simulation.network import PUBLISHER, SIGNER, SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stage import Stage, scenario
+from pubsub_emulator.distributor.simulation.stories import event_of
+from pubsub_emulator.distributor.simulation.world import World, run_together
 
 
 @scenario(11, "a stranger's event is notified", "31")
@@ -78,7 +78,7 @@ def _swapped(stage: Stage) -> None:
 
 @scenario(20, "one of three networks lacks the event", "31")
 def _third(stage: Stage) -> None:
-    stage.set(Network("a"), Network("b"), Network("c"), start=False)
+    stage.set(SimulatedNetwork("a"), SimulatedNetwork("b"), SimulatedNetwork("c"), start=False)
     stage.stranger("a")
     stage.stranger("b")
     stage.world.start()
@@ -90,7 +90,7 @@ def _third(stage: Stage) -> None:
 
 @scenario(21, "no adapter is up at the start", "32, 33")
 def _late_adapters(stage: Stage) -> None:
-    world = stage.set(Network("a", up=False), Network("b", up=False))
+    world = stage.set(SimulatedNetwork("a", up=False), SimulatedNetwork("b", up=False))
     world.run(100_000)
     _without_notifying(stage, "a", 1)
     for network in world.networks.values():
@@ -104,7 +104,7 @@ def _late_adapters(stage: Stage) -> None:
 
 @scenario(22, "a restart leaves one right subscription on each adapter", "32")
 def _one_hook(stage: Stage) -> None:
-    offers = (Network("a"), Network("b", lists_all=False), Network("c", offers=("types",)))
+    offers = (SimulatedNetwork("a"), SimulatedNetwork("b", lists_all=False), SimulatedNetwork("c", offers=("types",)))
     world = stage.set(*offers)
     world.run(100_000)
     for _ in range(3):
@@ -117,7 +117,7 @@ def _one_hook(stage: Stage) -> None:
 
 @scenario(23, "a network joins", "36")
 def _joins(stage: Stage) -> None:
-    world = stage.set(Network("a"), Network("b"), Network("c", up=False), page=3)
+    world = stage.set(SimulatedNetwork("a"), SimulatedNetwork("b"), SimulatedNetwork("c", up=False), page=3)
     for number in range(1, 11):
         stage.publish(number, number % 2)
         world.run(100)
@@ -179,8 +179,8 @@ def _emptied(stage: Stage) -> None:
 
 @scenario(38, "two distributors share one network", "3")
 def _strangers(stage: Stage) -> None:
-    shared, far = Network("b"), Network("c")
-    world = stage.set(Network("a"), shared)
+    shared, far = SimulatedNetwork("b"), SimulatedNetwork("c")
+    world = stage.set(SimulatedNetwork("a"), shared)
     other = World(stage.seed + 1, {"b": shared, "c": far}, name="other")
     other.now = world.now
     other.start()

@@ -1,7 +1,7 @@
 """Scenarios of subscribers: notifications, dead letters, interests, keys."""
 
-from pubsub_emulator.eventplane.distributor.core import rows
-from pubsub_emulator.eventplane.distributor.simulation.stage import DESMOS, Stage, scenario
+from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.simulation.stage import DESMOS, Stage, scenario
 
 
 @scenario(26, "both networks notify, the subscriber gets one POST", "41")
