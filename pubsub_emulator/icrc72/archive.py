@@ -1,4 +1,4 @@
-"""An archive canister: a publisher's log in a store of the event plane, handed over in pages (IC-48, RP-7c).
+"""An archive canister: a publisher's log in a store of events, handed over in pages (IC-48, RP-7c).
 
     archive = Archive(MemoryStore(publisher.text))
     where = network.create(0, RoleCanister([archive]))
@@ -10,32 +10,32 @@ without gaps; the round is the row's `block`. The store outlives upgrades: the n
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.ic.network import Network
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.messages import Event
-from pubsub_emulator.eventplane.icrc72.publisher.core import Publisher
-from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, RoleCanister, reply
-from pubsub_emulator.eventplane.icrc72.services import MAP, VALUE, type_codec
-from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
-from pubsub_emulator.eventplane.log.rows import Block, Entry, Row, event_id
-from pubsub_emulator.eventplane.log.store import Store
-from pubsub_emulator.eventplane.log.values import canonical, encode_fields
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import Block, Entry, Row, event_id
+from pubsub_emulator.events.values import canonical, encode_fields
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import ArchivePart, Event
+from pubsub_emulator.icrc72.methods import ARCHIVE_APPEND
+from pubsub_emulator.icrc72.publisher.core import Publisher
+from pubsub_emulator.icrc72.role import Core, Handler, Query, RoleCanister, restored
+from pubsub_emulator.icrc72.services import MAP, VALUE, read_map, read_value, type_codec
+from pubsub_emulator.icrc72.value_hash import icrc3_value, value_hash
+from pubsub_emulator.icrc72.values import Value, blob, map_, nat, text
 
+_LONG: Final = 14_000
+_MOST_BYTES: Final = 1_000_000
+"""Of the rows whose blocks one answer holds: with what a block adds they fit into a message."""
 
-class Part(NamedTuple):
-    """Events of one block, as a publisher hands them over."""
+_MOST_RANGES: Final = 100
+BLOCK_TYPE: Final = "72event"
+"""ICRC-83, which is to name the blocks of ICRC-72, has no text yet: this name is formed as ICRC-3 forms them."""
 
-    number: int
-    round: int
-    parent: bytes
-    hash: bytes
-    offset: int
-    total: int
-    events: tuple[Event, ...]
+BLOCK_URL: Final = "https://github.com/dfinity/ICRC/issues/72"
 
 
 class Archive(Core):
@@ -47,6 +47,8 @@ class Archive(Core):
         self.store = store
         self.writer = writer
         self._pending: list[Event] = []
+        self._hashes: list[bytes] = []
+        """Of the first events the hashes of their ICRC-3 blocks, as far as somebody asked."""
         self._places: dict[str, tuple[list[int], list[int]]] = {}
         """Of each namespace the ids in order, and their rows."""
         after = 0
@@ -64,15 +66,20 @@ class Archive(Core):
 
     def queries(self) -> Mapping[str, Query]:
         """Queries by name."""
-        return {"archive_page": self._page}
+        return {
+            "archive_page": self._page,
+            "icrc3_get_blocks": self._blocks,
+            "icrc3_get_archives": lambda _caller, _time, _asked: (),
+            "icrc3_supported_block_types": lambda _caller, _time: ((BLOCK_TYPE, BLOCK_URL),),
+        }
 
-    def saved(self) -> Any:
+    def saved(self) -> list[Event]:
         """The events of a block that is not whole."""
         return self._pending
 
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         """Restore the saved state."""
-        self._pending = state
+        self._pending = restored(state, list)
 
     def event(self, namespace: str, identifier: int) -> Event | None:
         """An event of the archive, or `None`."""
@@ -90,8 +97,7 @@ class Archive(Core):
             at += 1
         return tuple(found)
 
-    def _append(self, ctx: Context, given: Any) -> None:
-        part = Part(*given)
+    def _append(self, ctx: Context, part: ArchivePart) -> None:
         if ctx.caller != self.writer:
             raise Trap("only the publisher of this archive appends to it")
         blocks = self.store.head().anchor or 0
@@ -103,9 +109,9 @@ class Archive(Core):
                 self._pending = []
                 self._keep(part, events)
                 blocks += 1
-        reply(ctx, "archive_append", (blocks, len(self._pending)))
+        ARCHIVE_APPEND.reply(ctx, (blocks, len(self._pending)))
 
-    def _keep(self, part: Part, events: list[Event]) -> None:
+    def _keep(self, part: ArchivePart, events: list[Event]) -> None:
         entries = tuple(self._entry(part, at, event) for at, event in enumerate(events))
         after = self.store.head().seq
         block = Block(part.number, part.hash, part.parent, entries)
@@ -115,14 +121,14 @@ class Archive(Core):
 
     def _place(self, row: Row) -> None:
         ids, rows = self._places.setdefault(row.kind, ([], []))
-        ids.append(int(str(row.fields["eventId"])))
+        ids.append(int(str(row.fields["eventId"]), 0))
         rows.append(row.seq)
 
     @staticmethod
-    def _entry(part: Part, at: int, event: Event) -> Entry:
+    def _entry(part: ArchivePart, at: int, event: Event) -> Entry:
         fields = {
-            "eventId": str(event.eventId),
-            "prevEventId": None if event.prevEventId is None else str(event.prevEventId),
+            "eventId": _text_of(event.eventId),
+            "prevEventId": None if event.prevEventId is None else _text_of(event.prevEventId),
             "timestamp": event.timestamp,
             "data": type_codec("archive", VALUE).encode(event.data),
             "headers": None if event.headers is None else type_codec("archive", MAP).encode(event.headers),
@@ -133,25 +139,59 @@ class Archive(Core):
         return Entry(part.number, None, part.round, at, event.namespace, event_id(part.hash, at), time, body)
 
     def _event(self, row: Row) -> Event:
-        fields: dict[str, Any] = row.fields
-        (data,) = type_codec("archive", VALUE).decode(_bytes(fields["data"]))
-        headers = None
-        if fields["headers"] is not None:
-            (headers,) = type_codec("archive", MAP).decode(_bytes(fields["headers"]))
-        prev = None if fields["prevEventId"] is None else int(fields["prevEventId"])
+        fields = {name: str(value) for name, value in row.fields.items() if value is not None}
+        data = read_value(_bytes(fields["data"]))
+        headers = read_map(_bytes(fields["headers"])) if "headers" in fields else None
+        prev = int(fields["prevEventId"], 0) if "prevEventId" in fields else None
         source = self.writer or Principal()
-        return Event(int(fields["eventId"]), prev, fields["timestamp"], row.kind, data, source, headers)
+        return Event(int(fields["eventId"], 0), prev, int(fields["timestamp"]), row.kind, data, source, headers)
 
-    def _page(self, _caller: Principal, _time: int, asked: Any) -> tuple[Event, ...]:
+    def _block(self, row: Row) -> Value:
+        """An event as a block of an ICRC-3 log (one row of the log is one block, counted from 0)."""
+        event = self._event(row)
+        tx: dict[str, Value] = {"eventId": nat(event.eventId), "namespace": text(event.namespace)}
+        if event.prevEventId is not None:
+            tx["prevEventId"] = nat(event.prevEventId)
+        tx |= {"source": blob(event.source), "timestamp": nat(event.timestamp), "data": icrc3_value(event.data)}
+        if event.headers is not None:
+            tx["headers"] = icrc3_value(map_(event.headers))
+        parent = {"phash": blob(self._hashes[row.seq - 2])} if row.seq > 1 else {}
+        return map_({**parent, "btype": text(BLOCK_TYPE), "ts": nat(event.timestamp), "tx": map_(tx)})
+
+    def _blocks(
+        self, _caller: Principal, _time: int, asked: tuple[tuple[int, int], ...]
+    ) -> tuple[int, tuple[tuple[int, Value], ...], tuple[()]]:
+        """`icrc3_get_blocks`: as many of the blocks as fit into an answer."""
+        length = self.store.head().seq
+        while len(self._hashes) < length:
+            for row in self.store.read(len(self._hashes), 1000).rows:
+                self._hashes.append(value_hash(self._block(row)))
+        found: list[tuple[int, Value]] = []
+        left = _MOST_BYTES
+        for start, count in asked[:_MOST_RANGES]:
+            for at in range(start, min(start + count, length)):
+                (row,) = self.store.read(at, 1).rows
+                left -= len(row.body)
+                if left < 0 and found:
+                    return length, tuple(found), ()
+                found.append((at, self._block(row)))
+        return length, tuple(found), ()
+
+    def _page(self, _caller: Principal, _time: int, asked: tuple[str, int, int, int]) -> tuple[Event, ...]:
         namespace, start, end, take = asked
         return self.page(namespace, start, end, min(take, 1000))
+
+
+def _text_of(number: int) -> str:
+    """Decimal, or hexadecimal for a number that is too long to be decimal."""
+    return str(number) if number.bit_length() < _LONG else hex(number)
 
 
 def _bytes(text: str) -> bytes:
     return bytes.fromhex(text[2:])
 
 
-def whole_log(network: Network, publisher: Publisher) -> list[Event]:
+def whole_log(network: CanisterNetwork, publisher: Publisher) -> list[Event]:
     """A publisher's log with all data. Data that it no longer keeps is read from its archive."""
     archive: Archive | None = None
     if publisher.archive is not None:
@@ -160,12 +200,11 @@ def whole_log(network: Network, publisher: Publisher) -> list[Event]:
         archive = next((each for each in cores if isinstance(each, Archive)), None)
     found: list[Event] = []
     for row in publisher.state.log:
+        if row.refused:
+            continue
         event: Event | None = row.event
         if row.archived:
             event = None if archive is None else archive.event(row.event.namespace, row.event.eventId)
         if event is not None:
             found.append(event)
     return found
-
-
-__all__ = ["Archive", "whole_log"]

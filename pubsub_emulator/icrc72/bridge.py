@@ -13,18 +13,17 @@ does, too. Naturals become Nat and negative numbers Int: a log does not say whet
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.client import App
-from pubsub_emulator.eventplane.icrc72.namespaces import cleaned
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.values import array, blob, boolean, map_, nat, of, option, text
-from pubsub_emulator.eventplane.log.rows import Row
-from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.client import App
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.namespaces import cleaned
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.values import Value, array, blob, boolean, integer, map_, nat, of, option, text
 
 EPOCH: Final = 1 << 48
 """Ids of one epoch."""
@@ -43,7 +42,7 @@ class Bridge(App):
         self.store = store
         super().__init__(orchestrator, settings, publications={}, subscriptions={})
 
-    def start(self) -> Any:
+    def start(self) -> object:
         """Nothing is read yet."""
         return (self.store.head().epoch, 0)
 
@@ -84,13 +83,13 @@ class Bridge(App):
         data = map_({"epoch": nat(epoch), "seq": nat(common)})
         self._say(ctx, self.namespace(None, "Log.Rewound"), data, epoch * EPOCH)
 
-    def _say(self, ctx: Context, namespace: str, data: Variant, number: int) -> None:
+    def _say(self, ctx: Context, namespace: str, data: Value, number: int) -> None:
         if self.publisher is not None:
             self.publisher.add_publication(ctx, namespace, ((keys.REPLAY, of(True)),))
         self.emit(ctx, namespace, data, number=number)
 
 
-def data_of(row: Row) -> Variant:
+def data_of(row: Row) -> Value:
     """The data of a row's event."""
     return map_(
         {
@@ -107,14 +106,14 @@ def data_of(row: Row) -> Variant:
     )
 
 
-def value_of(value: object) -> Variant:
+def value_of(value: object) -> Value:
     """A field of a log as an ICRC16 value."""
     if value is None:
         return option(None)
     if isinstance(value, bool):
         return boolean(value)
     if isinstance(value, int):
-        return nat(value) if value >= 0 else Variant("Int", value)
+        return nat(value) if value >= 0 else integer(value)
     if isinstance(value, str):
         return blob(bytes.fromhex(value[2:])) if _BYTES.fullmatch(value) else text(value)
     if isinstance(value, Mapping):
@@ -122,6 +121,3 @@ def value_of(value: object) -> Variant:
     if isinstance(value, Sequence):
         return array(value_of(each) for each in value)
     raise TypeError(f"{type(value).__name__} is no field of a log")
-
-
-__all__ = ["Bridge", "data_of", "value_of"]

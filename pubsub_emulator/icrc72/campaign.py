@@ -4,20 +4,20 @@ A case is a seed and what the seed drew; a surprise is made smaller by taking tr
 stays a surprise. Cases are plain values, so that they can be written down and played again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72.audit.core import Audit
-from pubsub_emulator.eventplane.icrc72.audit.record import Finding
-from pubsub_emulator.eventplane.icrc72.cheats.catalogue import CHEATS
-from pubsub_emulator.eventplane.icrc72.cheats.stage import run
-from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
-from pubsub_emulator.eventplane.icrc72.invariants import Watch
-from pubsub_emulator.eventplane.icrc72.messages import Event
-from pubsub_emulator.eventplane.icrc72.stories import Plan, Story, Surprise, begin, drawn, finish
+from pubsub_emulator.icrc72.audit.core import Audit
+from pubsub_emulator.icrc72.audit.record import Finding
+from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
+from pubsub_emulator.icrc72.cheats.stage import run
+from pubsub_emulator.icrc72.errors import Icrc72Error
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.invariants import InvariantObserver
+from pubsub_emulator.icrc72.messages import Event
+from pubsub_emulator.icrc72.stories import CanisterStory, Plan, Surprise, begin, drawn, finish
 
 _NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades", "retires")
 
@@ -40,7 +40,7 @@ def play(seed: bytes) -> Outcome:
 def play_plan(plan: Plan) -> Outcome:
     """Play a story, compare and audit it."""
     story = begin(plan)
-    audit, watch = Audit(story.system.orchestrator, story.system.broadcasters), Watch(story.system)
+    audit, watch = Audit(story.system.orchestrator, story.system.broadcasters), InvariantObserver(story.system)
     story.network.observers += [audit, watch]
     try:
         finish(story)
@@ -53,7 +53,7 @@ def play_plan(plan: Plan) -> Outcome:
     return Outcome(plan, story.network.round, "; ".join(broken + accused))
 
 
-def watched(story: Story, watch: Watch) -> list[str]:
+def watched(story: CanisterStory, watch: InvariantObserver) -> list[str]:
     """The invariants that were broken in a finished story."""
     logs: dict[Principal, list[Event]] = {}
     for who in story.publishers.values():
@@ -66,7 +66,7 @@ def watched(story: Story, watch: Watch) -> list[str]:
     return watch.finish(logs, over)
 
 
-def audited(story: Story, audit: Audit) -> list[Finding]:
+def audited(story: CanisterStory, audit: Audit) -> list[Finding]:
     """The findings of the audit in a finished story."""
     logs: dict[Principal, dict[tuple[str, int], Event]] = {}
     for who in story.publishers.values():
@@ -120,16 +120,15 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
 
 
 def _changed(plan: Plan, name: str, number: int) -> Plan:
-    change: dict[str, Any] = {name: number}
-    return replace(plan, **change)
+    return replace(plan, **{name: number})  # type: ignore[arg-type]  # every field of `_NUMBERS` is an int
 
 
-def written(plan: Plan) -> dict[str, Any]:
+def written(plan: Plan) -> dict[str, object]:
     """A case as plain values."""
     return {"seed": plan.seed.hex(), "churn": plan.churn, **{name: getattr(plan, name) for name in _NUMBERS}}
 
 
-def read(case: Any) -> Plan:
+def read(case: Mapping[str, Any]) -> Plan:
     """The plan of a case. Raises `Icrc72Error` for anything else."""
     try:
         plan = Plan(bytes.fromhex(case["seed"]), churn=bool(case["churn"]))
@@ -140,6 +139,3 @@ def read(case: Any) -> Plan:
     if not 0 <= plan.rounds <= 10_000 or not 0 <= plan.delay <= 20 or not 0 <= plan.refuse <= 90:
         raise Icrc72Error("a case has up to 10,000 rounds, a delay up to 20 and refuses up to 90 of a hundred")
     return plan
-
-
-__all__ = ["Outcome", "campaign", "play", "play_cheat", "play_plan", "read", "shrink", "written"]

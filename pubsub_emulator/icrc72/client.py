@@ -19,28 +19,29 @@ a trap; it may hold None, bools, integers, text, bytes, tuples, lists, dicts and
 that traps is not published.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
-from pubsub_emulator.eventplane.icrc72.inbox import Inbox
-from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
-from pubsub_emulator.eventplane.icrc72.messages import EventNotification
-from pubsub_emulator.eventplane.icrc72.publisher.core import Publisher
-from pubsub_emulator.eventplane.icrc72.role import ROLE_METHODS, Core, RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.subscriber.core import HANDLE, Subscriber
-from pubsub_emulator.eventplane.icrc72.values import Pairs, of, plain
+from pubsub_emulator.icrc72.errors import ConfigError, Icrc72Error
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.inbox import Inbox
+from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
+from pubsub_emulator.icrc72.messages import Event, EventNotification
+from pubsub_emulator.icrc72.orchestrator.config import new_publication, new_subscription
+from pubsub_emulator.icrc72.publisher.core import Publisher
+from pubsub_emulator.icrc72.role import ROLE_METHODS, Core, RoleCanister
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.subscriber.core import RUN, Subscriber
+from pubsub_emulator.icrc72.values import Pairs, Value, of, plain
 
-Config = Mapping[str, Any]
+Config = Mapping[str, object]
 """Keys with plain values."""
 
-_Emitted = tuple[str, Any, Pairs, int | None]
+_Emitted = tuple[str, Value, Pairs, int | None]
 
 
 class App(RoleCanister):
@@ -63,7 +64,7 @@ class App(RoleCanister):
         archive: Principal | None = None,
         keep: int = 1000,
     ) -> None:
-        self.data: Any = self.start()
+        self.data: Any = self.start()  # its type is the author's
         self._emitted: list[_Emitted] = []
         published = self.publications if publications is None else publications
         subscribed = self.subscriptions if subscriptions is None else subscriptions
@@ -74,29 +75,33 @@ class App(RoleCanister):
         self.subscriber: Subscriber | None = None
         if published or not subscribed:
             self.publisher = Publisher(
-                orchestrator, self.inbox, _pairs(published), settings, archive=archive, keep=keep
+                orchestrator, self.inbox, _pairs(published, _as_publisher), settings, archive=archive, keep=keep
             )
+            self.publisher.on_refused = self.on_refused
             cores.append(self.publisher)
         if subscribed:
-            self.subscriber = Subscriber(orchestrator, self.inbox, own, _pairs(subscribed), settings)
+            self.subscriber = Subscriber(orchestrator, self.inbox, own, _pairs(subscribed, _as_subscriber), settings)
             cores.append(self.subscriber)
         super().__init__(cores)
 
     # What authors write
 
-    def start(self) -> Any:
+    def start(self) -> object:
         """The first value of `data`."""
         return []
 
     def on_event(self, ctx: Context, event: EventNotification) -> None:
         """Handle an event."""
 
+    def on_refused(self, ctx: Context, event: Event, why: str) -> None:
+        """Called with an event of this app that no broadcaster will ever take. It is in `publisher.state.refused`."""
+
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
         """Serve a method of one's own; anything goes but the names of the standards. Raises `Trap`."""
         del ctx, arg
         raise Trap(f"IC0536: there is no method {method}")
 
-    def keep_data(self) -> Any:
+    def keep_data(self) -> object:
         """What `undo_data` needs to undo an execution: a copy of `data`. Override both where `data` is large."""
         return deepcopy(self.data)
 
@@ -106,7 +111,9 @@ class App(RoleCanister):
 
     # What authors call
 
-    def emit(self, ctx: Context, namespace: str, data: Any, headers: Pairs = (), *, number: int | None = None) -> None:
+    def emit(
+        self, ctx: Context, namespace: str, data: object, headers: Pairs = (), *, number: int | None = None
+    ) -> None:
         """Publish plain data or an ICRC16 value when this execution ends well.
 
         Raises `Icrc72Error` for a namespace that the app does not have, data over 1 MiB and a `number` that is not
@@ -116,8 +123,9 @@ class App(RoleCanister):
             raise Icrc72Error(f"{namespace!r} is no publication of this app")
         value = of(data)
         self.publisher.check(ctx, namespace, value, headers)
-        last = max((each[3] or 0 for each in self._emitted if each[0] == namespace), default=0)
-        if number is not None and number <= max(last, self.publisher.state.mine[namespace].last):
+        mine = self.publisher.state.mine[namespace]
+        made = [*(each[3] for each in self._emitted if each[0] == namespace), *(each[2] for each in mine.waiting)]
+        if number is not None and number <= max([mine.last, *(each or 0 for each in made)]):
             raise Icrc72Error(f"event {shown(number)} of {namespace} does not come after all former ones")
         self._emitted.append((namespace, value, headers, number))
 
@@ -125,7 +133,7 @@ class App(RoleCanister):
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         """Serve the standards, or the author's own methods."""
-        if method.startswith(ROLE_METHODS) or method == HANDLE:
+        if method.startswith(ROLE_METHODS) or method == RUN:
             super().update(ctx, method, arg)
             return
         before = self.keep_data()
@@ -157,7 +165,7 @@ class App(RoleCanister):
         for namespace, data, headers, number in emitted:
             self.publisher.emit(ctx, namespace, data, headers, number=number)
 
-    def restore_data(self, before: Any) -> None:
+    def restore_data(self, before: object) -> None:
         """Undo what an execution did."""
         self.undo_data(before)
         self._emitted.clear()
@@ -174,16 +182,16 @@ class _Own(Core):
     def handle(self, ctx: Context, notification: EventNotification) -> None:
         self._app.handle(ctx, notification)
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> object:
         return self._app.keep_data()
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, snapshot: object) -> None:
         self._app.restore_data(snapshot)
 
-    def saved(self) -> Any:
+    def saved(self) -> object:
         return self._app.data
 
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         self._app.data = state
 
 
@@ -192,8 +200,24 @@ def _trap(error: Exception) -> Trap:
     return error if isinstance(error, Trap) else Trap(f"{type(error).__name__}: {error}")
 
 
-def _pairs(configs: Mapping[str, Config]) -> dict[str, Pairs]:
-    return {name: tuple((key, of(value)) for key, value in config.items()) for name, config in configs.items()}
+def _as_publisher(config: Pairs) -> object:
+    return new_publication(Principal(), config)
+
+
+def _as_subscriber(config: Pairs) -> object:
+    return new_subscription(Principal(), config)
+
+
+def _pairs(configs: Mapping[str, Config], check: Callable[[Pairs], object]) -> dict[str, Pairs]:
+    """Configurations as values, each checked as the orchestrator will. Raises `ConfigError`, which names it."""
+    found: dict[str, Pairs] = {}
+    for name, config in configs.items():
+        found[name] = tuple((key, of(value)) for key, value in config.items())
+        try:
+            check(found[name])
+        except ConfigError as error:
+            raise ConfigError(f"{name}: {error}") from error
+    return found
 
 
 __all__ = ["FILTER", "REPLAY", "SKIP", "App", "Context", "EventNotification", "Trap", "plain"]

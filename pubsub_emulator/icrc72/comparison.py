@@ -3,77 +3,91 @@
 import re
 import struct
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final, TypeVar
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.icrc72.values import Value
 
 _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _HEX: Final = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
-_INTEGERS: Final = frozenset(["Nat", "Int", *(f"{kind}{bits}" for kind in ("Nat", "Int") for bits in (8, 16, 32, 64))])
 _ASCII_LOWER: Final = str.maketrans({chr(at): chr(at + 32) for at in range(65, 91)})
 _INFINITE: Final = float("inf")
-_KINDS: Final = {
-    "Text": "text",
-    "Principal": "text",
-    "Blob": "bytes",
-    "Bytes": "bytes",
-    "Bool": "bool",
-    "Float": "number",
-    **dict.fromkeys(_INTEGERS, "number"),
-}
+C = TypeVar("C", str, bytes, int, float)
 
 
-def compare_word(found: Variant, operator: str, text: str, *, literal: bool) -> bool:
+def compare_word(found: Value, operator: str, text: str, *, literal: bool) -> bool:
     """Whether a value has the relation to a word; a `literal` one, in quotes, is text and no number, hex or bool."""
-    tag, inside = found
     if operator.endswith("~="):
-        return tag == "Text" and _contains(inside, operator, text)
-    if tag in {"Text", "Principal"}:
-        return _ordered(inside if tag == "Text" else inside.text, operator, text)
-    if tag in {"Blob", "Bytes"}:
-        is_hex = not literal and _HEX.fullmatch(text) is not None
-        return _ordered(inside, operator, bytes.fromhex(text[2:]) if is_hex else text.encode(errors="replace"))
-    if not literal:
-        if tag == "Bool" and text in {"true", "false"}:
-            return _ordered(inside, operator, text == "true")
-        if tag in _INTEGERS and _NUMBER.fullmatch(text):
-            return _ordered(Fraction(inside), operator, Fraction(text))
-        if tag == "Float" and _NUMBER.fullmatch(text):
-            return _ordered(_double(inside), operator, _nearest(text))
+        return found.tag == "Text" and _contains(found.value, operator, text)
+    number = not literal and _NUMBER.fullmatch(text) is not None
+    match found:
+        case ("Text", words):
+            return _ordered(words, operator, text)
+        case ("Principal", who):
+            return _ordered(who.text, operator, text)
+        case ("Blob" | "Bytes", raw):
+            is_hex = not literal and _HEX.fullmatch(text) is not None
+            return _ordered(raw, operator, bytes.fromhex(text[2:]) if is_hex else text.encode(errors="replace"))
+        case ("Bool", truth) if not literal and text in {"true", "false"}:
+            return _ordered(int(truth), operator, int(text == "true"))
+        case ("Float", raw) if number:
+            return _ordered(_double(raw), operator, _nearest(text))
+        case _ if number and (exact := _exact(found)) is not None:
+            return _ordered(_order(exact, Fraction(text)), operator, 0)
     return operator in {"!=", "<>"}
 
 
-def compare(found: Variant, operator: str, other: Variant) -> bool:
+def compare(found: Value, operator: str, other: Value) -> bool:
     """Whether two values have the relation: numbers with numbers, Text with Text, and so on."""
     if operator.endswith("~="):
-        return found.tag == other.tag == "Text" and _contains(found.value, operator, other.value)
-    kinds = _KINDS.get(found.tag), _KINDS.get(other.tag)
-    if kinds[0] is None or kinds[0] != kinds[1]:
-        return operator in {"!=", "<>"} and found != other
-    if kinds[0] == "number":
-        return _numbers(found, operator, other)
-    one = found.value.text if found.tag == "Principal" else found.value
-    two = other.value.text if other.tag == "Principal" else other.value
-    return _ordered(one, operator, two)
-
-
-def _numbers(found: Variant, operator: str, other: Variant) -> bool:
+        return found.tag == "Text" and other.tag == "Text" and _contains(found.value, operator, other.value)
+    match _comparable(found), _comparable(other):
+        case str(one), str(two):
+            return _ordered(one, operator, two)
+        case bytes(one), bytes(two):
+            return _ordered(one, operator, two)
+        case bool(one), bool(two):
+            return _ordered(int(one), operator, int(two))
     if found.tag == "Float" and other.tag == "Float":
         return _ordered(_double(found.value), operator, _double(other.value))
-    one, two = _exact(found), _exact(other)
-    if one is None or two is None:
+    if _is_number(found) and _is_number(other):
+        exact, wanted = _exact(found), _exact(other)
+        if exact is not None and wanted is not None:
+            return _ordered(_order(exact, wanted), operator, 0)
         return operator in {"!=", "<>"}
-    return _ordered(one, operator, two)
+    return operator in {"!=", "<>"} and found != other
 
 
-def _exact(value: Variant) -> Fraction | float | None:
-    """A number exactly; an infinity as float, which compares with fractions; `None` for NaN."""
+def _comparable(value: Value) -> str | bytes | bool | None:
+    """Text, bytes or truth of a value; `None` for what has neither."""
+    match value:
+        case ("Text", words):
+            return words
+        case ("Principal", who):
+            return who.text
+        case ("Blob" | "Bytes", raw):
+            return raw
+        case ("Bool", truth):
+            return truth
+    return None
+
+
+def _is_number(value: Value) -> bool:
+    return value.tag == "Float" or (isinstance(value.value, int) and value.tag != "Bool")
+
+
+def _exact(value: Value) -> Fraction | float | None:
+    """A number exactly; an infinity as float, which compares with fractions; `None` for NaN and what is no number."""
     if value.tag != "Float":
-        return Fraction(value.value)
+        return Fraction(value.value) if isinstance(value.value, int) and value.tag != "Bool" else None
     double = _double(value.value)
     if double != double:  # noqa: PLR0124 — NaN is what differs from itself
         return None
     return double if double in {_INFINITE, -_INFINITE} else Fraction(double)
+
+
+def _order(one: Fraction | float, two: Fraction | float) -> int:
+    """1 where the first is greater, -1 where it is smaller, 0 where they are equal."""
+    return (one > two) - (one < two)
 
 
 def _double(raw: bytes) -> float:
@@ -88,16 +102,16 @@ def _nearest(text: str) -> float:
         return -_INFINITE if text.startswith("-") else _INFINITE
 
 
-def _ordered(one: Any, operator: str, two: Any) -> bool:
+def _ordered(one: C, operator: str, two: C) -> bool:
     if operator == "==":
-        return bool(one == two)
+        return one == two
     if operator in {"!=", "<>"}:
-        return bool(one != two)
+        return one != two
     if operator == ">":
-        return bool(one > two)
+        return one > two
     if operator == ">=":
-        return bool(one >= two)
-    return bool(one < two if operator == "<" else one <= two)
+        return one >= two
+    return one < two if operator == "<" else one <= two
 
 
 def _contains(found: str, operator: str, words: str) -> bool:

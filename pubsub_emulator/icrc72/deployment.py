@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.eventplane.ic.network import Network
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.eventplane.icrc72.client import App, Config
-from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
-from pubsub_emulator.eventplane.icrc72.orchestrator.core import Hook, Orchestrator
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.icrc72.client import App, Config
+from pubsub_emulator.icrc72.errors import Icrc72Error
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
+from pubsub_emulator.icrc72.orchestrator.publications import Hook
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 
 KINDS: Final = ("direct", "broadcaster", "orchestrator")
 
@@ -22,7 +23,7 @@ Brokers = Callable[[Principal, Settings], Broadcaster]
 class PubSub:
     """A publish-subscribe system on a network: who is where, and how more are added."""
 
-    network: Network
+    network: CanisterNetwork
     kind: str
     orchestrator: Principal
     settings: Settings
@@ -68,7 +69,7 @@ class PubSub:
 
 
 def deploy(
-    network: Network,
+    network: CanisterNetwork,
     kind: str = "orchestrator",
     *,
     broadcasters: Sequence[int] = (0,),
@@ -97,13 +98,10 @@ def deploy(
 
 
 def deploy_direct(
-    network: Network, publications: Mapping[str, Config], app: type[App] = App, *, settings: Settings = DEFAULTS
+    network: CanisterNetwork, publications: Mapping[str, Config], app: type[App] = App, *, settings: Settings = DEFAULTS
 ) -> PubSub:
     """A publisher on subnet 0 that registers and serves its subscribers itself."""
     me = network.next_id(0)
     extra = (Orchestrator([me], settings, everywhere=True), Broadcaster(me, settings))
     network.create(0, app(me, settings, publications=publications, extra=extra))
     return PubSub(network, "direct", me, settings, [me])
-
-
-__all__ = ["KINDS", "PubSub", "deploy", "deploy_direct"]

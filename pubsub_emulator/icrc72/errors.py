@@ -21,7 +21,3 @@ class IdentifierError(Icrc72Error):
 
 class ConfigError(Icrc72Error):
     """A configuration that a method answers with ImproperConfig (IC-30b)."""
-
-
-class ScenarioError(Icrc72Error):
-    """A scenario file cannot be run."""

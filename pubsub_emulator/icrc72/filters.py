@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final, Literal
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.icrc72.comparison import compare, compare_word
-from pubsub_emulator.eventplane.icrc72.errors import FilterError
+from pubsub_emulator.icrc72.comparison import compare, compare_word
+from pubsub_emulator.icrc72.errors import FilterError
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.values import Value, nat, option
 
 MOST_BYTES: Final = 1024
 MOST_DEPTH: Final = 16
@@ -97,7 +98,7 @@ def parse(text: str) -> Filter:
     return found
 
 
-def matches(text: str, data: Variant) -> bool:
+def matches(text: str, data: Value) -> bool:
     """True when the filter holds for the data; an evaluation of too many steps does not. Raises `FilterError`."""
     try:
         return evaluate(parse(text), data)
@@ -105,7 +106,7 @@ def matches(text: str, data: Variant) -> bool:
         return False
 
 
-def evaluate(parsed: Filter, data: Variant) -> bool:
+def evaluate(parsed: Filter, data: Value) -> bool:
     """True when the filter holds. Raises `Overrun`."""
     return _Evaluation(data).holds(parsed, data)
 
@@ -229,7 +230,7 @@ class _Parser:
         return FilterError(f"the filter has {found} at {self._at} where {expected} was expected")
 
 
-def unwrapped(value: Variant) -> Variant:
+def unwrapped(value: Value) -> Value:
     """An Option is looked through; null stays `Option` of nothing."""
     while value.tag == "Option" and value.value is not None:
         value = value.value
@@ -237,19 +238,19 @@ def unwrapped(value: Variant) -> Variant:
 
 
 class _Evaluation:
-    def __init__(self, data: Variant) -> None:
+    def __init__(self, data: Value) -> None:
         self._data = data
         self._left = MOST_STEPS
 
-    def holds(self, parsed: Filter, item: Variant) -> bool:
+    def holds(self, parsed: Filter, item: Value) -> bool:
         return any(all(self._term(term, item) for term in terms) for terms in parsed.alternatives)
 
-    def _term(self, term: Test | Filter, item: Variant) -> bool:
+    def _term(self, term: Test | Filter, item: Value) -> bool:
         if isinstance(term, Filter):
             return self.holds(term, item)
         return any(self._test(term.path, term.operator, value, item) for value in term.values)
 
-    def _test(self, path: Path, operator: str, wanted: Word | Path | Null, item: Variant) -> bool:
+    def _test(self, path: Path, operator: str, wanted: Word | Path | Null, item: Value) -> bool:
         if isinstance(wanted, Null):
             return self._null(path, operator, item)
         for found in self._select(path, item):
@@ -261,21 +262,21 @@ class _Evaluation:
                 return True
         return False
 
-    def _pair(self, found: Variant, operator: str, other: Variant) -> bool:
+    def _pair(self, found: Value, operator: str, other: Value) -> bool:
         self._step()
         return compare(found, operator, other)
 
-    def _null(self, path: Path, operator: str, item: Variant) -> bool:
+    def _null(self, path: Path, operator: str, item: Value) -> bool:
         if operator == "==":
             return all(found == _NOTHING for found in self._select(path, item))
         if operator in {"!=", "<>"}:
             return any(found != _NOTHING for found in self._select(path, item))
         return False
 
-    def _select(self, path: Path, item: Variant) -> Iterator[Variant]:
+    def _select(self, path: Path, item: Value) -> Iterator[Value]:
         return self._walk(self._data if path.root else item, path.steps, 0)
 
-    def _walk(self, value: Variant, steps: tuple[Name | All | Where, ...], at: int) -> Iterator[Variant]:
+    def _walk(self, value: Value, steps: tuple[Name | All | Where, ...], at: int) -> Iterator[Value]:
         self._step()
         value = unwrapped(value)
         if at == len(steps):
@@ -285,45 +286,36 @@ class _Evaluation:
         for each in self._children(value, step):
             yield from self._walk(each, steps, at + 1)
 
-    def _children(self, value: Variant, step: Name | All | Where) -> Iterator[Variant]:
-        tag, inside = value
+    def _children(self, value: Value, step: Name | All | Where) -> Iterator[Value]:
         if isinstance(step, Where):
-            if tag in {"Array", "Set"}:
-                for each in inside:
-                    self._step()
-                    if self.holds(step.filter, unwrapped(each)):
-                        yield each
-            elif tag in {"Map", "Class", "ValueMap"} and self.holds(step.filter, value):
-                yield value
+            match value:
+                case ("Array" | "Set", items):
+                    for each in items:
+                        self._step()
+                        if self.holds(step.filter, unwrapped(each)):
+                            yield each
+                case ("Map" | "Class" | "ValueMap", _) if self.holds(step.filter, value):
+                    yield value
         elif isinstance(step, All):
-            yield from self._items(tag, inside)
+            yield from _items(value)
         else:
-            yield from self._named(tag, inside, step)
+            yield from self._named(value, step)
 
-    def _items(self, tag: str, inside: Any) -> Iterator[Variant]:
-        if tag in {"Array", "Set"}:
-            yield from inside
-        elif tag in {"Map", "Class", "ValueMap"}:
-            for entry in inside:
-                yield entry[1]
-        elif tag in _PACKED:
-            for each in inside:
-                yield Variant(_PACKED[tag], each)
-
-    def _named(self, tag: str, inside: Any, step: Name) -> Iterator[Variant]:
-        if tag in {"Map", "Class"}:
-            for entry in inside:
-                self._step()
-                if entry[0] == step.name:
-                    yield entry[1]
-        elif tag == "ValueMap":
-            for key, each in inside:
-                self._step()
-                if key == ("Text", step.name):
-                    yield each
-        elif step.index is not None and (tag == "Array" or tag in _PACKED) and -len(inside) <= step.index < len(inside):
-            each = inside[step.index]
-            yield each if tag == "Array" else Variant(_PACKED[tag], each)
+    def _named(self, value: Value, step: Name) -> Iterator[Value]:
+        match value:
+            case (("Map" | "Class"), entries):
+                for entry in entries:
+                    self._step()
+                    if entry[0] == step.name:
+                        yield entry[1]
+            case ("ValueMap", pairs):
+                for key, each in pairs:
+                    self._step()
+                    if key == ("Text", step.name):
+                        yield each
+            case (("Array" | "Bytes" | "Floats" | "Nats"), packed):
+                if step.index is not None and -len(packed) <= step.index < len(packed):
+                    yield list(_items(value))[step.index] if value.tag != "Array" else value.value[step.index]
 
     def _step(self) -> None:
         self._left -= 1
@@ -331,8 +323,25 @@ class _Evaluation:
             raise Overrun
 
 
-_PACKED: Final = {"Bytes": "Nat8", "Floats": "Float", "Nats": "Nat"}
-_NOTHING: Final = Variant("Option", None)
+def _items(value: Value) -> Iterator[Value]:
+    """Every item or value inside a value."""
+    match value:
+        case (("Array" | "Set"), items):
+            yield from items
+        case (("Map" | "Class" | "ValueMap"), entries):
+            for entry in entries:
+                yield entry[1]
+        case ("Bytes", raw):
+            for byte in raw:
+                small: Variant[Literal["Nat8"], int] = Variant("Nat8", byte)
+                yield small
+        case ("Floats", raws):
+            for each in raws:
+                double: Variant[Literal["Float"], bytes] = Variant("Float", each)
+                yield double
+        case ("Nats", numbers):
+            for number in numbers:
+                yield nat(number)
 
 
-__all__ = ["MOST_STEPS", "Filter", "Overrun", "evaluate", "matches", "parse"]
+_NOTHING: Final = option(None)

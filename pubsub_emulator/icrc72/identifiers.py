@@ -1,13 +1,13 @@
-"""Event identifiers: naturals of any size, as Crockford base32, as blobs, and whose they are (IC-25)."""
+"""Event identifiers: naturals of any size, as Crockford base32, as blobs, and how publishers give them (IC-25)."""
 
 from typing import Final
 
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72.errors import IdentifierError
+from pubsub_emulator.icrc72.errors import IdentifierError
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.words import shown
 
 OWN: Final = 1 << 64
-"""Ids below this belong to the publication's creator."""
+"""Ids below this are given by the publication's creator; partitions are counted modulo it."""
 
 _DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _VALUES: Final = {
@@ -51,11 +51,6 @@ def from_blob(blob: bytes) -> int:
     return int.from_bytes(blob, "big")
 
 
-def belongs_to(identifier: int, source: Principal, creator: Principal) -> bool:
-    """True when `source` may use the id in a publication of `creator`."""
-    return identifier >> 64 == (0 if source == creator else int.from_bytes(source, "big"))
-
-
-def own_id(number: int, source: Principal, creator: Principal) -> int:
-    """The id with which `source` names its event `number` in a publication of `creator`."""
-    return number if source == creator else int.from_bytes(source, "big") << 64 | number
+def first_id(source: Principal, creator: Principal) -> int:
+    """The first id that `source` gives in a publication of `creator`: nobody else comes near it."""
+    return 1 if source == creator else int.from_bytes(source, "big") << 64 | 1

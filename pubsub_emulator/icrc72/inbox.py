@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.stable import stable
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
-from pubsub_emulator.eventplane.icrc72.messages import EventNotification, SubscriptionRegistration
-from pubsub_emulator.eventplane.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, reply
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.values import Pairs, nat
+from pubsub_emulator.icrc72 import keys, methods
+from pubsub_emulator.icrc72.alerts import MemberAlert
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, ONE_WAY, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.messages import EventNotification, Results, SubscriptionRegistration, Valid
+from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
+from pubsub_emulator.icrc72.results import is_ok
+from pubsub_emulator.icrc72.role import Core, Handler, Query, restored
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.values import Pairs, Value, nat
 
 Told = Callable[[Context, Principal, MemberAlert], None]
 """What is done with an alert: who notified it and what it says."""
@@ -31,6 +33,9 @@ class Taker(Protocol):
 
     def subscribed(self) -> int:
         """How many subscriptions are registered."""
+
+    def holding(self) -> int:
+        """How many events wait in memory, for those before them or for the handler."""
 
 
 @stable
@@ -55,6 +60,8 @@ class InboxState:
     confirmed: dict[Principal, int] = field(default_factory=dict)
     """The round in which each broadcaster got confirmations last."""
     counts: dict[str, int] = field(default_factory=dict)
+    recent: dict[int, int] = field(default_factory=dict)
+    """Notifications received, by round, of the last 100."""
 
 
 class Inbox(Core):
@@ -84,13 +91,13 @@ class Inbox(Core):
         self._ask_valid(ctx)
         self._register(ctx)
 
-    def saved(self) -> Any:
+    def saved(self) -> InboxState:
         """Everything remembered."""
         return self.state
 
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         """Go on; calls under way have ended before the upgrade."""
-        self.state = state
+        self.state = restored(state, InboxState)
         self._registering.clear()
         self._waiting = False
 
@@ -129,15 +136,14 @@ class Inbox(Core):
     def _register_one(self, ctx: Context, role: str) -> None:
         item = SubscriptionRegistration(system_namespace(role, ctx.me), ())
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, results: Results[int] | None) -> None:
             self._registering.pop(role, None)
-            results = () if values is None else values[0]
-            if results and results[0] is not None and results[0].tag == "Ok":
+            if is_ok(results):
                 self.state.registered[role] = None
                 for core in self.role.cores:
                     core.wake(ctx)
 
-        self.role.ask(ctx, self.orchestrator, "icrc72_register_subscription", (item,), then=got, kind=GUARANTEED)
+        self.role.ask(ctx, self.orchestrator, methods.REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED)
 
     def _ask_valid(self, ctx: Context, caller: Principal | None = None) -> None:
         self.state.curious = True
@@ -149,22 +155,23 @@ class Inbox(Core):
         self.state.asks += 1
         self._waiting = True
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, valid: Valid | None) -> None:
             self._waiting = False
-            if values is None:
+            if valid is None:
                 return
             self._answered(ctx)
-            if values[0].tag == "list":
-                self.state.unknown.clear()
-                self.state.valid.update(dict.fromkeys(values[0].value))
-            else:
-                self.state.valid_list = (values[0].value[0], values[0].value[1])
-                self.state.curious = bool(self.state.unknown)
+            match valid:
+                case ("list", found):
+                    self.state.unknown.clear()
+                    self.state.valid.update(dict.fromkeys(found))
+                case ("icrc75", where):
+                    self.state.valid_list = where
+                    self.state.curious = bool(self.state.unknown)
 
         if self.state.valid_list is not None and self.state.unknown:
             self._ask_members(ctx, *self.state.valid_list)
             return
-        self.role.ask(ctx, self.orchestrator, "icrc72_get_valid_broadcasters", then=got, kind=BOUNDED)
+        self.role.ask(ctx, self.orchestrator, methods.GET_VALID, None, got)
 
     def _answered(self, ctx: Context) -> None:
         self.state.curious = False
@@ -174,32 +181,38 @@ class Inbox(Core):
         """Ask the list canister of everybody who called and is not known (IC-35e)."""
         who = tuple(self.state.unknown)
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, said: tuple[bool, ...] | None) -> None:
             self._waiting = False
-            if values is None or len(values[0]) != len(who):
+            if said is None or len(said) != len(who):
                 return
             self._answered(ctx)
-            for each, member in zip(who, values[0], strict=True):
+            for each, listed in zip(who, said, strict=True):
                 self.state.unknown.pop(each, None)
-                if member:
+                if listed:
                     self.state.valid[each] = None
 
-        items = tuple((Variant("Identity", each), ((name,),)) for each in who)
-        self.role.ask(ctx, canister, "icrc75_is_member", items, then=got, kind=BOUNDED)
+        self.role.ask(ctx, canister, methods.IS_MEMBER, tuple(methods.member(each, name) for each in who), got)
 
     # Receiving
 
     def _handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
-        if not ctx.answered:
-            reply(ctx, "icrc72_handle_notification")
+        """Take a batch. Whoever is not known to be a broadcaster is rejected, so that it sends the batch again."""
+        answered = ctx.answered
         self._receive(ctx, notifications)
+        if answered:
+            return
+        if ctx.caller in self.state.valid or ctx.caller == self.orchestrator:
+            methods.HANDLE.reply(ctx, None)
+        else:
+            ctx.reject("the caller is not known to be a broadcaster")
 
     def _handle_trusted(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
         confirmed = self._receive(ctx, notifications)
-        result = Variant("Ok", Variant("Nat", confirmed))
-        if confirmed < len(notifications):
-            result = Variant("Err", f"{len(notifications) - confirmed} of {len(notifications)} were not taken")
-        reply(ctx, "icrc72_handle_notification_trusted", result)
+        taken: Variant[Literal["Ok"], Value] = Variant("Ok", nat(confirmed))
+        left: Variant[Literal["err"], str] = Variant(
+            "err", f"{len(notifications) - confirmed} of {len(notifications)} were not taken"
+        )
+        methods.HANDLE_TRUSTED.reply(ctx, taken if confirmed == len(notifications) else left)
 
     def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
         caller = ctx.caller
@@ -214,13 +227,15 @@ class Inbox(Core):
             self.count("refused_callers")
             self._ask_valid(ctx, caller)
             return 0
+        self.state.recent[ctx.now] = self.state.recent.get(ctx.now, 0) + len(mine)
+        for at in [each for each in self.state.recent if each <= ctx.now - 100]:
+            del self.state.recent[at]
         to_confirm = self.state.confirm.setdefault(caller, {})
         confirmed = 0
         for each in mine:
             role = own.get(each.namespace)
             if role is not None:
-                self._alert(ctx, role, each)
-                taken = True
+                taken = self._alert(ctx, role, each)
             elif is_system(each.namespace) or self.taker is None:
                 taken = False
             else:
@@ -233,14 +248,20 @@ class Inbox(Core):
         self._confirm(ctx)
         return confirmed
 
-    def _alert(self, ctx: Context, role: str, notification: EventNotification) -> None:
-        if notification.source not in {self.orchestrator, ctx.caller}:
-            return
+    def _alert(self, ctx: Context, role: str, notification: EventNotification) -> bool:
+        """True unless an entry cannot be read: such an alert is not confirmed, and none of it counts."""
         key = (notification.namespace, notification.source)
-        if notification.eventId <= self.state.handled.get(key, 0):
-            return
+        known = notification.source not in {self.orchestrator, ctx.caller}
+        if known or notification.eventId <= self.state.handled.get(key, 0):
+            return True
+        try:
+            alert = MemberAlert(notification.data)
+        except ConfigError:
+            self.count("unreadable")
+            return False
         self.state.handled[key] = notification.eventId
-        self.told[role](ctx, ctx.caller, MemberAlert(notification.data))
+        self.told[role](ctx, ctx.caller, alert)
+        return True
 
     def _confirm(self, ctx: Context) -> None:
         for broadcaster, numbers in list(self.state.confirm.items()):
@@ -254,15 +275,15 @@ class Inbox(Core):
             for number in batch:
                 del numbers[number]
             self.count("confirmations", len(batch))
-            self.role.ask(ctx, broadcaster, "icrc72_confirm_notifications", batch, kind=ONE_WAY)
+            self.role.ask(ctx, broadcaster, methods.CONFIRM, batch, kind=ONE_WAY)
 
     # Statistics
 
-    def _stats(self, _caller: Principal, _time: int) -> Pairs:
+    def _stats(self, _caller: Principal, time: int) -> Pairs:
         prefix = "icrc72:subscriber:stats:"
         counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
         counts["subscriptions"] = 0 if self.taker is None else self.taker.subscribed()
+        counts["held"] = 0 if self.taker is None else self.taker.holding()
+        now = time // 10**9
+        counts["notifications_last_100_rounds"] = sum(n for at, n in self.state.recent.items() if at > now - 100)
         return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
-
-
-__all__ = ["Inbox", "Told"]

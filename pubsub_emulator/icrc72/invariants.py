@@ -1,24 +1,25 @@
 """The invariants of both standards, as they show in a trace: I4 to I7, I14, R1, R3, R5.
 
-`Watch` is an observer of a network. It notes what breaks a rule at once; `finish` compares all notifications with the
-publishers' logs. What subscribers handled is compared in `stories` (I1, I2, R2, R7), bounds too (I9).
+`InvariantObserver` notes what breaks a rule at once; `finish` compares all notifications with the publishers' logs.
+What subscribers handled is compared in `stories` (I1, I2, R2, R7), bounds too (I9).
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.errors import CandidError
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.trace import Happening
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.deployment import PubSub
-from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
-from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
-from pubsub_emulator.eventplane.icrc72.namespaces import is_system, matches
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Replay
-from pubsub_emulator.eventplane.icrc72.services import codec
-from pubsub_emulator.eventplane.icrc72.values import Pairs, as_nat, as_principal, first
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.deployment import PubSub
+from pubsub_emulator.icrc72.filters import matches as filter_matches
+from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.trace import Happening
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.messages import Event, EventNotification
+from pubsub_emulator.icrc72.methods import HANDLE, REGISTER_SUBSCRIPTION
+from pubsub_emulator.icrc72.namespaces import is_system, matches
+from pubsub_emulator.icrc72.orchestrator.state import Replay
+from pubsub_emulator.icrc72.values import Pairs, Value
 
 EventKey = tuple[str, Principal, int]
 
@@ -41,7 +42,7 @@ LATE: Final = 30
 _ORDER: Final = {each.name: at for at, each in enumerate(keys.HEADERS)}
 
 
-class Watch:
+class InvariantObserver:
     """An observer that finds broken invariants."""
 
     def __init__(self, system: PubSub) -> None:
@@ -89,11 +90,11 @@ class Watch:
         self._started[pair] = happening.number
         method = happening.method
         try:
-            if method.startswith("icrc72_handle_notification"):
-                for note in codec(method).args.decode(happening.data)[0]:
+            if method.startswith(HANDLE.name):
+                for note in HANDLE.value(happening.data):
                     self._notified(happening, note)
-            elif method == "icrc72_register_subscription":
-                (items,) = codec(method).args.decode(happening.data)
+            elif method == REGISTER_SUBSCRIPTION.name:
+                items = REGISTER_SUBSCRIPTION.value(happening.data)
                 self._registering[happening.number] = happening.sender, tuple(each.namespace for each in items)
         except CandidError:
             return
@@ -105,7 +106,7 @@ class Watch:
         if known is None or happening.code:
             return
         who, names = known
-        for name, result in zip(names, codec(happening.method).rets.decode(happening.data)[0], strict=False):
+        for name, result in zip(names, REGISTER_SUBSCRIPTION.result(happening.data), strict=False):
             if result is not None and result.tag == "Ok":
                 self._patterns.setdefault(who, {})[name] = None
 
@@ -116,7 +117,7 @@ class Watch:
         self.notes.append((happening.sender, receiver, note))
         if not any(matches(pattern, note.namespace) for pattern in self._patterns.get(receiver, ())):
             self._breaks("I14", f"{receiver.text} was notified of {note.namespace} without a subscription")
-        replay = as_nat(first(note.headers, keys.REPLAY_ID))
+        replay = read(note.headers).replay
         if replay is not None:
             known = self.system.registry.state.replays.get(replay)
             if known is not None and known.subscriber != receiver:
@@ -163,8 +164,8 @@ class Watch:
         what = f"event {shown(note.eventId)} of {note.namespace} by {sender.text}"
         if headers[: len(written)] != written or places != sorted(set(places)) or -1 in places:
             self._breaks("I5", f"{what} has headers {', '.join(name for name, _ in headers)}")
-        relay = first(grown, keys.RELAY)
-        deliverer = as_principal(first(grown, keys.BROADCASTER) if relay is None else relay)
+        said = read(grown)
+        deliverer = said.relay if said.relayed else said.broadcaster
         if deliverer != sender:
             self._breaks("I4", f"{what} came through {deliverer.text if deliverer else 'nobody'} last")
 
@@ -176,10 +177,10 @@ class Watch:
         if replay.end is not None and any(each.eventId >= replay.end for each in sent):
             self._breaks("R1", f"replay {replay.id} counts {replay.count} events, its range has fewer")
         due = [each.eventId for each in sent if self._passes(replay, each)]
-        got: dict[int, Any] = {}
+        got: dict[int, Value] = {}
         data = {each.eventId: each.data for each in rows}
         for _, receiver, note in self.notes:
-            if receiver == who and as_nat(first(note.headers, keys.REPLAY_ID)) == replay.id:
+            if receiver == who and read(note.headers).replay == replay.id:
                 got.setdefault(note.eventId, note.data)
         if list(got) != due:
             self._breaks("R1", f"replay {replay.id} notified {list(got)[:12]}, its range has {due[:12]}")
@@ -191,6 +192,3 @@ class Watch:
         if replay.skip is not None and not replay.skip.passes(event.eventId):
             return False
         return replay.filter is None or filter_matches(replay.filter, event.data)
-
-
-__all__ = ["STEPS", "Watch"]

@@ -57,7 +57,9 @@ TRUSTED: Final = f"{_P}trusted"
 CREATOR: Final = f"{_P}creator"
 CONTROLLERS_ADD: Final = f"{_P}controllers:add"
 CONTROLLERS_REMOVE: Final = f"{_P}controllers:remove"
+MEMO: Final = f"{_P}memo"
 REPLAY: Final = "icrc77:replay"
+CAPABLE: Final = "icrc77:capable"
 PRICING: Final = "icrc77:pricing"
 MAX_RANGE: Final = "icrc77:max_range"
 MAX_CONCURRENT: Final = "icrc77:max_concurrent"
@@ -71,13 +73,14 @@ PUBLICATION: Final = (
         "removes controllers; the last one cannot be removed",
         (f"{_P}controllers:list:remove",),
     ),
-    Key(MODE, "Text fifo, priority or unordered", "fifo by default; at registration only"),
+    Key(MODE, "Text fifo, priority or unordered", "fifo by default"),
     Key(PARTITIONS, "Nat 1…16", "1 by default; at registration only"),
     Key(PRIORITIES, "Array of Array[Blob subscriber, Nat]", "higher is sent first; subscribers not listed have 0"),
     Key(TRUSTED, "Bool", "batches are sent by guaranteed calls, and the answer confirms them"),
     Key(CREATOR, "Blob", "returned, never accepted"),
-    Key(REPLAY, "Bool", "the publication can be replayed", ("icrc77:capable",)),
-    Key(PRICING, "Class{perEvent Nat, currency Text icrc2:<ledger>}", "what a replay costs"),
+    Key(MEMO, "Blob", "the last memo; returned, never accepted"),
+    Key(REPLAY, "Bool", "the publication can be replayed", (CAPABLE,)),
+    Key(PRICING, "Class{perEvent Nat, currency Text icrc2:<ledger> or cycles}", "what a replay costs"),
     Key(MAX_RANGE, "Nat", "most event ids of one replay, 10,000 by default"),
     Key(MAX_CONCURRENT, "Nat", "most replays that run at once, 8 by default"),
 )
@@ -87,6 +90,7 @@ FILTER: Final = f"{_S}filter"
 STOPPED: Final = f"{_S}stopped"
 SUBSCRIPTION_ADD: Final = f"{_S}controllers:add"
 SUBSCRIPTION_REMOVE: Final = f"{_S}controllers:remove"
+SUBSCRIPTION_MEMO: Final = f"{_S}memo"
 
 SUBSCRIPTION: Final = (
     Key(SKIP, "Array[Nat mod, Nat offset?]", "only every mod-th event; Option(null) clears it", (f"{SKIP}:update",)),
@@ -96,6 +100,7 @@ SUBSCRIPTION: Final = (
     Key(STOPPED, "Bool", "nothing is sent", (f"{_S}bStopped",)),
     Key(SUBSCRIPTION_ADD, "Array of Blob", "adds controllers", (f"{_S}controllers:list:add",)),
     Key(SUBSCRIPTION_REMOVE, "Array of Blob", "removes controllers", (f"{_S}controllers:list:remove",)),
+    Key(SUBSCRIPTION_MEMO, "Blob", "the last memo; returned, never accepted"),
 )
 
 REPLAY_FILTER: Final = "icrc77:replay:filter"
@@ -132,7 +137,7 @@ HEADERS: Final = (
     Key(PARTITION, "Array[Nat index, Nat count]", "publisher, where there are several partitions"),
     Key(REPLAYED, "Bool true", "publisher, on replayed events"),
     Key(REPLAY_ID, "Nat", "publisher, on replayed events"),
-    Key(REPLAY_END, "Nat", "publisher, on the first and last replayed event", ("icrc77:replay:end",)),
+    Key(REPLAY_END, "Nat", "publisher, on replayed events: the last of the replay", ("icrc77:replay:end",)),
     Key(RECEIVED, "Nat ns", "first broadcaster, when it accepts"),
     Key(BROADCASTER, "Blob", "first broadcaster: itself"),
     Key(RELAY_SENT, "Nat ns", "first broadcaster, when it first sends to a relay"),
@@ -151,21 +156,13 @@ HEADERS: Final = (
     Key(SENT, "Nat ns", "delivering broadcaster: when it first sent"),
 )
 
-BROADCASTER_HEADERS: Final = frozenset(
-    [
-        RECEIVED,
-        BROADCASTER,
-        RELAY_SENT,
-        RELAY_PREV,
-        RELAY_LATE,
-        RELAY_RECEIVED,
-        RELAY,
-        EVENT_TIMESTAMP,
-        PRIORITY,
-        PREV,
-        SENT,
-    ]
-)
+BROADCASTER_HEADERS: Final = frozenset(each.name for each in HEADERS) - {
+    HASH,
+    PARTITION,
+    REPLAYED,
+    REPLAY_ID,
+    REPLAY_END,
+}
 """What a publisher may not bring (IC-41)."""
 
 PUBLISHER_ADD: Final = f"{_B}publisher:add"
@@ -184,7 +181,8 @@ REPLAY_RELAYER_ADD: Final = "icrc77:broadcaster:replay_relayer:add"
 REPLAY_RELAYER_REMOVE: Final = "icrc77:broadcaster:replay_relayer:remove"
 
 _REPLAYED_TO: Final = (
-    "Array[Nat id, Text namespace, Blob from, Blob subscriber, Option(Text) filter, Option(Array) skip, Blob publisher]"
+    "Array[Nat id, Text namespace, Blob from, Blob subscriber, Text filter, Array skip, Blob publisher]; "
+    "null is Option(null), and the publisher is optional"
 )
 _RELAYED: Final = "Array[Text namespace, Blob target, Option(Blob subscriber), Option(Text filter), Option(Array) skip]"
 
@@ -201,7 +199,7 @@ BROADCASTER_ALERTS: Final = (
     Key(REPLAY_REMOVE, "Array[Nat id]", "stop accepting it"),
     Key(
         REPLAY_RELAY_ADD,
-        "Array[Nat id, Text namespace, Blob target, Blob publisher, Option(Text) filter, Option(Array) skip]",
+        "Array[Nat id, Text namespace, Blob target, Blob publisher, Text filter, Array skip]; null is Option(null)",
         "forward a replay",
     ),
     Key(REPLAY_RELAY_REMOVE, "Nat id", "stop accepting it"),
@@ -261,33 +259,17 @@ SUBSCRIBER_ALERTS: Final = (
     Key(SUBSCRIBER_REPLAY_REMOVE, "Array[Nat id]", "all events of the replay that arrived were delivered"),
 )
 
-STATISTICS: Final = {
-    "icrc72:publication:stats:": ("publishers", "events", "events:sent", "notifications", "confirmations"),
-    "icrc72:publisher:stats:": ("publications", "events"),
-    "icrc72:subscription:stats:": ("notifications", "confirmations"),
-    "icrc72:subscriber:stats:": (
-        "subscriptions",
-        "notifications",
-        "confirmations",
-        "duplicates",
-        "gaps",
-        "refused_callers",
-        "handler_failures",
-    ),
-    "icrc72:broadcaster:stats:": (
-        "events",
-        "events_last_100_rounds",
-        "notifications",
-        "confirmations",
-        "retries",
-        "refused",
-        "busy",
-        "queued",
-        "bytes",
-        "suspended",
-        "filter_overruns",
-    ),
-    "icrc77:replay:stats:": ("published", "filtered_out", "notifications", "confirmations"),
+_NAMES: Final = {
+    "publication": "publishers events events:sent notifications confirmations",
+    "publisher": "publications events",
+    "subscription": "notifications confirmations",
+    "subscriber": """subscriptions notifications confirmations duplicates gaps refused_callers handler_failures
+        unreadable unconfirmed notifications_last_100_rounds held""",
+    "broadcaster": """events events_last_100_rounds notifications confirmations retries refused busy queued bytes
+        suspended filter_overruns unreadable unconfirmed""",
+}
+STATISTICS: Final = {f"icrc72:{prefix}:stats:": tuple(names.split()) for prefix, names in _NAMES.items()} | {
+    "icrc77:replay:stats:": ("published", "filtered_out", "notifications", "confirmations")
 }
 """Names of statistics by prefix; all are Nat."""
 

@@ -6,28 +6,15 @@ begins with a later one; otherwise it would have to replay what it was never due
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.messages import Event
-from pubsub_emulator.eventplane.icrc72.values import as_items, as_principal, first
+from pubsub_emulator.icrc72.facts import Width
+from pubsub_emulator.icrc72.ic.principal import Principal
 
 EVERYBODY: Final = Principal()
 """The entry of a relay for all subscribers without filter and skip."""
 
 
-def late(event: Event) -> frozenset[Principal]:
-    """The entries that a relay gained while `event` waited for it."""
-    if not event.headers:
-        return frozenset()
-    named = as_items(first(event.headers, keys.RELAY_LATE)) or ()
-    return frozenset(who for who in map(as_principal, named) if who is not None)
-
-
-def is_late(who: Principal, wanted: Iterable[tuple[Any, Any]], entries: frozenset[Principal]) -> bool:
+def is_late(who: Principal, wanted: Iterable[Width], entries: frozenset[Principal]) -> bool:
     """Whether one of `entries` is that of a subscriber, given filter and skip of each of its subscriptions."""
     return who in entries or (EVERYBODY in entries and all(each == (None, None) for each in wanted))
-
-
-__all__ = ["EVERYBODY", "is_late", "late"]

@@ -1,10 +1,13 @@
 """The records of the services in `did/`, as Python has them: fields in the order of the interface description."""
 
-from typing import NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.values import Pairs, Property
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.values import Pairs, Property, Value
+
+T_co = TypeVar("T_co", covariant=True)
+K = TypeVar("K")
 
 
 class GenericError(NamedTuple):
@@ -14,6 +17,87 @@ class GenericError(NamedTuple):
     message: str
 
 
+NoDetail = Literal["Unauthorized", "Busy", "NotFound", "PublicationNotFound", "SubscriptionNotFound"]
+Told = Literal["ImproperConfig", "ImproperId", "GenericBatchError", "PaymentRequired", "RangeTooLarge", "CannotCancel"]
+Error = (
+    Variant[NoDetail, None]
+    | Variant[Told, str]
+    | Variant[Literal["UnauthorizedPublisher", "UnauthorizedSubscriber"], tuple[str]]
+    | Variant[Literal["GenericError"], GenericError]
+)
+"""Why an item of a batch was refused; each method has some of these."""
+
+Ok = Variant[Literal["Ok"], T_co]
+Err = Variant[Literal["Err"], Error]
+Result = Ok[T_co] | Err
+"""The answer to one item of a batch."""
+
+Results = tuple[Result[T_co] | None, ...]
+"""The answers to a batch; `None` for an item that was not processed."""
+
+AllAccepted = Variant[Literal["allAccepted"], None]
+Itemized = Variant[Literal["itemized"], Results[None]]
+ConfirmResult = AllAccepted | Itemized
+_Flat = Variant[Literal["namespace"], str] | Variant[Literal["id", "publicationId", "subscriptionId"], int]
+Identifier = _Flat | Variant[Literal["id"], _Flat]
+"""Which publication or subscription is meant; the draft also writes an id as a variant inside `id`."""
+
+
+def named(identifier: Identifier) -> str | int:
+    """The namespace, or the id."""
+    inside = identifier.value
+    return inside.value if isinstance(inside, Variant) else inside
+
+
+def changes(config: tuple[str, Value] | Pairs) -> Pairs:
+    """The keys that an update changes: one, or those of a map."""
+    return (config,) if config and isinstance(config[0], str) else config
+
+
+Slice = (
+    Variant[Literal["BySubscriber", "ByPublisher", "ByBroadcaster"], Principal] | Variant[Literal["ByNamespace"], str]
+)
+Statistics = Variant[Literal["None", "All"], None] | Variant[Literal["List"], tuple[str, ...]]
+ReplayState = (
+    Variant[Literal["pending", "running"], None]
+    | Variant[Literal["completed", "canceled"], int]
+    | Variant[Literal["errored"], str]
+)
+_Named = Variant[Literal["None", "All"], None]
+_all: _Named = Variant("All", None)
+_none: _Named = Variant("None", None)
+ALL: Statistics = _all
+NO_STATISTICS: Statistics = _none
+
+
+def by_namespace(name: str) -> Variant[Literal["ByNamespace"], str]:
+    """The slice of a namespace or pattern."""
+    return Variant("ByNamespace", name)
+
+
+def by_subscriber(who: Principal) -> Variant[Literal["BySubscriber"], Principal]:
+    """The slice of a subscriber."""
+    return Variant("BySubscriber", who)
+
+
+StateName = Literal["pending", "running", "completed", "canceled", "errored"]
+
+
+def state_of(name: StateName, count: int, words: str) -> ReplayState:
+    """The state of a replay by its name, with its count or its error."""
+    match name:
+        case "completed" | "canceled":
+            return Variant(name, count)
+        case "pending" | "running":
+            return Variant(name, None)
+        case "errored":
+            return Variant(name, words)
+
+
+Valid = Variant[Literal["list"], tuple[Principal, ...]] | Variant[Literal["icrc75"], tuple[Principal, str]]
+"""The valid broadcasters, or the list canister and its list that says who is one."""
+
+
 class Event(NamedTuple):
     """What a publisher made."""
 
@@ -21,7 +105,7 @@ class Event(NamedTuple):
     prevEventId: int | None  # noqa: N815 — the field's name in the standard
     timestamp: int
     namespace: str
-    data: Variant
+    data: Value
     source: Principal
     headers: Pairs | None
 
@@ -34,48 +118,43 @@ class EventNotification(NamedTuple):
     prevEventId: int | None  # noqa: N815 — the field's name in the standard
     timestamp: int
     namespace: str
-    data: Variant
+    data: Value
     headers: Pairs | None
     source: Principal
     filter: str | None
 
 
 class PublicationRegistration(NamedTuple):
-    """A publication to be registered."""
+    """A publication or subscription to be registered."""
 
     namespace: str
     config: Pairs
     memo: bytes | None = None
 
 
+SubscriptionRegistration = PublicationRegistration
+
+
 class PublicationUpdate(NamedTuple):
     """One key of a publication's configuration."""
 
-    publication: Variant
-    config: tuple[str, Variant]
+    publication: Identifier
+    config: tuple[str, Value] | Pairs
     memo: bytes | None = None
 
 
 class PublicationDelete(NamedTuple):
     """A publication to be deleted."""
 
-    publication: Variant
-    memo: bytes | None = None
-
-
-class SubscriptionRegistration(NamedTuple):
-    """A subscription to be registered."""
-
-    namespace: str
-    config: Pairs
+    publication: Identifier
     memo: bytes | None = None
 
 
 class SubscriptionUpdate(NamedTuple):
     """One key of a subscription's configuration."""
 
-    subscription: Variant
-    config: tuple[str, Variant]
+    subscription: Identifier
+    config: tuple[str, Value] | Pairs
     subscriber: Principal | None = None
     memo: bytes | None = None
 
@@ -83,7 +162,7 @@ class SubscriptionUpdate(NamedTuple):
 class SubscriptionDelete(NamedTuple):
     """A subscription to be deleted."""
 
-    subscription: Variant
+    subscription: Identifier
     subscriber: Principal | None = None
     memo: bytes | None = None
 
@@ -130,32 +209,21 @@ class BroadcasterInfo(NamedTuple):
 class OrchestrationFilter(NamedTuple):
     """Which entries, with which statistics."""
 
-    statistics: Variant
-    slice: tuple[Variant, ...] = ()
+    statistics: Statistics
+    slice: tuple[Slice, ...] = ()
 
 
-class ByPrincipal(NamedTuple):
-    """A page of entries by principal."""
+class Page(NamedTuple, Generic[K]):
+    """A page of entries: those after `prev`, at most `take`."""
 
-    prev: Principal | None = None
+    prev: K | None = None
     take: int | None = None
     filter: OrchestrationFilter | None = None
 
 
-class ByText(NamedTuple):
-    """A page of entries by text."""
-
-    prev: str | None = None
-    take: int | None = None
-    filter: OrchestrationFilter | None = None
-
-
-class ByNat(NamedTuple):
-    """A page of entries by number."""
-
-    prev: int | None = None
-    take: int | None = None
-    filter: OrchestrationFilter | None = None
+ByPrincipal = Page[Principal]
+ByText = Page[str]
+ByNat = Page[int]
 
 
 class ReplayRegistration(NamedTuple):
@@ -175,14 +243,26 @@ class ReplayStatus(NamedTuple):
     config: Pairs
     stats: Pairs
     range: tuple[int, int | None]
-    status: Variant
+    status: ReplayState
 
 
 class ReplayStatusUpdate(NamedTuple):
     """A publisher's report."""
 
     replayId: int  # noqa: N815 — the field's name in the standard
-    status: Variant
+    status: ReplayState
+
+
+class ArchivePart(NamedTuple):
+    """Events of one block, as a publisher hands them over to its archive."""
+
+    number: int
+    round: int
+    parent: bytes
+    hash: bytes
+    offset: int
+    total: int
+    events: tuple[Event, ...]
 
 
 class Account(NamedTuple):
@@ -228,37 +308,9 @@ class TransferArg(NamedTuple):
     created_at_time: int | None = None
 
 
-RECORDS = {
+RECORDS: dict[str, type[tuple[Any, ...]]] = {
     "ICRC16Property": Property,
-    **{
-        each.__name__: each
-        for each in (
-            GenericError,
-            Event,
-            EventNotification,
-            PublicationRegistration,
-            PublicationUpdate,
-            PublicationDelete,
-            SubscriptionRegistration,
-            SubscriptionUpdate,
-            SubscriptionDelete,
-            PublicationInfo,
-            PublisherInfo,
-            SubscriptionInfo,
-            SubscriberInfo,
-            BroadcasterInfo,
-            OrchestrationFilter,
-            ByPrincipal,
-            ByText,
-            ByNat,
-            ReplayRegistration,
-            ReplayStatus,
-            ReplayStatusUpdate,
-            Account,
-            ApproveArgs,
-            TransferFromArgs,
-            TransferArg,
-        )
-    },
+    **dict.fromkeys(("ByPrincipal", "ByText", "ByNat"), Page),
+    **{name: each for name, each in globals().items() if isinstance(each, type) and issubclass(each, tuple)},
 }
 """The Python class of each named record."""

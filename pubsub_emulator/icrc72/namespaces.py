@@ -4,9 +4,9 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from pubsub_emulator.eventplane.ic.errors import PrincipalError
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.errors import NamespaceError
+from pubsub_emulator.icrc72.errors import NamespaceError
+from pubsub_emulator.icrc72.ic.errors import PrincipalError
+from pubsub_emulator.icrc72.ic.principal import Principal
 
 MOST_SEGMENTS: Final = 16
 MOST_BYTES: Final = 256
@@ -94,15 +94,3 @@ def _matches(pattern: tuple[str, ...], name: tuple[str, ...]) -> bool:
 def cleaned(segment: str) -> str:
     """A segment in which the characters that IC-24 does not know are `_` (IC-55)."""
     return _FOREIGN.sub("_", segment)
-
-
-__all__ = [
-    "check_namespace",
-    "check_pattern",
-    "cleaned",
-    "has_wildcard",
-    "is_system",
-    "matches",
-    "system_namespace",
-    "system_owner",
-]

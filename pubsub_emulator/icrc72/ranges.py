@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from pubsub_emulator.eventplane.ic.stable import stable
+from pubsub_emulator.icrc72.ic.stable import stable
 
 
 @stable
@@ -57,6 +57,3 @@ class Ranges:
     def highest(self) -> int | None:
         """The highest handled id."""
         return self.last[-1] if self.last else None
-
-
-__all__ = ["Ranges"]

@@ -1,13 +1,15 @@
 """How publishers and subscribers register what they want: in batches, each name once at a time (IC-30, IC-39)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.values import Pairs
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import Results
+from pubsub_emulator.icrc72.methods import Method
+from pubsub_emulator.icrc72.results import words_of
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.values import Pairs
 
 
 class Registrable(Protocol):
@@ -19,6 +21,7 @@ class Registrable(Protocol):
 
 
 R = TypeVar("R", bound=Registrable)
+I = TypeVar("I")  # noqa: E741 — an item of a batch
 
 Registered = Callable[[str, int | None, str], None]
 """What is done with an answer: the name, and its id or why it was refused."""
@@ -35,25 +38,25 @@ class Registering:
         ctx: Context,
         role: RoleCanister,
         orchestrator: Principal,
-        method: str,
-        items: Mapping[str, Any],
+        method: Method[tuple[I, ...], Results[int]],
+        items: Mapping[str, I],
         registered: Registered,
         after: Callable[[Context], None],
     ) -> None:
         """Register `items` by a guaranteed call; what is not answered may be asked again."""
         self.under_way.update(dict.fromkeys(items))
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            results: tuple[Variant | None, ...] = () if values is None else values[0]
+        def got(ctx: Context, results: Results[int] | None) -> None:
             for at, name in enumerate(items):
                 self.under_way.pop(name, None)
-                result = results[at] if at < len(results) else None
-                if result is not None:
-                    done = result.tag == "Ok"
-                    registered(name, result.value if done else None, "" if done else repr(tuple(result.value)))
+                match results[at] if results is not None and at < len(results) else None:
+                    case ("Ok", number):
+                        registered(name, number, "")
+                    case ("Err", error):
+                        registered(name, None, words_of(error))
             after(ctx)
 
-        role.ask(ctx, orchestrator, method, tuple(items.values()), then=got, kind=GUARANTEED)
+        role.ask(ctx, orchestrator, method, tuple(items.values()), got, kind=GUARANTEED)
 
 
 def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
@@ -65,6 +68,3 @@ def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
         old = known.setdefault(name, new)
         if old.id is None:
             old.config, old.error = new.config, ""
-
-
-__all__ = ["Registering", "renew"]

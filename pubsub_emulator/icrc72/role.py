@@ -6,19 +6,26 @@ woken come out. A role writes only after every check, so nothing traps half-way 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final, Literal, TypeVar, cast
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import BOUNDED, ONE_WAY, SECOND, Answer, Canister, Context
-from pubsub_emulator.eventplane.ic.errors import CandidError, Trap
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.stable import decode, encode
-from pubsub_emulator.eventplane.icrc72.services import codec
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR, SECOND, STOPPING, Answer, Canister, Context
+from pubsub_emulator.icrc72.ic.errors import CandidError, Trap
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.stable import StableError, decode, encode
+from pubsub_emulator.icrc72.messages import AllAccepted, Itemized, Result
+from pubsub_emulator.icrc72.methods import CONFIRM, Method
+from pubsub_emulator.icrc72.results import err, ok, too_many
+from pubsub_emulator.icrc72.services import codec
 
 Handler = Callable[..., None]
-Query = Callable[..., Any]
-Got = Callable[[Context, tuple[Any, ...] | None, Answer], None]
-"""What is done with the results of a call: `None` when it was rejected or its results are unreadable."""
+Query = Callable[..., object]
+A = TypeVar("A")
+R = TypeVar("R")
+S = TypeVar("S")
+Confirmed = Literal["Ok", "Unauthorized", "NotFound"]
+Got = Callable[[Context, R | None], None]
+"""What is done with the result of a call: `None` when it was rejected or its result is unreadable."""
 
 ROLE_METHODS: Final = ("icrc72_", "icrc77_")
 
@@ -56,11 +63,11 @@ class Core(ABC):
         return None
 
     @abstractmethod
-    def saved(self) -> Any:
+    def saved(self) -> object:
         """The state that is kept over an upgrade."""
 
     @abstractmethod
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         """Continue with a saved state."""
 
 
@@ -75,7 +82,7 @@ class RoleCanister(Canister):
         self._queries: dict[str, Query] = {}
         self._private: dict[str, Callable[[Context, bytes], None]] = {}
         self._woken: int | None = None
-        self.confirmers: list[Callable[[Context, int], str]] = []
+        self.confirmers: list[Callable[[Context, int], Confirmed]] = []
         self.batch_items = 0
         for core in self.cores:
             core.attach(self)
@@ -90,7 +97,7 @@ class RoleCanister(Canister):
                 self._updates.setdefault(name, []).append(handler)
             self._queries.update(core.queries())
 
-    def confirmer(self, confirm: Callable[[Context, int], str], batch_items: int) -> None:
+    def confirmer(self, confirm: Callable[[Context, int], Confirmed], batch_items: int) -> None:
         """Have notifications that are confirmed here, at most `batch_items` in one call (IC-30a)."""
         self.confirmers.append(confirm)
         self.batch_items = batch_items
@@ -131,7 +138,7 @@ class RoleCanister(Canister):
                     break
             else:
                 if codec(method).method.mode == "oneway":
-                    reply(ctx, method)
+                    ctx.reply(codec(method).rets.encode())
         elif method in self._private:
             if ctx.caller != self.me:
                 raise Trap(f"{method} is for the canister itself")
@@ -157,47 +164,68 @@ class RoleCanister(Canister):
         self.rearm(ctx)
 
     def ask(
-        self, ctx: Context, to: Principal, method: str, *values: Any, then: Got | None = None, kind: str = BOUNDED
+        self,
+        ctx: Context,
+        to: Principal,
+        method: Method[A, R],
+        value: A,
+        then: Got[R] | None = None,
+        *,
+        kind: str = BOUNDED,
+        absent: Callable[[Context], None] | None = None,
+        cycles: int = 0,
     ) -> None:
-        """Call a method of the standards and read its results."""
-        arg = codec(method).args.encode(*values)
-        self.send(ctx, to, method, arg, then, kind=kind)
+        """Call a method of the standards and read its result; `absent` is called if the callee has no such method."""
+        self.send(ctx, to, method, method.argument(value), then, kind=kind, absent=absent, cycles=cycles)
 
     def send(
-        self, ctx: Context, to: Principal, method: str, arg: bytes, then: Got | None = None, *, kind: str = ONE_WAY
+        self,
+        ctx: Context,
+        to: Principal,
+        method: Method[A, R],
+        arg: bytes,
+        then: Got[R] | None = None,
+        *,
+        kind: str,
+        absent: Callable[[Context], None] | None = None,
+        cycles: int = 0,
     ) -> None:
-        """Call a method with arguments that are encoded already."""
+        """Call a method with an argument that is encoded already."""
         if then is None:
-            ctx.call(to, method, arg, kind=kind)
+            ctx.call(to, method.name, arg, kind=kind)
             return
         got = then
 
         def answered(ctx: Context, answer: Answer) -> None:
-            values: tuple[Any, ...] | None = None
+            result: R | None = None
             if answer.ok:
                 try:
-                    values = codec(method).rets.decode(answer.data)
+                    result = method.result(answer.data)
                 except CandidError:
-                    values = None
-            got(ctx, values, answer)
+                    result = None
+            if absent is not None and answer.code == CANISTER_ERROR and answer.message != STOPPING:
+                absent(ctx)
+            else:
+                got(ctx, result)
             self.rearm(ctx)
 
-        ctx.call(to, method, arg, answered, kind=kind)
+        ctx.call(to, method.name, arg, answered, kind=kind, cycles=cycles)
 
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
         """Answer for each notification: Ok where it was pending and the caller's (IC-44)."""
-        outcomes: list[str] = []
+        outcomes: list[Confirmed] = []
         for number in numbers[: self.batch_items]:
             said = [each(ctx, number) for each in self.confirmers]
             outcomes.append("Ok" if "Ok" in said else "Unauthorized" if "Unauthorized" in said else "NotFound")
         if len(outcomes) == len(numbers) and all(each == "Ok" for each in outcomes):
-            reply(ctx, "icrc72_confirm_notifications", Variant("allAccepted"))
+            accepted: AllAccepted = Variant("allAccepted")
+            CONFIRM.reply(ctx, accepted)
             return
-        results = [Variant("Ok") if each == "Ok" else Variant("Err", Variant(each)) for each in outcomes]
+        results: list[Result[None]] = [ok(None) if each == "Ok" else err(each) for each in outcomes]
         if len(numbers) > len(outcomes):
-            most = f"at most {self.batch_items} items are answered"
-            results.append(Variant("Err", Variant("GenericBatchError", most)))
-        reply(ctx, "icrc72_confirm_notifications", Variant("itemized", tuple(results)))
+            results.append(too_many(self.batch_items))
+        itemized: Itemized = Variant("itemized", tuple(results))
+        CONFIRM.reply(ctx, itemized)
 
     def pre_upgrade(self) -> bytes:
         """The states of all cores."""
@@ -206,7 +234,7 @@ class RoleCanister(Canister):
     def post_upgrade(self, ctx: Context, kept: bytes) -> None:
         """Continue with the states that were kept; timers are set again."""
         self.me = ctx.me
-        self.notifications, states = decode(kept)
+        self.notifications, states = cast("tuple[int, dict[str, object]]", decode(kept))
         for core in self.cores:
             if core.name in states:
                 core.resume(states[core.name])
@@ -219,7 +247,7 @@ class RoleCanister(Canister):
     def snapshot(self) -> None:
         """Nothing: a role traps before it writes, or not at all."""
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, snapshot: object) -> None:
         """Nothing was written."""
 
     def rearm(self, ctx: Context) -> None:
@@ -236,16 +264,15 @@ class RoleCanister(Canister):
             ctx.set_timer(None if wanted is None else wanted * SECOND)
 
 
-def _arguments(method: str, arg: bytes) -> tuple[Any, ...]:
+def restored(state: object, kind: type[S]) -> S:
+    """A saved state as what it is. Raises `StableError` when it is something else."""
+    if not isinstance(state, kind):
+        raise StableError(f"a state is {type(state).__name__}, not {kind.__name__}")
+    return state
+
+
+def _arguments(method: str, arg: bytes) -> tuple[object, ...]:
     try:
         return codec(method).args.decode(arg)
     except CandidError as error:
         raise Trap(f"the argument of {method} is unreadable: {error}") from error
-
-
-def reply(ctx: Context, method: str, *values: Any) -> None:
-    """Answer a method of the standards."""
-    ctx.reply(codec(method).rets.encode(*values))
-
-
-__all__ = ["Core", "Got", "Handler", "Query", "RoleCanister", "reply"]

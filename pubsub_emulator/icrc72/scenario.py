@@ -2,32 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.network import EMPTY, RUNNING, STOPPED, Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.ic.trace import Happening, Observer
-from pubsub_emulator.eventplane.icrc72.audit.core import Audit
-from pubsub_emulator.eventplane.icrc72.audit.record import Finding
-from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.eventplane.icrc72.client import App, Config, EventNotification
-from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.eventplane.icrc72.errors import ScenarioError
-from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
-from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
-from pubsub_emulator.eventplane.icrc72.namespaces import matches
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.scenario_file import FaultModel, PublisherModel, ScenarioModel, SubscriberModel
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72.audit.core import Audit
+from pubsub_emulator.icrc72.audit.record import Finding
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.icrc72.client import App, Config, EventNotification
+from pubsub_emulator.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.icrc72.errors import Icrc72Error
+from pubsub_emulator.icrc72.filters import matches as filter_matches
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.messaging import EMPTY, RUNNING, STOPPED
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.ic.trace import Happening, Observer
+from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
+from pubsub_emulator.icrc72.namespaces import matches
+from pubsub_emulator.icrc72.publisher.state import Logged
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.scenario_file import FaultModel, PublisherModel, ScenarioModel, SubscriberModel
+from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.primitives.hashing import blake2_256
 
 
 class Teller(App):
     """A publisher: an event with its number for each call."""
 
-    def start(self) -> Any:
+    def start(self) -> object:
         """How many events were made."""
         return 0
 
@@ -96,7 +97,7 @@ class Run:
     def __init__(self, model: ScenarioModel, observers: tuple[Observer, ...] = ()) -> None:
         self.model = model
         seed = model.seed.encode()
-        self.network = Network(model.subnets, seed=seed, schedule=Schedule(seed, model.delay, model.refuse))
+        self.network = CanisterNetwork(model.subnets, seed=seed, schedule=Schedule(seed, model.delay, model.refuse))
         self.digest = Digest()
         self.network.observers.extend((self.digest, *observers))
         self.settings = replace(DEFAULTS, queue_notifications=model.queue)
@@ -117,7 +118,7 @@ class Run:
         return Teller(self.system.orchestrator, self.settings, publications={model.namespace: config}, subscriptions={})
 
     def _listener(self, model: SubscriberModel) -> Listener:
-        config: dict[str, Any] = {}
+        config: dict[str, object] = {}
         if model.filter is not None:
             config[FILTER] = model.filter
         if model.skip is not None:
@@ -162,7 +163,7 @@ class Run:
             self.network.start(who)
         elif fault.what == "retire":
             if not self.system.registry.retire(who):
-                raise ScenarioError(f"{fault.who} cannot be retired: no other broadcaster serves its subnet")
+                raise Icrc72Error(f"{fault.who} cannot be retired: no other broadcaster serves its subnet")
         else:
             self.network.stop(who)
             if fault.what == "upgrade":
@@ -179,7 +180,7 @@ class Run:
         else:
             made = RoleCanister([Broadcaster(self.system.orchestrator, self.settings)])
         if not self.network.upgrade(self.who[name], made):
-            raise ScenarioError(f"the upgrade of {name} trapped")
+            raise Icrc72Error(f"the upgrade of {name} trapped")
         self.network.start(self.who[name])
 
     def _busy(self) -> bool:
@@ -252,7 +253,7 @@ class Run:
                 found[each.name] = errors[0]
         return found
 
-    def _judge(self, model: SubscriberModel, rows: Mapping[str, list[Any]]) -> tuple[int, int, bool]:
+    def _judge(self, model: SubscriberModel, rows: Mapping[str, list[Logged]]) -> tuple[int, int, bool]:
         data = self.system.app(self.who[model.name]).data
         due = 0
         in_order = True
@@ -267,6 +268,3 @@ class Run:
                 passes = passes and (model.filter is None or filter_matches(model.filter, row.event.data))
                 due += passes and number >= min(mine, default=0)
         return len(data), due, in_order
-
-
-__all__ = ["Outcome", "Run"]

@@ -2,21 +2,17 @@
 
 import re
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from pubsub_emulator.emulator.scenario.check import Location, Misplaced
-from pubsub_emulator.emulator.scenario.fields import faults
-from pubsub_emulator.emulator.scenario.file import field_lines
-from pubsub_emulator.emulator.scenario.model import Model
-from pubsub_emulator.emulator.untrusted import MOST_TEXT, parse_toml_file, read_bytes
-from pubsub_emulator.eventplane.icrc72.errors import FilterError, NamespaceError, ScenarioError
-from pubsub_emulator.eventplane.icrc72.filters import parse as parse_filter
-from pubsub_emulator.eventplane.icrc72.namespaces import check_namespace, check_pattern
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.emulator.settings import Bundle, Location, Misplaced, Model, read
+from pubsub_emulator.emulator.settings import parse as parse_settings
+from pubsub_emulator.icrc72.errors import FilterError, NamespaceError
+from pubsub_emulator.icrc72.filters import parse as parse_filter
+from pubsub_emulator.icrc72.namespaces import check_namespace, check_pattern
+from pubsub_emulator.icrc72.settings import DEFAULTS
 
 MOST_ROUNDS: Final = 1_000_000
 
@@ -102,45 +98,24 @@ class ScenarioModel(Model):
     """What goes wrong."""
 
 
+BUNDLE: Final = Bundle("pubsub_emulator.icrc72")
+
+
 def load(place: str) -> ScenarioModel:
-    """Read a scenario from a file, or a bundled one by its name. Raises `ScenarioError`."""
-    path = Path(place)
-    if path.suffix == ".toml":
-        return parse(read_bytes(path, MOST_TEXT, ScenarioError), place)
-    folder = files("pubsub_emulator.eventplane.icrc72") / "scenarios"
-    known = sorted(each.name.removesuffix(".toml") for each in folder.iterdir() if each.name.endswith(".toml"))
-    if place not in known:
-        raise ScenarioError(f"{place}: no such scenario; name one of {', '.join(known)}, or a TOML file")
-    return parse((folder / f"{place}.toml").read_bytes(), place)
+    """Read a scenario from a file, or a bundled one by its name. Raises `SettingsError`."""
+    if Path(place).suffix == ".toml":
+        return read(Path(place), ScenarioModel, check)
+    return parse(BUNDLE.text(place), place)
 
 
-def parse(data: bytes, place: str) -> ScenarioModel:
-    """The scenario in TOML; `place` is what errors call it. Raises `ScenarioError`."""
-    document = parse_toml_file(data, place, ScenarioError)
-    try:
-        model = ScenarioModel.model_validate(document)
-    except ValidationError as error:
-        raise _told(faults(document, error, ScenarioModel), data, place) from error
-    misplaced = [*_places(model), *_names(model), *_texts(model), *_times(model), *_struck(model)]
-    if misplaced:
-        raise _told(misplaced, data, place)
-    return model
+def parse(data: bytes | str, place: str) -> ScenarioModel:
+    """The scenario in TOML; `place` is what errors call it. Raises `SettingsError`."""
+    return parse_settings(data, place, ScenarioModel, check)
 
 
-def _told(problems: list[Misplaced], data: bytes, place: str) -> ScenarioError:
-    """One line: the first problem in the order of the file, what is missing last, and how many there are."""
-    lines = field_lines(data.decode())
-    found: list[tuple[bool, int, str]] = []
-    for each in problems:
-        known = each.location
-        while known and known not in lines:
-            known = known[:-1]
-        line = lines.get(known, 0)
-        told = f"{place}{f':{line}' if line else ''}: {each.field()}: {each.reason}"
-        found.append((each.reason.startswith("missing"), line, told))
-    found.sort(key=lambda each: each[:2])
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return ScenarioError(found[0][2] + more)
+def check(model: ScenarioModel) -> list[Misplaced]:
+    """All contradictions of a scenario."""
+    return [*_places(model), *_names(model), *_texts(model), *_times(model), *_struck(model)]
 
 
 def _places(model: ScenarioModel) -> Iterator[Misplaced]:
@@ -226,6 +201,3 @@ def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
         elif fault.what == "retire" and not others:
             yield Misplaced(where, f"{who} cannot be retired: no other broadcaster serves its subnet")
         state[who] = fault.what
-
-
-__all__ = ["FaultModel", "PublisherModel", "ScenarioModel", "SubscriberModel", "load", "parse"]

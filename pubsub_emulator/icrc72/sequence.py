@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import NamedTuple
 
-from pubsub_emulator.eventplane.ic.errors import CandidError
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.trace import Happening
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72.services import codec
+from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.trace import Happening
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, HANDLE_TRUSTED, PUBLISH
+from pubsub_emulator.primitives.shown import safe
 
 
 class Arrow(NamedTuple):
@@ -36,26 +37,22 @@ def way(happenings: Iterable[Happening], names: Mapping[Principal, str], namespa
 
 
 def _words(each: Happening, namespace: str, number: int, notes: dict[tuple[Principal, int], int]) -> str:
-    if each.method not in {
-        "icrc72_publish",
-        "icrc72_handle_notification",
-        "icrc72_handle_notification_trusted",
-        "icrc72_confirm_notifications",
-    }:
-        return ""
     try:
-        (items,) = codec(each.method).args.decode(each.data)
+        if each.method == CONFIRM.name:
+            mine = [item for item in CONFIRM.value(each.data) if (each.receiver, item) in notes]
+            return f"confirm notification {shown(mine[0])}" if mine else ""
+        if each.method == PUBLISH.name:
+            events = [
+                event for event in PUBLISH.value(each.data) if (event.namespace, event.eventId) == (namespace, number)
+            ]
+            return f"publish event {shown(number)}" if events else ""
+        if each.method in {HANDLE.name, HANDLE_TRUSTED.name}:
+            for note in HANDLE.value(each.data):
+                if (note.namespace, note.eventId) == (namespace, number):
+                    notes[each.sender, note.notificationId] = number
+                    return f"notification {shown(note.notificationId)} of event {shown(number)}"
     except CandidError:
-        return ""
-    if each.method == "icrc72_confirm_notifications":
-        mine = [item for item in items if (each.receiver, item) in notes]
-        return f"confirm notification {shown(mine[0])}" if mine else ""
-    for item in items:
-        if item.namespace == namespace and item.eventId == number:
-            if each.method == "icrc72_publish":
-                return f"publish event {shown(number)}"
-            notes[each.sender, item.notificationId] = number
-            return f"notification {shown(item.notificationId)} of event {shown(number)}"
+        pass
     return ""
 
 
@@ -79,7 +76,7 @@ def as_svg(arrows: list[Arrow]) -> str:
         f'<rect width="{wide}" height="{high}" fill="#fff"/>',
     ]
     for name, x in place.items():
-        parts.append(f'<text x="{x}" y="24" text-anchor="middle" font-weight="bold">{escape(name)}</text>')
+        parts.append(f'<text x="{x}" y="24" text-anchor="middle" font-weight="bold">{escape(safe(name))}</text>')
         parts.append(f'<line x1="{x}" y1="34" x2="{x}" y2="{high - 20}" stroke="#bbb"/>')
     for at, each in enumerate(arrows):
         y = 66 + 44 * at
@@ -88,8 +85,5 @@ def as_svg(arrows: list[Arrow]) -> str:
         parts.append(f'<text x="8" y="{y + 4}" fill="#777">round {each.round}</text>')
         parts.append(f'<line x1="{one}" y1="{y}" x2="{two}" y2="{y}" stroke="#333"{dashed} marker-end="url(#tip)"/>')
         middle = (one + two) // 2
-        parts.append(f'<text x="{middle}" y="{y - 6}" text-anchor="middle">{escape(each.words)}</text>')
+        parts.append(f'<text x="{middle}" y="{y - 6}" text-anchor="middle">{escape(safe(each.words))}</text>')
     return "\n".join([*parts, "</svg>", ""])
-
-
-__all__ = ["Arrow", "as_svg", "as_text", "way"]

@@ -63,8 +63,8 @@ class Settings:
     replay_tries: int = 3
     replay_forgotten: int = 10_000
     transfer_retry: int = 10
+    replay_cycles: int = 0
+    """Cycles that a subscriber sends when it asks for a replay; what is not accepted comes back."""
 
 
 DEFAULTS = Settings()
-
-__all__ = ["DEFAULTS", "Settings"]

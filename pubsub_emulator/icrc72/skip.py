@@ -2,10 +2,9 @@
 
 from typing import NamedTuple
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError
-from pubsub_emulator.eventplane.icrc72.values import array, as_items, as_nat, nat
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.values import Value, array, as_items, as_nat, nat, opened
 
 
 class Skip(NamedTuple):
@@ -19,23 +18,18 @@ class Skip(NamedTuple):
         return identifier % self.mod == self.offset
 
     @property
-    def value(self) -> Variant:
+    def value(self) -> Value:
         """`Array[Nat mod, Nat offset]`, as configurations and alerts have it."""
         return array([nat(self.mod), nat(self.offset)])
 
 
-def skip_of(value: Variant) -> Skip:
-    """The skip that `Array[Nat mod, Nat offset?]` says. Raises `ConfigError`."""
-    items = as_items(value)
-    numbers = None if items is None else [as_nat(each) for each in items]
-    if numbers is None or not 1 <= len(numbers) <= 2:
+def skip_of(value: Value) -> Skip:
+    """The skip that `Array[Nat mod, opt Nat offset]` says; the offset may be left out. Raises `ConfigError`."""
+    items = as_items(opened(value)) or ()
+    numbers = [None if (inside := opened(each)) is None else as_nat(inside) for each in items]
+    mod, offset = (*numbers, None, None)[:2]
+    if not 1 <= len(items) <= 2 or mod is None or (len(items) == 2 and offset is None and opened(items[1]) is not None):
         raise ConfigError("skip is an Array of one or two Nat")
-    mod, offset = numbers[0], numbers[1] if len(numbers) == 2 else 0
-    if mod is None or offset is None:
-        raise ConfigError("skip is an Array of one or two Nat")
-    if not 0 <= offset < mod:
-        raise ConfigError(f"skip has the offset {shown(offset)} modulo {shown(mod)}: it must be below")
-    return Skip(mod, offset)
-
-
-__all__ = ["Skip", "skip_of"]
+    if not (offset or 0) < mod:
+        raise ConfigError(f"skip has the offset {shown(offset or 0)} modulo {shown(mod)}: it must be below")
+    return Skip(mod, offset or 0)

@@ -7,24 +7,27 @@ handled with the publishers' logs (I1, I2, R2, R7) and looks at bounds (I9). All
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final, Literal
 
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.network import RUNNING, STOPPED, Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal, subnet_of
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.ic.trace import Observer
-from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.eventplane.icrc72.client import App, Config, EventNotification
-from pubsub_emulator.eventplane.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.eventplane.icrc72.keys import FILTER, REPLAY, SKIP
-from pubsub_emulator.eventplane.icrc72.keys import STOPPED as STOPPED_KEY
-from pubsub_emulator.eventplane.icrc72.messages import SubscriptionUpdate
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.subscriber.core import Subscriber
-from pubsub_emulator.eventplane.icrc72.values import of, plain
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.icrc72.client import App, Config, EventNotification
+from pubsub_emulator.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.messaging import RUNNING, STOPPED
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, subnet_of
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.ic.trace import Observer
+from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
+from pubsub_emulator.icrc72.keys import STOPPED as STOPPED_KEY
+from pubsub_emulator.icrc72.messages import SubscriptionUpdate
+from pubsub_emulator.icrc72.methods import UPDATE_SUBSCRIPTION
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.subscriber.core import Subscriber
+from pubsub_emulator.icrc72.values import of, plain
 
 NAMESPACES: Final = ("story.p", "story.q")
 
@@ -69,23 +72,25 @@ class Plan:
         return not (self.deaths or self.pauses or self.downs or self.retires)
 
 
+_TROUBLES: Final = (
+    Plan(b""),
+    Plan(b"", churn=True),
+    Plan(b"", pauses=1),
+    Plan(b"", downs=1),
+    Plan(b"", deaths=1),
+    Plan(b"", upgrades=2),
+    Plan(b"", churn=True, upgrades=2),
+    Plan(b"", deaths=1, pauses=1, downs=1, upgrades=1, churn=True),
+)
+
+
 def drawn(seed: bytes) -> Plan:
     """The plan of a seed: every kind of trouble, alone and together."""
     draws = Draws(seed, "plan")
     kind = draws.below(8)
-    kinds: dict[int, dict[str, Any]] = {
-        0: {},
-        1: {"churn": True},
-        2: {"pauses": 1},
-        3: {"downs": 1},
-        4: {"deaths": 1},
-        5: {"upgrades": 2},
-        6: {"churn": True, "upgrades": 2},
-        7: {"deaths": 1, "pauses": 1, "downs": 1, "upgrades": 1, "churn": True},
-    }
-    troubles = kinds[kind]
     refuse = (0, 10, 30)[draws.below(3)]
-    return Plan(seed, delay=draws.below(4), refuse=refuse, load=(5, 20, 50)[draws.below(3)], **troubles)
+    delay, load = draws.below(4), (5, 20, 50)[draws.below(3)]
+    return replace(_TROUBLES[kind], seed=seed, delay=delay, refuse=refuse, load=load)
 
 
 class Maker(App):
@@ -127,8 +132,9 @@ class Witness(App):
             if wanted.id is not None:
                 value = of(arg == b"stop") if arg in {b"stop", b"start"} else of(arg.decode() or None)
                 key = STOPPED_KEY if arg in {b"stop", b"start"} else FILTER
-                update = SubscriptionUpdate(of(0)._replace(tag="id", value=wanted.id), (key, value))
-                self.ask(ctx, self.subscriber.orchestrator, "icrc72_update_subscription", (update,), kind="guaranteed")
+                which: Variant[Literal["id"], int] = Variant("id", wanted.id)
+                update = SubscriptionUpdate(which, (key, value))
+                self.ask(ctx, self.subscriber.orchestrator, UPDATE_SUBSCRIPTION, (update,), kind=GUARANTEED)
         ctx.reply(b"")
 
 
@@ -136,7 +142,7 @@ Passes = Callable[[int], bool]
 
 
 @dataclass(slots=True)
-class Story:
+class CanisterStory:
     """A story that is being told."""
 
     plan: Plan
@@ -153,7 +159,7 @@ class Story:
     """A broadcaster was taken for dead, if only for a while."""
 
     @property
-    def network(self) -> Network:
+    def network(self) -> CanisterNetwork:
         """The network of the story."""
         return self.system.network
 
@@ -164,9 +170,9 @@ class Surprise(Exception):
 
 def begin(
     plan: Plan, observers: tuple[Observer, ...] = (), make: Callable[[Principal, Settings], Broadcaster] = Broadcaster
-) -> Story:
+) -> CanisterStory:
     """Set a story up: install everything and let it register."""
-    network = Network(2, seed=plan.seed, schedule=Schedule(plan.seed, plan.delay, plan.refuse))
+    network = CanisterNetwork(2, seed=plan.seed, schedule=Schedule(plan.seed, plan.delay, plan.refuse))
     network.observers.extend(observers)
     system = deploy(network, broadcasters=(0, 0, 1, 1), settings=plan.settings, make=make)
     publishers: dict[str, Principal] = {}
@@ -188,17 +194,17 @@ def begin(
         network.create(at, Witness(system.orchestrator, plan.settings, subscriptions={"story.**": {}}, publications={}))
         for at in (1, 0)
     ]
-    return Story(plan, system, publishers, steady, guests)
+    return CanisterStory(plan, system, publishers, steady, guests)
 
 
-def tell(plan: Plan, observers: tuple[Observer, ...] = ()) -> Story:
+def tell(plan: Plan, observers: tuple[Observer, ...] = ()) -> CanisterStory:
     """Tell a story to its end. Raises `Surprise`."""
     story = begin(plan, observers)
     finish(story)
     return story
 
 
-def finish(story: Story) -> None:
+def finish(story: CanisterStory) -> None:
     """Tell a story that was set up to its end. Raises `Surprise`."""
     draws = Draws(story.plan.seed, "story")
     for _ in range(story.plan.rounds):
@@ -209,7 +215,7 @@ def finish(story: Story) -> None:
     check(story)
 
 
-def step(story: Story) -> None:
+def step(story: CanisterStory) -> None:
     """One round; who was away long enough comes back, upgrades go on."""
     network = story.network
     for who, until in list(story.paused.items()):
@@ -227,7 +233,7 @@ def step(story: Story) -> None:
         _check_all_bounds(story)
 
 
-def _upgrade(story: Story, who: Principal) -> None:
+def _upgrade(story: CanisterStory, who: Principal) -> None:
     system, settings = story.system, story.plan.settings
     old = story.network.canister(who)
     fresh: RoleCanister
@@ -244,7 +250,7 @@ def _upgrade(story: Story, who: Principal) -> None:
         raise Surprise(f"the upgrade of {who.text} trapped")
 
 
-def _trouble(story: Story, draws: Draws) -> None:
+def _trouble(story: CanisterStory, draws: Draws) -> None:
     plan, network = story.plan, story.network
     brokers = story.system.broadcasters
     settled = network.round > plan.rounds // 4
@@ -270,7 +276,7 @@ def _trouble(story: Story, draws: Draws) -> None:
         network.submit(ANONYMOUS, draws.choice(story.guests), "story.**", order)
 
 
-def _kill(story: Story, who: Principal) -> None:
+def _kill(story: CanisterStory, who: Principal) -> None:
     if any(subnet_of(each) == subnet_of(who) for each in story.retired):
         return  # nobody would be left on its subnet
     story.dead[who] = None
@@ -279,19 +285,19 @@ def _kill(story: Story, who: Principal) -> None:
     story.network.uninstall(who)
 
 
-def _pause(story: Story, who: Principal, rounds: int) -> None:
+def _pause(story: CanisterStory, who: Principal, rounds: int) -> None:
     if story.network.status(who) == RUNNING and who not in story.paused and who not in story.upgrading:
         story.network.stop(who)
         story.paused[who] = story.network.round + rounds
 
 
-def _load(story: Story, draws: Draws) -> None:
+def _load(story: CanisterStory, draws: Draws) -> None:
     for name, who in story.publishers.items():
         if draws.below(100) < story.plan.load:
             make(story, name, who)
 
 
-def make(story: Story, name: str, who: Principal) -> None:
+def make(story: CanisterStory, name: str, who: Principal) -> None:
     """Let a publisher make its next event."""
     publisher = story.system.app(who).publisher
     if publisher is None or story.network.status(who) != RUNNING:
@@ -299,7 +305,7 @@ def make(story: Story, name: str, who: Principal) -> None:
     story.network.submit(ANONYMOUS, who, name, b"")
 
 
-def calm(story: Story, most: int = 12_000) -> None:
+def calm(story: CanisterStory, most: int = 12_000) -> None:
     """Let the storm pass, then let a few more events show what is missing, until everything rests."""
     network = story.network
     for _ in range(100 if story.plan.calm else 400):
@@ -323,13 +329,13 @@ def calm(story: Story, most: int = 12_000) -> None:
     raise Surprise(f"not at rest after {most} rounds of calm: {'; '.join(restless(story))[:600]}")
 
 
-def _is_settled(story: Story) -> bool:
+def _is_settled(story: CanisterStory) -> bool:
     """Whether broadcasters know all they should, so that a last event cannot enter where nobody listens any more."""
     brokers = story.system.registry.state.brokers
     return not any(each.dirty and not each.dead for each in brokers.values())
 
 
-def restless(story: Story) -> list[str]:
+def restless(story: CanisterStory) -> list[str]:
     """Everything that is still under way, one phrase each."""
     system, network = story.system, story.network
     found: list[str] = [f"{who.text[:5]} is away" for who in (*story.paused, *story.upgrading)]
@@ -356,7 +362,7 @@ def restless(story: Story) -> list[str]:
     return found
 
 
-def check(story: Story) -> None:
+def check(story: CanisterStory) -> None:
     """Compare what was handled with the logs. Raises `Surprise`."""
     logs = {}
     for name, who in story.publishers.items():
@@ -371,7 +377,7 @@ def check(story: Story) -> None:
     _check_all_bounds(story)
 
 
-def _check_all_bounds(story: Story) -> None:
+def _check_all_bounds(story: CanisterStory) -> None:
     for identity in story.system.broadcasters:
         if story.network.status(identity) == RUNNING:
             _check_bounds(story, story.system.broadcaster(identity))
@@ -381,7 +387,7 @@ def _check_all_bounds(story: Story) -> None:
             _check_subscriber(story, subscriber)
 
 
-def _check_one(story: Story, what: str, got: list[int], full: list[int], app: App) -> None:
+def _check_one(story: CanisterStory, what: str, got: list[int], full: list[int], app: App) -> None:
     if len(set(got)) != len(got):
         raise Surprise(f"{what}: handled twice: {sorted({n for n in got if got.count(n) > 1})[:8]}")
     if set(got) - set(full):
@@ -401,7 +407,7 @@ def _check_one(story: Story, what: str, got: list[int], full: list[int], app: Ap
         raise Surprise(f"{what}: out of order: {got[:20]}")
 
 
-def _check_bounds(story: Story, broadcaster: Broadcaster) -> None:
+def _check_bounds(story: CanisterStory, broadcaster: Broadcaster) -> None:
     state, settings = broadcaster.state, story.plan.settings
     if state.bytes_own > settings.store_bytes or state.bytes_relayed > settings.store_bytes:
         raise Surprise(f"the store of a broadcaster holds {state.bytes_own} and {state.bytes_relayed} bytes")
@@ -420,26 +426,10 @@ def _check_bounds(story: Story, broadcaster: Broadcaster) -> None:
         raise Surprise(f"a broadcaster's store counts {refs} uses of events, its queues have {notes + lanes}")
 
 
-def _check_subscriber(story: Story, subscriber: Subscriber) -> None:
+def _check_subscriber(story: CanisterStory, subscriber: Subscriber) -> None:
     state, settings = subscriber.state, story.plan.settings
     held = sum(len(chain.held) for chain in state.chains.values())
     if held > settings.held or len(state.gaps) > settings.gaps:
         raise Surprise(f"a subscriber holds {held} events and {len(state.gaps)} gaps")
     if any(len(chain.handled.first) > settings.ranges for chain in state.chains.values()):
         raise Surprise(f"a chain has more than {settings.ranges} ranges")
-
-
-__all__ = [
-    "SMALL",
-    "Plan",
-    "Story",
-    "Surprise",
-    "begin",
-    "calm",
-    "check",
-    "drawn",
-    "finish",
-    "restless",
-    "step",
-    "tell",
-]

@@ -1,22 +1,74 @@
 """The hash of ICRC16 values (IC-21): ICRC-3's for its six variants, and a Map that names the variant for the others."""
 
-from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final, assert_never
 
-from pubsub_emulator.eventplane.ic.candid.encode import leb128, sleb128
-from pubsub_emulator.eventplane.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.candid.encode import leb128, sleb128
+from pubsub_emulator.icrc72.values import Value, array, blob, integer, map_, nat
 
 _NAN: Final = bytes.fromhex("000000000000f87f")
 
 
-def value_hash(value: Variant) -> bytes:
+def value_hash(value: Value) -> bytes:
     """The 32-byte hash of a value."""
-    tag, inside = value
-    made = _ICRC3.get(tag)
-    if made is not None:
-        return made(inside)
-    return _hash_map([(f"icrc16:{tag}", _OTHERS[tag](inside))])
+    if value.tag == "Map":
+        return _hash_map([(name, value_hash(each)) for name, each in value.value])
+    if value.tag == "Nat":
+        return _nat(value.value)
+    if value.tag == "Text":
+        return _text(value.value)
+    if value.tag == "Blob":
+        return _blob(value.value)
+    if value.tag == "Array":
+        return _hash_array([value_hash(each) for each in value.value])
+    if value.tag == "Int":
+        return _int(value.value)
+    return _hash_map([(f"icrc16:{value.tag}", value_hash(_stand_in(value)))])
+
+
+def icrc3_value(value: Value) -> Value:
+    """A value in the six variants of ICRC-3, with the same hash."""
+    match value:
+        case ("Nat" | "Int" | "Text" | "Blob", _):
+            return value
+        case ("Array", items):
+            return array(icrc3_value(each) for each in items)
+        case ("Map", pairs):
+            return map_((name, icrc3_value(each)) for name, each in pairs)
+        case _:
+            return map_({f"icrc16:{value.tag}": icrc3_value(_stand_in(value))})
+
+
+def _stand_in(value: Value) -> Value:
+    """What stands for a value of a variant that ICRC-3 lacks."""
+    match value:
+        case ("Bool", truth):
+            return nat(int(truth))
+        case ("Nat" | "Nat8" | "Nat16" | "Nat32" | "Nat64", number):
+            return nat(number)
+        case ("Int" | "Int8" | "Int16" | "Int32" | "Int64", number):
+            return integer(number)
+        case ("Blob" | "Bytes" | "Principal", raw):
+            return blob(raw)
+        case ("Float", raw):
+            return blob(_float(raw))
+        case ("Floats", raws):
+            return blob(b"".join(_float(each) for each in raws))
+        case ("Nats", numbers):
+            return array(nat(each) for each in numbers)
+        case ("Option", inside):
+            return array([] if inside is None else [inside])
+        case ("Set", items):
+            return array(sorted(items, key=value_hash))
+        case ("ValueMap", entries):
+            ordered = sorted(entries, key=lambda each: (value_hash(each[0]), value_hash(each[1])))
+            return array(array(each) for each in ordered)
+        case ("Class", properties):
+            return map_((name, array([each, nat(int(fixed))])) for name, each, fixed in properties)
+        case ("Text" | "Array" | "Map", _):
+            return value
+        case _:
+            assert_never(value)
 
 
 def _nat(number: int) -> bytes:
@@ -47,53 +99,7 @@ def _hash_map(entries: list[tuple[str, bytes]]) -> bytes:
     return sha256(b"".join(sorted(_text(name) + hashed for name, hashed in entries))).digest()
 
 
-def _array(items: tuple[Variant, ...]) -> bytes:
-    return _hash_array([value_hash(each) for each in items])
-
-
-def _map(pairs: tuple[tuple[str, Variant], ...]) -> bytes:
-    return _hash_map([(name, value_hash(each)) for name, each in pairs])
-
-
 def _float(raw: bytes) -> bytes:
     """Every NaN is one: all bits of the exponent are set and some of the fraction."""
     bits = int.from_bytes(raw, "little") & (1 << 63) - 1
     return _NAN if bits > 0x7FF << 52 else raw
-
-
-def _value_map(pairs: tuple[tuple[Variant, Variant], ...]) -> bytes:
-    hashed = sorted((value_hash(key), value_hash(each)) for key, each in pairs)
-    return _hash_array([_hash_array([key, each]) for key, each in hashed])
-
-
-def _class(properties: tuple[Any, ...]) -> bytes:
-    return _hash_map(
-        [(name, _hash_array([value_hash(each), _nat(int(immutable))])) for name, each, immutable in properties]
-    )
-
-
-_ICRC3: Final[dict[str, Callable[[Any], bytes]]] = {
-    "Nat": _nat,
-    "Int": _int,
-    "Text": _text,
-    "Blob": _blob,
-    "Array": _array,
-    "Map": _map,
-}
-
-_OTHERS: Final[dict[str, Callable[[Any], bytes]]] = {
-    "Bool": lambda truth: _nat(int(truth)),
-    **dict.fromkeys(("Nat8", "Nat16", "Nat32", "Nat64"), _nat),
-    **dict.fromkeys(("Int8", "Int16", "Int32", "Int64"), _int),
-    "Bytes": _blob,
-    "Principal": _blob,
-    "Float": lambda raw: _blob(_float(raw)),
-    "Floats": lambda raws: _blob(b"".join(_float(each) for each in raws)),
-    "Nats": lambda numbers: _hash_array([_nat(each) for each in numbers]),
-    "Option": lambda inside: _hash_array([] if inside is None else [value_hash(inside)]),
-    "Set": lambda items: _hash_array(sorted(value_hash(each) for each in items)),
-    "ValueMap": _value_map,
-    "Class": _class,
-}
-
-__all__ = ["value_hash"]

@@ -7,15 +7,29 @@ value, `ValueMap` a tuple of pairs of values, `Class` a tuple of `Property`, `Op
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, assert_never, cast
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.principal import LONGEST, Principal
 
-Value = Variant
+Integer = Literal["Nat", "Int", "Nat8", "Nat16", "Nat32", "Nat64", "Int8", "Int16", "Int32", "Int64"]
+Value = (
+    Variant[Integer, int]
+    | Variant[Literal["Text"], str]
+    | Variant[Literal["Blob", "Bytes", "Float"], bytes]
+    | Variant[Literal["Bool"], bool]
+    | Variant[Literal["Principal"], Principal]
+    | Variant[Literal["Array", "Set"], "tuple[Value, ...]"]
+    | Variant[Literal["Map"], "Pairs"]
+    | Variant[Literal["ValueMap"], "tuple[tuple[Value, Value], ...]"]
+    | Variant[Literal["Class"], "tuple[Property, ...]"]
+    | Variant[Literal["Option"], "Value | None"]
+    | Variant[Literal["Nats"], tuple[int, ...]]
+    | Variant[Literal["Floats"], tuple[bytes, ...]]
+)
 """An ICRC16 value."""
 
-Pairs = tuple[tuple[str, Variant], ...]
+Pairs = tuple[tuple[str, Value], ...]
 """An ICRC16Map: the first of repeated keys counts."""
 
 
@@ -23,101 +37,128 @@ class Property(NamedTuple):
     """One property of a Class."""
 
     name: str
-    value: Variant
+    value: Value
     immutable: bool
 
 
-def nat(number: int) -> Value:
+def nat(number: int) -> Variant[Literal["Nat"], int]:
     """A natural of any size."""
     return Variant("Nat", number)
 
 
-def text(words: str) -> Value:
+def integer(number: int) -> Variant[Literal["Int"], int]:
+    """An integer of any size."""
+    return Variant("Int", number)
+
+
+def text(words: str) -> Variant[Literal["Text"], str]:
     """A text."""
     return Variant("Text", words)
 
 
-def blob(raw: bytes) -> Value:
+def blob(raw: bytes) -> Variant[Literal["Blob"], bytes]:
     """Bytes as a Blob; so principals are written, too."""
     return Variant("Blob", bytes(raw))
 
 
-def boolean(truth: bool) -> Value:
+def boolean(truth: bool) -> Variant[Literal["Bool"], bool]:
     """True or false."""
     return Variant("Bool", truth)
 
 
-def array(items: Iterable[Variant]) -> Value:
+def array(items: Iterable[Value]) -> Variant[Literal["Array"], tuple[Value, ...]]:
     """Values in order."""
     return Variant("Array", tuple(items))
 
 
-def map_(entries: Mapping[str, Variant] | Iterable[tuple[str, Variant]]) -> Value:
+def map_(entries: Mapping[str, Value] | Iterable[tuple[str, Value]]) -> Variant[Literal["Map"], Pairs]:
     """Entries by name, in order."""
     pairs = entries.items() if isinstance(entries, Mapping) else entries
     return Variant("Map", tuple((name, value) for name, value in pairs))
 
 
-def option(value: Variant | None) -> Value:
+def class_(*fields: tuple[str, Value]) -> Variant[Literal["Class"], tuple[Property, ...]]:
+    """Fields in order, none of which may be changed."""
+    return Variant("Class", tuple(Property(name, value, immutable=True) for name, value in fields))
+
+
+def option(value: Value | None) -> Variant[Literal["Option"], Value | None]:
     """A value or null."""
     return Variant("Option", value)
 
 
-def float64(number: float) -> Value:
+def float64(number: float) -> Variant[Literal["Float"], bytes]:
     """A 64-bit float."""
     return Variant("Float", struct.pack("<d", number))
 
 
-def of(plain: Any) -> Value:
+def principal(who: Principal) -> Variant[Literal["Principal"], Principal]:
+    """A principal as such."""
+    return Variant("Principal", who)
+
+
+def of(plain: object) -> Value:
     """The value that plain Python most plainly means.
 
     None, bool, int, float, str, bytes, principals, lists, tuples and dicts with text keys are understood; a natural
     becomes Nat, a negative number Int, a value stays what it is.
     """
-    if isinstance(plain, Variant):
-        return plain
-    if plain is None:
-        return option(None)
-    if isinstance(plain, bool):
-        return boolean(plain)
-    if isinstance(plain, int):
-        return nat(plain) if plain >= 0 else Variant("Int", plain)
-    if isinstance(plain, float):
-        return float64(plain)
-    if isinstance(plain, str):
-        return text(plain)
-    if isinstance(plain, Principal):
-        return Variant("Principal", plain)
-    if isinstance(plain, bytes):
-        return blob(plain)
-    if isinstance(plain, Mapping):
-        return map_((str(key), of(value)) for key, value in plain.items())
-    if isinstance(plain, Iterable):
-        return array(of(each) for each in plain)
+    match plain:
+        case Variant():
+            return cast("Value", plain)
+        case None:
+            return option(None)
+        case bool():
+            return boolean(plain)
+        case int():
+            return nat(plain) if plain >= 0 else integer(plain)
+        case float():
+            return float64(plain)
+        case str():
+            return text(plain)
+        case Principal():
+            return principal(plain)
+        case bytes():
+            return blob(plain)
+        case Mapping():
+            return map_((str(key), of(value)) for key, value in plain.items())
+        case Iterable():
+            return array(of(each) for each in plain)
     raise TypeError(f"{type(plain).__name__} has no ICRC16 value")
 
 
-def plain(value: Variant) -> Any:
+def plain(value: Value) -> Any:  # as JSON is read: the author knows what is there
     """The plain Python of a value, for people; widths and the difference of Array and Set are lost."""
-    tag, inside = value
-    if tag in {"Array", "Set"}:
-        return [plain(each) for each in inside]
-    if tag == "Map":
-        return {name: plain(each) for name, each in inside}
-    if tag == "ValueMap":
-        return [[plain(key), plain(each)] for key, each in inside]
-    if tag == "Class":
-        return {each.name: plain(each.value) for each in inside}
-    if tag == "Option":
-        return None if inside is None else plain(inside)
-    if tag == "Float":
-        return struct.unpack("<d", inside)[0]
-    if tag == "Floats":
-        return [struct.unpack("<d", each)[0] for each in inside]
-    return list(inside) if tag == "Nats" else inside
+    match value:
+        case ("Array" | "Set", items):
+            return [plain(each) for each in items]
+        case ("Map", pairs):
+            return {name: plain(each) for name, each in pairs}
+        case ("ValueMap", entries):
+            return [[plain(key), plain(each)] for key, each in entries]
+        case ("Class", properties):
+            return {name: plain(inside) for name, inside, _ in properties}
+        case ("Option", inside):
+            return None if inside is None else plain(inside)
+        case ("Float", raw):
+            return struct.unpack("<d", raw)[0]
+        case ("Floats", raws):
+            return [struct.unpack("<d", each)[0] for each in raws]
+        case ("Nats", numbers):
+            return list(numbers)
+        case (
+            (
+                "Nat" | "Int" | "Nat8" | "Nat16" | "Nat32" | "Nat64" | "Int8" | "Int16" | "Int32" | "Int64"
+                | "Text" | "Blob" | "Bytes" | "Bool" | "Principal"
+            ),
+            inside,
+        ):  # fmt: skip
+            return inside
+        case _:
+            assert_never(value)
 
 
-def first(pairs: Pairs | None, key: str) -> Variant | None:
+def first(pairs: Pairs | None, key: str) -> Value | None:
     """The first value under a key of a map; `None` when there is none."""
     for name, value in pairs or ():
         if name == key:
@@ -125,47 +166,31 @@ def first(pairs: Pairs | None, key: str) -> Variant | None:
     return None
 
 
-def as_nat(value: Variant | None) -> int | None:
+def opened(value: Value) -> Value | None:
+    """What is inside an Option, or the value that stands there without one."""
+    return value.value if value.tag == "Option" else value
+
+
+def as_nat(value: Value | None) -> int | None:
     """The number of a Nat; `None` for anything else."""
     return value.value if value is not None and value.tag == "Nat" else None
 
 
-def as_text(value: Variant | None) -> str | None:
+def as_text(value: Value | None) -> str | None:
     """The words of a Text; `None` for anything else."""
     return value.value if value is not None and value.tag == "Text" else None
 
 
-def as_principal(value: Variant | None) -> Principal | None:
+def as_principal(value: Value | None) -> Principal | None:
     """A principal, written as Blob of its bytes or as Principal; `None` for anything else."""
-    if value is None:
-        return None
-    if value.tag == "Principal":
-        return Principal(value.value)
-    return Principal(value.value) if value.tag == "Blob" and len(value.value) <= 29 else None
+    match value:
+        case ("Principal", who):
+            return Principal(who)
+        case ("Blob", raw) if len(raw) <= LONGEST:
+            return Principal(raw)
+    return None
 
 
-def as_items(value: Variant | None) -> tuple[Variant, ...] | None:
+def as_items(value: Value | None) -> tuple[Value, ...] | None:
     """The items of an Array; `None` for anything else."""
     return value.value if value is not None and value.tag == "Array" else None
-
-
-__all__ = [
-    "Pairs",
-    "Property",
-    "Value",
-    "array",
-    "as_items",
-    "as_nat",
-    "as_principal",
-    "as_text",
-    "blob",
-    "boolean",
-    "first",
-    "float64",
-    "map_",
-    "nat",
-    "of",
-    "option",
-    "plain",
-    "text",
-]

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from support.canister_apps import Sink, Source
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.ic.network import Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
-from pubsub_emulator.eventplane.icrc72.deployment import deploy
-from pubsub_emulator.eventplane.icrc72.messages import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
+from pubsub_emulator.icrc72.deployment import deploy
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.messages import (
     ByPrincipal,
     Event,
     OrchestrationFilter,
@@ -25,9 +25,9 @@ from pubsub_emulator.eventplane.icrc72.messages import (
     SubscriptionRegistration,
     SubscriptionUpdate,
 )
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
-from pubsub_emulator.eventplane.icrc72.values import as_items, as_principal, blob, boolean, first, map_, nat, of
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72.values import as_items, as_principal, blob, boolean, first, map_, nat, of
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"
@@ -176,7 +176,7 @@ def test_row_12_ic_40_alerts_come_in_the_order_of_the_table() -> None:
     class Watch:
         def happened(self, happening: Any) -> None:
             if happening.kind == "execute" and happening.method == "icrc72_handle_notification":
-                from pubsub_emulator.eventplane.icrc72.services import codec  # noqa: PLC0415 — an observer in a test
+                from pubsub_emulator.icrc72.services import codec  # noqa: PLC0415 — an observer in a test
 
                 (batch,) = codec(happening.method).args.decode(happening.data)
                 for note in batch:
@@ -208,7 +208,7 @@ def test_row_13_ic_41_a_relayed_event_is_not_relayed_again() -> None:
     twice = lab.system.broadcaster(exit_)
     headers = ((keys.BROADCASTER, blob(entry)), (keys.RELAY, blob(exit_)))
     event = Event(1, None, 1, NAME, nat(1), source, headers)
-    ctx = Context(lab, exit_, entry, 1)  # type: ignore[arg-type]
+    ctx = Context(lab.network._host(exit_), exit_, entry, 1)
     (refused,) = twice.publish(ctx, (event,))
     assert err(refused) == "Unauthorized"
 
@@ -375,8 +375,8 @@ def test_row_23_ic_42_the_same_batch_again_is_ok_and_makes_nothing_double() -> N
 
 
 def test_row_24_ic_47_an_upgrade_of_a_broadcaster_loses_and_doubles_nothing() -> None:
-    from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster  # noqa: PLC0415 — for one test
-    from pubsub_emulator.eventplane.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
+    from pubsub_emulator.icrc72.broadcaster.core import Broadcaster  # noqa: PLC0415 — for one test
+    from pubsub_emulator.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
 
     lab = Canisters()
     source, reader = source_and_sink(lab)
@@ -396,8 +396,8 @@ def test_row_24_ic_47_an_upgrade_of_a_broadcaster_loses_and_doubles_nothing() ->
 
 
 def test_ic_8_an_upgrade_of_the_orchestrator_keeps_everything() -> None:
-    from pubsub_emulator.eventplane.icrc72.orchestrator.core import Orchestrator  # noqa: PLC0415 — for one test
-    from pubsub_emulator.eventplane.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
+    from pubsub_emulator.icrc72.orchestrator.core import Orchestrator  # noqa: PLC0415 — for one test
+    from pubsub_emulator.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
 
     lab = Canisters()
     source, reader = source_and_sink(lab)
@@ -554,7 +554,7 @@ def test_row_33_ic_37_a_subnet_without_broadcasters_is_code_2_until_one_comes() 
 
 
 def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed() -> None:
-    from pubsub_emulator.eventplane.icrc72.services import type_codec  # noqa: PLC0415 — for one test
+    from pubsub_emulator.icrc72.services import type_codec  # noqa: PLC0415 — for one test
 
     lab = Canisters()
     probe = member(lab, "publisher")
@@ -585,7 +585,7 @@ class Lists(App):
         return {"silent": False, "members": []}
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        from pubsub_emulator.eventplane.icrc72.services import codec  # noqa: PLC0415 — for one test
+        from pubsub_emulator.icrc72.services import codec  # noqa: PLC0415 — for one test
 
         if method != "icrc75_is_member":
             super().update(ctx, method, arg)
@@ -623,7 +623,7 @@ def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while() -> No
 
 
 def test_ic_35e_valid_broadcasters_may_be_those_of_a_list_canister() -> None:
-    network = Network(2)
+    network = CanisterNetwork(2)
     lists = network.create(1, Lists(network.next_id(0)))
     system = deploy(network, broadcasters=(0, 1), valid=(lists, "valid"))
     source = network.create(0, Source(system.orchestrator, publications={NAME: {}}, subscriptions={}))
@@ -662,7 +662,7 @@ def test_ic_34_a_publication_changes_by_one_key_of_its_controller() -> None:
     assert lab.answer(owner, lab.orchestrator, method, change) == (("Ok", True),)
     unknown = (change[0]._replace(publication=Variant("id", 9)),)
     assert err(lab.answer(owner, lab.orchestrator, method, unknown)[0]) == keys.NOT_FOUND
-    late = (change[0]._replace(config=(keys.MODE, of("fifo"))),)
+    late = (change[0]._replace(config=(keys.PARTITIONS, of(2))),)
     assert err(lab.answer(owner, lab.orchestrator, method, late)[0]) == "ImproperConfig"
     last = (change[0]._replace(config=(keys.CONTROLLERS_REMOVE, of([bytes(owner)]))),)
     assert err(lab.answer(owner, lab.orchestrator, method, last)[0]) == "ImproperConfig"

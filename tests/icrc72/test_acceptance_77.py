@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from support.canister_apps import Source
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, EventNotification, plain
-from pubsub_emulator.eventplane.icrc72.ledger import Ledger
-from pubsub_emulator.eventplane.icrc72.messages import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, EventNotification, plain
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ledger import TokenLedger
+from pubsub_emulator.icrc72.messages import (
     Account,
     ApproveArgs,
     ByNat,
@@ -21,10 +21,11 @@ from pubsub_emulator.eventplane.icrc72.messages import (
     ReplayStatusUpdate,
     SubscriptionRegistration,
 )
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
-from pubsub_emulator.eventplane.icrc72.values import as_nat, first, of
+from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72.values import as_nat, first, of
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"
@@ -46,12 +47,12 @@ class Asker(App):
         item = ReplayRegistration(NAME, (int(start), int(end) if end else None), config)
         self.subscriber.state.ever_asked = True
 
-        def got(_ctx: Context, values: Any, _answer: Any) -> None:
+        def got(_ctx: Context, results: Any) -> None:
             assert self.subscriber is not None
-            if values is not None and values[0][0].tag == "Ok":
-                self.subscriber.state.own[values[0][0].value] = None
+            if results is not None and results[0].tag == "Ok":
+                self.subscriber.state.own[results[0].value] = None
 
-        self.ask(ctx, self.subscriber.orchestrator, "icrc77_register_replay", (item,), then=got, kind=GUARANTEED)
+        self.ask(ctx, self.subscriber.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED)
         ctx.reply(b"")
 
 
@@ -124,7 +125,7 @@ def test_rows_1_and_10_rp_7_the_range_in_order_with_its_end_and_alerts_in_order(
     lab.network.observers.append(Watch())
     reader = asked(lab, 5, 10)
     lab.step(100)
-    assert lab.app(reader).data == [(5, 1, 9), (6, 1, None), (7, 1, None), (8, 1, None), (9, 1, 9)]
+    assert lab.app(reader).data == [(number, 1, 9) for number in range(5, 10)]
     assert statuses(lab) == {1: Variant("completed", 5)}
     assert [key for key in seen if key in ALERTS[:3]] == list(ALERTS[:3])
     lab.step(60)
@@ -145,7 +146,7 @@ def test_row_2_rp_2_without_end_the_range_reaches_through_the_last_event() -> No
     published(lab, 20)
     reader = asked(lab, 18, None)
     lab.step(100)
-    assert lab.app(reader).data == [(18, 1, 20), (19, 1, None), (20, 1, 20)]
+    assert lab.app(reader).data == [(18, 1, 20), (19, 1, 20), (20, 1, 20)]
 
 
 def test_row_3_rp_3_an_empty_range_is_improper() -> None:
@@ -170,7 +171,6 @@ def test_row_4_rp_3_errors_come_in_the_order_of_the_table() -> None:
     mine = subscribed(lab)
     assert err(register(lab, mine, item(1, 1))) == "ImproperConfig"
     assert err(register(lab, mine, item(1, 2, NAME, (keys.REPLAY_FILTER, of("a =="))))) == "ImproperConfig"
-    assert err(register(lab, mine, item(1, 1 << 65))) == "ImproperConfig"
 
 
 def test_row_5_rp_3_a_wide_range_is_too_large() -> None:
@@ -196,9 +196,9 @@ def test_rp_3_live_replays_are_limited() -> None:
     assert err(register(lab, probe, item(1, 3))) == keys.QUOTA
 
 
-def paid_lab(count: int, approved: int) -> tuple[Canisters, Ledger, Principal, Principal, Principal]:
+def paid_lab(count: int, approved: int) -> tuple[Canisters, TokenLedger, Principal, Principal, Principal]:
     lab = Canisters()
-    ledger = Ledger({})
+    ledger = TokenLedger({})
     token = lab.network.create(0, RoleCanister([ledger]))
     price = Variant("Class", (("perEvent", of(5), True), ("currency", of(f"icrc2:{token.text}"), True)))
     source = published(lab, count, **{keys.PRICING: price})

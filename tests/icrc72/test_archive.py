@@ -4,17 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72.archive import Archive, whole_log
-from pubsub_emulator.eventplane.icrc72.client import REPLAY, App, EventNotification, plain
-from pubsub_emulator.eventplane.icrc72.messages import ReplayRegistration
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.sql_store import open_store
-from pubsub_emulator.eventplane.log.store import Store
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.icrc72.archive import Archive, whole_log
+from pubsub_emulator.icrc72.client import REPLAY, App, EventNotification, plain
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.messages import ReplayRegistration
+from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.kept"
@@ -36,8 +37,7 @@ class Reader(App):
         self.subscriber.state.ever_asked = True
         start, end = (int(each) for each in arg.split())
         item = ReplayRegistration(NAME, (start, end), ())
-        method = "icrc77_register_replay"
-        self.ask(ctx, self.subscriber.orchestrator, method, (item,), kind="guaranteed")
+        self.ask(ctx, self.subscriber.orchestrator, REGISTER_REPLAY, (item,), kind="guaranteed")
         ctx.reply(b"")
 
 

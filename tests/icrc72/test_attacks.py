@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from support.canister_apps import Sink
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import CANISTER_ERROR, ONE_WAY
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.ic.schedule import Limits
-from pubsub_emulator.eventplane.ic.trace import Recorder
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.audit.core import Audit
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, Context
-from pubsub_emulator.eventplane.icrc72.ledger import Ledger
-from pubsub_emulator.eventplane.icrc72.messages import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.audit.core import Audit
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.schedule import MessageLimits
+from pubsub_emulator.icrc72.ic.trace import Recorder
+from pubsub_emulator.icrc72.ledger import TokenLedger
+from pubsub_emulator.icrc72.messages import (
     Account,
     ApproveArgs,
     ByText,
@@ -28,15 +28,15 @@ from pubsub_emulator.eventplane.icrc72.messages import (
     ReplayStatusUpdate,
     SubscriptionRegistration,
 )
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.services import codec
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
-from pubsub_emulator.eventplane.icrc72.values import blob, map_, nat, of
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.services import codec
+from pubsub_emulator.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72.values import blob, map_, nat, of
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"
-SMALL = Limits(message_bytes=20_000)
+SMALL = MessageLimits(message_bytes=20_000)
 TIGHT = replace(DEFAULTS, batch_bytes=15_000, event_bytes=4_000)
 
 
@@ -186,10 +186,10 @@ def test_i9_verdicts_about_strangers_are_forgotten() -> None:
     assert publication.verdicts == publication.heard == {}
 
 
-def priced(subnet: int) -> tuple[Canisters, Ledger, Principal, Principal]:
+def priced(subnet: int) -> tuple[Canisters, TokenLedger, Principal, Principal]:
     """A publisher's probe that sells replays at 5, and a subscriber's probe that has paid for a hundred."""
     lab = Canisters()
-    ledger = Ledger({})
+    ledger = TokenLedger({})
     token = lab.network.create(0, RoleCanister([ledger]))
     price = Variant("Class", (("perEvent", of(5), True), ("currency", of(f"icrc2:{token.text}"), True)))
     teller, reader = lab.probe(0), lab.probe(subnet)
@@ -254,7 +254,7 @@ def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() ->
 
 
 def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names() -> None:
-    limits = Limits(message_bytes=16_500)
+    limits = MessageLimits(message_bytes=16_500)
     lab = Canisters(broadcasters=(0,), limits=limits, settings=TIGHT)
     teller = lab.probe()
     register(lab, teller, "publisher")
@@ -276,7 +276,7 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody() -> None:
     """Candid's numbers have no bound, and Python writes none of more than 4,300 digits into a text."""
     lab = Canisters()
     huge = 1 << 20_000
-    token = lab.network.create(0, RoleCanister([Ledger({})]))
+    token = lab.network.create(0, RoleCanister([TokenLedger({})]))
     price = Variant("Class", (("perEvent", of(huge), True), ("currency", of(f"icrc2:{token.text}"), True)))
     teller, reader = lab.probe(0), lab.probe(1)
     skip = (SubscriptionRegistration(NAME, ((keys.SKIP, of([2, huge])),)),)
@@ -290,7 +290,7 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody() -> None:
         assert "a number of 20,001 bits" in refused[0].value.value
         assert subscribe(lab, reader).tag == "Ok"
         confirm_all(lab, teller, reader)
-        for end, tag in ((huge, "ImproperConfig"), (11, "PaymentRequired"), (None, "PaymentRequired")):
+        for end, tag in ((huge, "PaymentRequired"), (11, "PaymentRequired"), (None, "PaymentRequired")):
             item = (ReplayRegistration(NAME, (1, end), ()),)
             assert lab.answer(reader, lab.orchestrator, "icrc77_register_replay", item)[0].value.tag == tag
         for number, former in ((huge, None), (1, huge), (huge, huge - 1)):

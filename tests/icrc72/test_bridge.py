@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from pubsub_emulator.emulator.network import Network as Chains
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.icrc72.bridge import EPOCH, Bridge, value_of
-from pubsub_emulator.eventplane.icrc72.client import App, EventNotification, plain
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.sources.network import NetworkLog
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.log.sources.network import NetworkLog
+from pubsub_emulator.icrc72.bridge import EPOCH, Bridge, value_of
+from pubsub_emulator.icrc72.client import App, EventNotification, plain
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.testing.canisters import Canisters
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.icrc_vectors import VECTORS
 
-from pubsub_emulator.eventplane.ic.trace import Recorder
-from pubsub_emulator.eventplane.icrc72.services import codec
-from pubsub_emulator.eventplane.icrc72.stories import Plan, begin, step
+from pubsub_emulator.icrc72.ic.trace import Recorder
+from pubsub_emulator.icrc72.services import codec
+from pubsub_emulator.icrc72.stories import Plan, begin, step
 
 PACKAGES = ("@dfinity/candid@3.4.3", "@dfinity/principal@3.4.3")
 SCRIPT = VECTORS.parents[1] / "support" / "candid_decode.mjs"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from pubsub_emulator.eventplane.ic.principal import canister_id
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72.cheats.catalogue import CHEATS
-from pubsub_emulator.eventplane.icrc72.cheats.stage import Cheat, run
+from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
+from pubsub_emulator.icrc72.cheats.stage import Cheat, run
+from pubsub_emulator.icrc72.ic.principal import canister_id
+from pubsub_emulator.icrc72.ic.schedule import Schedule
 
 HONEST = {canister_id(0, 1), canister_id(1, 0)}
 """The broadcasters of the stage."""

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.icrc72.client import App, EventNotification, plain
+from pubsub_emulator.icrc72.client import App, EventNotification, plain
+from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"

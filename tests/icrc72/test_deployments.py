@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.eventplane.ic.network import Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72.client import FILTER, App, Context, EventNotification, plain
-from pubsub_emulator.eventplane.icrc72.deployment import KINDS, PubSub, deploy, deploy_direct
+from pubsub_emulator.icrc72.client import FILTER, App, Context, EventNotification, plain
+from pubsub_emulator.icrc72.deployment import KINDS, PubSub, deploy, deploy_direct
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
 
 
 class Prices(App):
@@ -31,7 +31,7 @@ class High(Reader):
 
 
 def started(kind: str, **settings: Any) -> tuple[PubSub, Principal, list[Principal]]:
-    network = Network(2, **settings)
+    network = CanisterNetwork(2, **settings)
     if kind == "direct":
         system = deploy_direct(network, Prices.publications, Prices)
         publisher = system.orchestrator

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from support.icrc_vectors import vectors
 
-from pubsub_emulator.eventplane.ic.candid.json_form import from_json
-from pubsub_emulator.eventplane.icrc72.errors import FilterError
-from pubsub_emulator.eventplane.icrc72.filters import Overrun, evaluate, matches, parse
-from pubsub_emulator.eventplane.icrc72.services import interface
-from pubsub_emulator.eventplane.icrc72.values import array, map_, nat, text
+from pubsub_emulator.icrc72.errors import FilterError
+from pubsub_emulator.icrc72.filters import Overrun, evaluate, matches, parse
+from pubsub_emulator.icrc72.ic.candid.json_form import from_json
+from pubsub_emulator.icrc72.services import interface
+from pubsub_emulator.icrc72.values import array, map_, nat, text
 
 ICRC16 = interface("broadcaster").types["ICRC16"]
 

@@ -8,32 +8,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.canister_apps import Source
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Canister, Context
-from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.ic.network import Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.ic.trace import Happening, Recorder
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.campaign import play_plan, watched
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
-from pubsub_emulator.eventplane.icrc72.deployment import KINDS, deploy, deploy_direct
-from pubsub_emulator.eventplane.icrc72.invariants import Watch
-from pubsub_emulator.eventplane.icrc72.ledger import Ledger
-from pubsub_emulator.eventplane.icrc72.messages import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.campaign import play_plan, watched
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
+from pubsub_emulator.icrc72.deployment import KINDS, deploy, deploy_direct
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Canister, Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
+from pubsub_emulator.icrc72.invariants import InvariantObserver
+from pubsub_emulator.icrc72.ledger import TokenLedger
+from pubsub_emulator.icrc72.messages import (
     Account,
     ApproveArgs,
     PublicationUpdate,
     ReplayRegistration,
     SubscriptionRegistration,
 )
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
-from pubsub_emulator.eventplane.icrc72.skip import Skip
-from pubsub_emulator.eventplane.icrc72.stories import Plan, begin, finish
-from pubsub_emulator.eventplane.icrc72.values import as_nat, first, of
+from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72.skip import Skip
+from pubsub_emulator.icrc72.stories import Plan, begin, finish
+from pubsub_emulator.icrc72.values import as_nat, first, of
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"
@@ -128,7 +129,7 @@ ORDERS = st.lists(
 class Pairs:
     """Notes in which order the requests of each pair were sent and started."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: CanisterNetwork) -> None:
         self.network = network
         self.sent: dict[Any, list[int]] = {}
         self.started: dict[Any, list[int]] = {}
@@ -149,7 +150,7 @@ class Pairs:
 
 @given(SCHEDULES, ORDERS)
 def test_i6_i7_i8_calls_are_answered_once_in_order_and_traps_leave_no_trace(schedule: Schedule, orders: Any) -> None:
-    network = Network(2, schedule=schedule)
+    network = CanisterNetwork(2, schedule=schedule)
     who = [network.create(at % 2, Caller()) for at in range(3)]
     pairs = Pairs(network)
     network.observers.append(pairs)
@@ -186,7 +187,7 @@ class Reader(App):
 
 
 def _handled(kind: str, schedule: Schedule, wanted: list[dict[str, Any]], rounds: list[int]) -> list[Any]:
-    network = Network(2, schedule=schedule)
+    network = CanisterNetwork(2, schedule=schedule)
     if kind == "direct":
         system = deploy_direct(network, Prices.publications, Prices)
         publisher = system.orchestrator
@@ -273,7 +274,7 @@ class Asker(App):
         config = ((keys.REPLAY_ISOLATED, of(method == "isolated")),)
         item = ReplayRegistration(NAME, (start, end), config)
         self.subscriber.state.ever_asked = True
-        self.ask(ctx, self.subscriber.orchestrator, "icrc77_register_replay", (item,), kind=GUARANTEED)
+        self.ask(ctx, self.subscriber.orchestrator, REGISTER_REPLAY, (item,), kind=GUARANTEED)
         ctx.reply(b"")
 
 
@@ -283,10 +284,12 @@ REPLAYS = st.lists(
 )
 
 
-def _with_replays(replays: Any, config: dict[str, Any], schedule: Schedule) -> tuple[Canisters, Principal, Watch]:
+def _with_replays(
+    replays: Any, config: dict[str, Any], schedule: Schedule
+) -> tuple[Canisters, Principal, InvariantObserver]:
     """Twenty events before anybody subscribed, twenty after, and replays meanwhile."""
     lab = Canisters(schedule=schedule, settings=replace(DEFAULTS, replay_events=4))
-    watch = Watch(lab.system)
+    watch = InvariantObserver(lab.system)
     lab.network.observers.append(watch)
     source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
     lab.step(60)
@@ -344,9 +347,9 @@ def test_r6_live_chains_are_as_without_replays(replays: Any, config: dict[str, A
 # Tokens
 
 
-def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Canisters, Ledger, Principal, Principal]:
+def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Canisters, TokenLedger, Principal, Principal]:
     lab = Canisters(schedule=schedule, settings=replace(DEFAULTS, replay_events=5, replay_settle=60))
-    ledger = Ledger({})
+    ledger = TokenLedger({})
     token = lab.network.create(0, RoleCanister([ledger]))
     price = Variant("Class", (("perEvent", of(5), True), ("currency", of(f"icrc2:{token.text}"), True)))
     source = lab.install(Source, 0, publications={NAME: {REPLAY: True, keys.PRICING: price}})
@@ -417,7 +420,7 @@ def _confirm_all(lab: Canisters, probe: Principal) -> None:
 
 def _story_with(change: Any) -> list[str]:
     story = begin(Plan(b"fails", rounds=30, refuse=0, delay=0))
-    watch = Watch(story.system)
+    watch = InvariantObserver(story.system)
     story.network.observers.append(watch)
     finish(story)
     change(story, watch)
@@ -425,11 +428,11 @@ def _story_with(change: Any) -> list[str]:
 
 
 def test_i4_i5_i14_r1_what_is_broken_is_said() -> None:
-    def headless(_story: Any, watch: Watch) -> None:
+    def headless(_story: Any, watch: InvariantObserver) -> None:
         sender, receiver, note = watch.notes[5]
         watch.notes[5] = sender, receiver, note._replace(headers=tuple(reversed(note.headers or ())))
 
-    def foreign(_story: Any, watch: Watch) -> None:
+    def foreign(_story: Any, watch: InvariantObserver) -> None:
         _, receiver, note = watch.notes[5]
         watch.notes[5] = ANONYMOUS, receiver, note
 
@@ -440,7 +443,7 @@ def test_i4_i5_i14_r1_what_is_broken_is_said() -> None:
 
 @pytest.mark.parametrize("rule", ["I6", "I7", "R3"])
 def test_i6_i7_r3_what_is_broken_is_said_at_once(rule: str) -> None:
-    def again(story: Any, watch: Watch) -> None:
+    def again(story: Any, watch: InvariantObserver) -> None:
         kind = {"I6": "answer", "I7": "execute"}.get(rule, "")
         if kind:
             sender, receiver = story.system.broadcasters[0], story.system.orchestrator
@@ -453,7 +456,7 @@ def test_i6_i7_r3_what_is_broken_is_said_at_once(rule: str) -> None:
             registry.replays[1] = type("R", (), {"state": "running", "subscriber": ANONYMOUS})()
             watch._step()
 
-    def only(story: Any, watch: Watch) -> None:
+    def only(story: Any, watch: InvariantObserver) -> None:
         again(story, watch)
         story.system.registry.state.replays.pop(1, None)
 

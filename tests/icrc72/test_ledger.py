@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.ledger import Ledger
-from pubsub_emulator.eventplane.icrc72.messages import Account, ApproveArgs, TransferArg, TransferFromArgs
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ledger import TokenLedger
+from pubsub_emulator.icrc72.messages import Account, ApproveArgs, TransferArg, TransferFromArgs
+from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.testing.canisters import Canisters
 
 SAVINGS = bytes(31) + b"\x01"
@@ -33,7 +33,7 @@ class Bank:
 def _bank() -> Bank:
     lab = Canisters()
     one, other = lab.probe(), lab.probe()
-    return Bank(lab, lab.network.create(0, RoleCanister([Ledger({one: 100})])), one, other)
+    return Bank(lab, lab.network.create(0, RoleCanister([TokenLedger({one: 100})])), one, other)
 
 
 def test_subaccounts_are_kept_apart_and_one_of_zeros_is_the_default(bank: Bank) -> None:

@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 from support.canister_apps import Sink, Source
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.trace import Recorder
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.client import App
-from pubsub_emulator.eventplane.icrc72.messages import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.client import App
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.trace import Recorder
+from pubsub_emulator.icrc72.messages import (
     PublicationRegistration,
     PublicationUpdate,
     SubscriptionRegistration,
 )
-from pubsub_emulator.eventplane.icrc72.services import codec
-from pubsub_emulator.eventplane.icrc72.values import of
+from pubsub_emulator.icrc72.services import codec
+from pubsub_emulator.icrc72.values import of
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"

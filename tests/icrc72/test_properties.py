@@ -8,23 +8,23 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.ic.candid.decode import Decoder
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.errors import CandidError, PrincipalError
-from pubsub_emulator.eventplane.ic.principal import Principal, canister_id
-from pubsub_emulator.eventplane.icrc72 import filters
-from pubsub_emulator.eventplane.icrc72.errors import FilterError
-from pubsub_emulator.eventplane.icrc72.identifiers import from_text, to_text
-from pubsub_emulator.eventplane.icrc72.messages import ByPrincipal, OrchestrationFilter
-from pubsub_emulator.eventplane.icrc72.namespaces import matches
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import PublicationConfig, SubscriptionConfig
-from pubsub_emulator.eventplane.icrc72.orchestrator.queries import Queries, Row, satisfies
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry, Subscription
-from pubsub_emulator.eventplane.icrc72.ranges import Ranges
-from pubsub_emulator.eventplane.icrc72.services import interface, type_codec
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
-from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
-from pubsub_emulator.eventplane.icrc72.values import Property
+from pubsub_emulator.icrc72 import filters
+from pubsub_emulator.icrc72.errors import FilterError
+from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.errors import CandidError, PrincipalError
+from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
+from pubsub_emulator.icrc72.identifiers import from_text, to_text
+from pubsub_emulator.icrc72.messages import ByPrincipal, OrchestrationFilter
+from pubsub_emulator.icrc72.namespaces import matches
+from pubsub_emulator.icrc72.orchestrator.config import PublicationConfig, SubscriptionConfig
+from pubsub_emulator.icrc72.orchestrator.queries import Queries, Row, satisfies
+from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
+from pubsub_emulator.icrc72.ranges import Ranges
+from pubsub_emulator.icrc72.services import interface, type_codec
+from pubsub_emulator.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72.value_hash import value_hash
+from pubsub_emulator.icrc72.values import Property
 
 PRINCIPALS = st.binary(max_size=29).map(Principal)
 FLOATS = st.floats(allow_nan=False).map(lambda number: struct.pack("<d", number))
@@ -173,7 +173,7 @@ def registries(draw: Any) -> Registry:
         pattern = draw(st.sampled_from(["n.*", "n.p1", "n.p2", "x.y", "**"]))
         if pattern in state.by_subscriber.get(subscriber, {}):
             continue
-        state.subscriptions[number] = Subscription(number, pattern, subscriber, SubscriptionConfig((subscriber,)))
+        state.subscriptions[number] = SubscriptionRecord(number, pattern, subscriber, SubscriptionConfig((subscriber,)))
         state.by_subscriber.setdefault(subscriber, {})[pattern] = number
         state.exits[subscriber] = draw(st.sampled_from([None, *who]))
         for publication in state.publications.values():

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
-from pubsub_emulator.eventplane.icrc72.messages import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import (
     ByNat,
     ByPrincipal,
     ByText,
@@ -21,8 +21,8 @@ from pubsub_emulator.eventplane.icrc72.messages import (
     SubscriptionRegistration,
     SubscriptionUpdate,
 )
-from pubsub_emulator.eventplane.icrc72.services import interface
-from pubsub_emulator.eventplane.icrc72.values import Pairs, array, blob, boolean, first, nat, of, option, text
+from pubsub_emulator.icrc72.services import interface
+from pubsub_emulator.icrc72.values import Pairs, array, blob, boolean, first, nat, of, option, text
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"
@@ -72,7 +72,7 @@ BAD: dict[str, tuple[Variant, ...]] = {
 WRONG = (nat(7), text("x"), array([text("x")]))
 
 TABLES = {"publication": keys.PUBLICATION, "subscription": keys.SUBSCRIPTION, "replay": keys.REPLAY_CONFIG}
-NEVER = {keys.CREATOR}
+NEVER = {keys.CREATOR, keys.MEMO, keys.SUBSCRIPTION_MEMO}
 ANYTHING = {key.name for table in TABLES.values() for key in table if key.value == "any"}
 
 
@@ -120,21 +120,21 @@ def test_ic_30b_every_key_and_alias_is_accepted_with_its_values_and_refused_with
 def test_ic_30b_a_long_memo_and_a_large_configuration_are_refused() -> None:
     desk = Desk()
     named = Variant("namespace", NAME)
-    long, fits = bytes(33), bytes(32)
+    long, fits, huge = bytes(33), bytes(32), bytes((16 << 10) + 1)
     for who, method, item in (
-        (desk.owner, "icrc72_register_publication", PublicationRegistration(NAME, (), long)),
-        (desk.owner, "icrc72_update_publication", PublicationUpdate(named, ("x", nat(1)), long)),
+        (desk.owner, "icrc72_register_publication", PublicationRegistration(NAME, (), huge)),
+        (desk.owner, "icrc72_update_publication", PublicationUpdate(named, ("x", nat(1)), huge)),
         (desk.reader, "icrc72_register_subscription", SubscriptionRegistration(NAME, (), long)),
         (desk.reader, "icrc72_update_subscription", SubscriptionUpdate(named, ("x", nat(1)), None, long)),
         (desk.reader, "icrc77_register_replay", ReplayRegistration(NAME, (1, 2), (), long)),
     ):
         assert desk.ask(who, method, item).value.tag == "ImproperConfig"
         assert desk.ask(who, method, item._replace(memo=fits)).tag == "Ok"
-    for who, method, kind in (
-        (desk.reader, "icrc72_delete_subscription", SubscriptionDelete),
-        (desk.owner, "icrc72_delete_publication", PublicationDelete),
+    for who, method, kind, memo in (
+        (desk.reader, "icrc72_delete_subscription", SubscriptionDelete, long),
+        (desk.owner, "icrc72_delete_publication", PublicationDelete, huge),
     ):
-        deletion: Any = kind(named, memo=long)  # type: ignore[call-arg]
+        deletion: Any = kind(named, memo=memo)  # type: ignore[call-arg]
         assert desk.ask(who, method, deletion).value.value.error_code == keys.TOO_LARGE
         assert desk.ask(who, method, deletion._replace(memo=fits)) == ("Ok", True)
         assert desk.ask(who, method, deletion._replace(memo=fits)).value.value.error_code == keys.NOT_FOUND
@@ -303,9 +303,10 @@ def test_ic_35d_the_orchestrator_shows_the_sums_of_what_broadcasters_say() -> No
     (publisher,) = lab.ask("icrc72_get_publishers", ByPrincipal(None, None, page))
     assert shown(publisher.stats, "icrc72:publisher:stats:") == {"publications": 1, "events": 3}
     (subscriber,) = lab.ask("icrc72_get_subscribers", ByPrincipal(None, None, page))
-    told = {"subscriptions": 1, "notifications": 3, "confirmations": 3}
+    told = {"subscriptions": 1, "notifications": 3, "confirmations": 3, "unconfirmed": 0}
     assert shown(subscriber.stats, "icrc72:subscriber:stats:") == told
     own = shown(lab.ask("icrc72_get_subscriber_stats", to=reader), "icrc72:subscriber:stats:")
-    assert {**own, "confirmations": 3} == {**dict.fromkeys(own, 0), **told}
+    rate = own.pop("notifications_last_100_rounds")
+    assert (rate, {**own, "confirmations": 3}) == (0, {**dict.fromkeys(own, 0), **told})  # more than 100 rounds ago
     brokers = lab.ask("icrc72_get_broadcasters", ByPrincipal(None, None, page))
     assert [shown(each.stats, "icrc72:broadcaster:stats:")["events"] for each in brokers] == [3, 3]

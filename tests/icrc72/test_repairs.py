@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from support.canister_apps import Sink, Source
 
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.broadcaster.accept import Acceptance
-from pubsub_emulator.eventplane.icrc72.client import FILTER, REPLAY, SKIP, Context
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.broadcaster.accept import Acceptance
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.a"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.eventplane.ic.trace import Happening
-from pubsub_emulator.eventplane.icrc72.client import App, Context, EventNotification
-from pubsub_emulator.eventplane.icrc72.orchestrator.messenger import Messenger
-from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.icrc72.client import App, Context, EventNotification
+from pubsub_emulator.icrc72.ic.trace import Happening
+from pubsub_emulator.icrc72.orchestrator.messenger import Messenger
+from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.testing.canisters import Canisters
 
 NAME = "org.example.many"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pubsub_emulator.eventplane.ic import stable
-from pubsub_emulator.eventplane.icrc72 import campaign
-from pubsub_emulator.eventplane.icrc72.stories import Plan, Surprise, begin, calm, check, tell
+from pubsub_emulator.icrc72 import campaign
+from pubsub_emulator.icrc72.ic import stable
+from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, tell
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 from support.icrc_vectors import raw, vectors
 
-from pubsub_emulator.eventplane.ic.candid.did import parse_types
-from pubsub_emulator.eventplane.ic.candid.json_form import from_json, to_json
-from pubsub_emulator.eventplane.ic.errors import CandidError, PrincipalError
-from pubsub_emulator.eventplane.ic.principal import Principal, canister_id, self_authenticating, subnet_of
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError, IdentifierError, NamespaceError
-from pubsub_emulator.eventplane.icrc72.identifiers import from_blob, from_text, to_text
-from pubsub_emulator.eventplane.icrc72.namespaces import check_namespace, check_pattern, matches
-from pubsub_emulator.eventplane.icrc72.services import Codec, codec, interface, type_codec
-from pubsub_emulator.eventplane.icrc72.skip import skip_of
-from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
-from pubsub_emulator.eventplane.icrc72.values import array, nat
+from pubsub_emulator.icrc72.errors import ConfigError, IdentifierError, NamespaceError
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.candid.json_form import from_json, to_json
+from pubsub_emulator.icrc72.ic.errors import CandidError, PrincipalError
+from pubsub_emulator.icrc72.ic.principal import Principal, canister_id, self_authenticating, subnet_of
+from pubsub_emulator.icrc72.identifiers import from_blob, from_text, to_text
+from pubsub_emulator.icrc72.namespaces import check_namespace, check_pattern, matches
+from pubsub_emulator.icrc72.services import Codec, codec, interface, type_codec
+from pubsub_emulator.icrc72.skip import skip_of
+from pubsub_emulator.icrc72.value_hash import value_hash
+from pubsub_emulator.icrc72.values import array, nat
 
 
 @pytest.mark.parametrize("row", vectors("principals"), ids=repr)
@@ -109,7 +109,7 @@ def test_ic_11_a_message_has_one_record_class_per_named_record() -> None:
                 continue
             fields = tuple(each.name for each in type_.fields)  # type: ignore[union-attr]
             expected = tuple(
-                "from" if name == "TransferFromArgs" and f == "source" else f for f in make.__self__._fields
+                "from" if name == "TransferFromArgs" and f == "source" else f for f in make.args[0]._fields
             )
             assert fields == expected, name
 

@@ -5,26 +5,25 @@ It accuses only where an honest participant could not have done the same under a
 and crossing alerts explain is not reported as an offence.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, cast
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.errors import CandidError
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.trace import Happening
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert, read_broker_alert
-from pubsub_emulator.eventplane.icrc72.audit.losses import Losses
-from pubsub_emulator.eventplane.icrc72.audit.record import PATIENCE, Finding, error_of
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError
-from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
-from pubsub_emulator.eventplane.icrc72.identifiers import OWN
-from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
-from pubsub_emulator.eventplane.icrc72.namespaces import is_system, matches, system_owner
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import changed_subscription, new_subscription
-from pubsub_emulator.eventplane.icrc72.services import codec
-from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, as_principal, first
+from pubsub_emulator.icrc72 import keys, methods
+from pubsub_emulator.icrc72.alerts import Parts, entries, read_broker_alert
+from pubsub_emulator.icrc72.audit.losses import Losses
+from pubsub_emulator.icrc72.audit.record import PATIENCE, Finding, error_of
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.filters import matches as filter_matches
+from pubsub_emulator.icrc72.headers import Headers, read
+from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.trace import Happening
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.messages import Error, Event, EventNotification, changes
+from pubsub_emulator.icrc72.namespaces import is_system, matches, system_owner
+from pubsub_emulator.icrc72.orchestrator.config import changed_subscription, new_subscription
+from pubsub_emulator.icrc72.subscriber.core import RUN
+from pubsub_emulator.icrc72.values import Pairs, Value, as_items, as_nat, as_principal, first
 
 _REPLAY_ID: Final = keys.REPLAY_ID.encode()
 
@@ -56,78 +55,81 @@ class Audit(Losses):
 
     def _execute(self, happening: Happening) -> None:
         method = happening.method
-        if method == "handle_event":
-            self._calls[happening.number] = (happening, None)
-            return
-        if not method.startswith(("icrc72_", "icrc77_", "archive_page")):
-            return
-        try:
-            values = codec(method).args.decode(happening.data)
-        except (CandidError, KeyError):
-            return
-        self._calls[happening.number] = (happening, values)
-        if method == "icrc72_confirm_notifications":
-            self._confirmers.add(happening.sender)
-        if method == "icrc77_replay_status":
-            for each in values[0]:
-                due = (happening.sender, each.replayId)
-                if happening.round - self._due.get(due, happening.round) <= PATIENCE:
-                    self._due[due] = 1 << 62
-        if method == "icrc72_confirm_notifications" and happening.receiver == self.orchestrator:
-            for number in values[0]:
-                self._applied(happening.sender, number, happening.round)
-        if method.startswith("icrc72_handle_notification"):
-            for each in values[0]:
-                self._notification(happening, each)
+        if method != RUN:
+            try:
+                self._noted(happening)
+            except CandidError:
+                return
+        self._calls[happening.number] = happening
+
+    def _noted(self, happening: Happening) -> None:
+        """Note a call whose argument can be read. Raises `CandidError`."""
+        sender, at = happening.sender, happening.round
+        match happening.method:
+            case methods.CONFIRM.name:
+                numbers = methods.CONFIRM.value(happening.data)
+                self._confirmers.add(sender)
+                for number in numbers:
+                    self._came.pop((happening.receiver, sender, number), None)
+                if happening.receiver == self.orchestrator:
+                    for number in numbers:
+                        self._applied(sender, number, at)
+            case methods.REPLAY_STATUS.name:
+                for item in methods.REPLAY_STATUS.value(happening.data):
+                    due = (sender, item.replayId)
+                    if at - self._due.get(due, at) <= PATIENCE:
+                        self._due[due] = 1 << 62
+            case methods.HANDLE.name | methods.HANDLE_TRUSTED.name:
+                for note in methods.HANDLE.value(happening.data):
+                    self._notification(happening, note)
 
     def _respond(self, happening: Happening) -> None:
-        known = self._calls.pop(happening.number, None)
-        if known is None:
+        call = self._calls.pop(happening.number, None)
+        if call is None:
             return
-        call, values = known
-        if call.method == "handle_event":
+        if call.method == RUN:
             if happening.code == 5 and happening.data == b"" and call.round == happening.round:
                 self._find("AlwaysTraps", call.receiver, happening.round, "its handler trapped")
             return
-        if happening.code:
+        judge = _JUDGES.get(call.method)
+        if judge is None or happening.code:
             return
         try:
-            results = codec(call.method).rets.decode(happening.data)
+            judge(self, call, happening.data)
         except CandidError:
             return
-        judge = _JUDGES.get(call.method)
-        if judge is not None:
-            judge(self, call, values, results[0])
 
     def _told(self, happening: Happening) -> None:
         """What the orchestrator tells everybody."""
         if happening.method not in {"icrc72_publish", "icrc72_handle_notification"}:
             return
+        method = methods.PUBLISH if happening.method == methods.PUBLISH.name else methods.HANDLE
         try:
-            (items,) = codec(happening.method).args.decode(happening.data)
+            items = method.value(happening.data)
         except CandidError:
             return
         for each in items:
             if is_system(each.namespace):
                 self._sent[each.namespace, each.eventId] = each.data
                 owner = system_owner(each.namespace)
-                if owner is not None and owner[0] == "publisher" and MemberAlert(each.data).entries:
+                if owner is not None and owner[0] == "publisher" and _told(each.data, keys.ENTRY_ADD):
                     self._told_entries.add(owner[1])
 
     def _notification(self, call: Happening, note: EventNotification) -> None:
         sender, receiver = call.sender, call.receiver
         spot = (sender, receiver, note.notificationId)
-        self._came[spot] = self._came.get(spot, 0) + 1
         if is_system(note.namespace):
             self._system(call, note)
             return
+        self._came[spot] = self._came.get(spot, 0) + 1
         if sender not in self.broadcasters:
             self._find(
                 "FakeBroadcaster", sender, call.round, f"notified {receiver.text} of event {shown(note.eventId)}"
             )
             return
         self._seen.append((call.round, sender, receiver, note))
-        replay = as_nat(first(note.headers, keys.REPLAY_ID)) or 0
+        headers = read(note.headers)
+        replay = headers.replay or 0
         key = (note.namespace, note.source, note.eventId)
         known = self._notified.get((sender, receiver, key, replay))
         if known is not None and known != note.notificationId:
@@ -135,7 +137,7 @@ class Audit(Losses):
                 "Repeats", sender, call.round, f"event {shown(note.eventId)} as notification {shown(known)} and again"
             )
         if known is None and not replay and note.prevEventId is not None:
-            self._in_order(call, note)
+            self._in_order(call, note, headers)
         self._notified[sender, receiver, key, replay] = note.notificationId
         if replay:
             whose = self._replays.get(replay)
@@ -143,14 +145,12 @@ class Audit(Losses):
                 self._find("ReplaysToAll", sender, call.round, f"replay {shown(replay)} went to {receiver.text}")
         else:
             self._entitled(call, note)
-            parts = as_items(first(note.headers, keys.PRIORITY)) or ()
-            place = as_nat(parts[0]) if parts else None
+            place = headers.priority[0] if headers.priority else None
             if place is not None:
                 self._places.setdefault((sender, key), {})[receiver] = place
 
-    def _in_order(self, call: Happening, note: EventNotification) -> None:
-        parts = as_items(first(note.headers, keys.PARTITION)) or ()
-        partition = (as_nat(parts[0]) or 0) if parts else 0
+    def _in_order(self, call: Happening, note: EventNotification, headers: Headers) -> None:
+        partition = (headers.partition[0] or 0) if headers.partition else 0
         place = (call.sender, call.receiver, note.namespace, note.source, partition)
         last = self._last.get(place)
         if last is not None and note.eventId < last:
@@ -176,11 +176,14 @@ class Audit(Losses):
         elif first(note.data.value, keys.SUBSCRIBER_ERROR) is not None:
             self._suspended.add(call.receiver)
         if sender in self.broadcasters and note.source == self.orchestrator:
-            for number, _, _, _, _ in MemberAlert(note.data).replays:
-                self._due.setdefault((call.receiver, number), call.round)
+            for parts in _told(note.data, keys.PUBLISHER_REPLAY_ADD):
+                self._due.setdefault((call.receiver, cast("int", parts[0])), call.round)
 
     def _assigned(self, call: Happening, note: EventNotification) -> None:
-        adds, removes = read_broker_alert(note.data)
+        try:
+            adds, removes = read_broker_alert(note.data)
+        except ConfigError:
+            return
         who = call.receiver
         if any(fact[0] in {"sub", "pub", "relay", "relayer"} for fact in removes):
             self._unsteady.add(who)
@@ -191,10 +194,11 @@ class Audit(Losses):
     def _applied(self, broadcaster: Principal, number: int, round_: int) -> None:
         """Note that a broadcaster confirmed an alert: from now on it must act on it."""
         for fact, value in self._alerts.pop((broadcaster, number), ()):
-            if fact[0] == "sub":
-                self._served.setdefault((broadcaster, fact[1], fact[2]), round_)
-            elif fact[0] == "relay" and value == (None, None) and not fact[3]:
-                self._relays.setdefault((broadcaster, fact[1], fact[2]), round_)
+            match fact:
+                case ("sub", namespace, who):
+                    self._served.setdefault((broadcaster, namespace, who), round_)
+                case ("relay", namespace, target, who) if value == (None, None) and not who:
+                    self._relays.setdefault((broadcaster, namespace, target), round_)
 
     def _entitled(self, call: Happening, note: EventNotification) -> None:
         configs = self._configs.get(call.receiver, {})
@@ -205,11 +209,11 @@ class Audit(Losses):
         elif not any(each[0] is None or filter_matches(each[0], note.data) for each in passing):
             self._find("IgnoresFilter", call.sender, call.round, f"event {shown(note.eventId)} passes no filter")
 
-    def _published(self, call: Happening, values: Any, results: Any) -> None:
-        for event, result in zip(values[0], results, strict=False):
+    def _published(self, call: Happening, response: bytes) -> None:
+        for event, result in zip(methods.PUBLISH.value(call.data), methods.PUBLISH.result(response), strict=False):
             if result is None or is_system(event.namespace):
                 continue
-            replay = as_nat(first(event.headers, keys.REPLAY_ID))
+            replay = read(event.headers).replay
             if result.tag == "Ok":
                 if replay is not None:
                     for number in result.value:
@@ -223,15 +227,15 @@ class Audit(Losses):
             else:
                 self._refused(call, event, result.value, replay)
 
-    def _refused(self, call: Happening, event: Event, error: Variant, replay: int | None) -> None:
+    def _refused(self, call: Happening, event: Event, error: Error, replay: int | None) -> None:
         sender, at = call.sender, call.round
         what = f"event {shown(event.eventId)} in {event.namespace} was answered {error.tag}"
         if error.tag == "ImproperId":
-            own = event.eventId // OWN in {0, int.from_bytes(event.source, "big")}
             if sender in self.broadcasters or replay is not None:
                 return
             key = (event.namespace, event.source, event.eventId)
-            if not own or (event.eventId // OWN == 0 and (sender, event.namespace) not in self._registered):
+            others = [k for (_, k) in self._accepted if (k[0], k[2]) == (key[0], key[2]) and k[1] != sender]
+            if others:
                 self._find("UsesForeignIds", sender, at, what)
             elif any(known[1] == key and each[1].data != event.data for known, each in self._accepted.items()):
                 self._find("Equivocates", sender, at, what)
@@ -242,15 +246,16 @@ class Audit(Losses):
 
     def _unauthorized(self, call: Happening, event: Event, what: str, replay: int | None) -> None:
         sender, at = call.sender, call.round
+        headers = read(event.headers)
         if sender in self.broadcasters:
-            if first(event.headers, keys.RELAY) is not None:
-                looped = as_principal(first(event.headers, keys.BROADCASTER)) == call.receiver
+            if headers.relayed:
+                looped = headers.broadcaster == call.receiver
                 self._find("RelaysInLoop" if looped else "RelaysTwice", sender, at, what)
-            elif as_principal(first(event.headers, keys.BROADCASTER)) != sender:
+            elif headers.broadcaster != sender:
                 self._find("RelaysForeign", sender, at, what)
         elif event.source != sender:
             self._find("ForgesSource", sender, at, what)
-        elif any(name in keys.BROADCASTER_HEADERS for name, _ in event.headers or ()):
+        elif headers.planted:
             self._find("PlantsHeaders", sender, at, what)
         elif replay is not None:
             if replay not in self._replays:
@@ -258,12 +263,14 @@ class Audit(Losses):
         elif sender not in self._told_entries:
             self._find("PublishesEarly", sender, at, what)
 
-    def _confirmed(self, call: Happening, _values: Any, result: Any) -> None:
+    def _confirmed(self, call: Happening, response: bytes) -> None:
+        result = methods.CONFIRM.result(response)
         if result.tag == "itemized" and any(error_of(each) == "Unauthorized" for each in result.value):
             self._find("ConfirmsOthers", call.sender, call.round, "confirmed another's notification")
 
-    def _subscribed(self, call: Happening, values: Any, results: Any) -> None:
-        for item, result in zip(values[0], results, strict=False):
+    def _subscribed(self, call: Happening, response: bytes) -> None:
+        method = methods.REGISTER_SUBSCRIPTION
+        for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":
                 self._note_config(call.sender, item.namespace, item.config)
             elif error_of(result) == keys.QUOTA:
@@ -273,16 +280,19 @@ class Audit(Losses):
         made = new_subscription(who, config)
         self._configs.setdefault(who, {}).setdefault(pattern, []).append((made.filter, made.skip))
 
-    def _changed(self, call: Happening, values: Any, results: Any) -> None:
+    def _changed(self, call: Happening, response: bytes) -> None:
         """Whoever changes: the change may concern any pattern of the subscriber."""
-        for item, result in zip(values[0], results, strict=False):
+        method = methods.UPDATE_SUBSCRIPTION
+        for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is None or result.tag != "Ok":
                 continue
             who = item.subscriber or call.sender
             for found in self._configs.get(who, {}).values():
                 base = new_subscription(who, ())
                 try:
-                    changed = changed_subscription(base, *item.config)
+                    changed = base
+                    for key, value in changes(item.config):
+                        changed = changed_subscription(changed, key, value)
                 except ConfigError:
                     continue
                 old = list(found)
@@ -290,10 +300,10 @@ class Audit(Losses):
                 found.extend((changed.filter, skip) for _, skip in old)
                 found.extend((text, changed.skip) for text, _ in old)
 
-    def _registered_publication(self, call: Happening, values: Any, results: Any) -> None:
-        for item, result in zip(values[0], results, strict=False):
+    def _registered_publication(self, call: Happening, response: bytes) -> None:
+        method = methods.REGISTER_PUBLICATION
+        for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":
-                self._registered.add((call.sender, item.namespace))
                 ranks = as_items(first(item.config, keys.PRIORITIES)) or ()
                 mode = first(item.config, keys.MODE)
                 if mode is not None and mode.value == "priority":
@@ -315,9 +325,10 @@ class Audit(Losses):
         alive = set(running)
         for round_, sender, receiver, note in self._seen:
             self._compare(round_, sender, receiver, note, logs)
-        for call, values in self._calls.values():
-            if call.method == "icrc72_handle_notification_trusted" and self._now - call.round > PATIENCE:
-                what = f"{len(values[0])} notifications of round {call.round} are not answered"
+        for call in self._calls.values():
+            if call.method == methods.HANDLE_TRUSTED.name and self._now - call.round > PATIENCE:
+                count = len(methods.HANDLE_TRUSTED.value(call.data))
+                what = f"{count} notifications of round {call.round} are not answered"
                 self._find("WithholdsReply", call.receiver, call.round, what)
                 self._suspended.add(call.receiver)  # what it does not get is its own doing
         self._judge_places()
@@ -327,7 +338,15 @@ class Audit(Losses):
         return list(self.findings)
 
 
-_JUDGES: Final[Mapping[str, Any]] = {
+def _told(data: Value, key: str) -> list[Parts]:
+    """The entries under a key of an alert; none when the alert cannot be read."""
+    try:
+        return [parts for found, parts in entries(data) if found == key]
+    except ConfigError:
+        return []
+
+
+_JUDGES: Final[Mapping[str, Callable[[Audit, Happening, bytes], None]]] = {
     "icrc72_publish": Audit._published,  # noqa: SLF001 — the table of this class
     "icrc72_confirm_notifications": Audit._confirmed,  # noqa: SLF001 — the table of this class
     "icrc72_register_subscription": Audit._subscribed,  # noqa: SLF001 — the table of this class
@@ -338,6 +357,3 @@ _JUDGES: Final[Mapping[str, Any]] = {
     "icrc77_replay_status": Audit._reported,  # noqa: SLF001 — the table of this class
     "archive_page": Audit._paged,  # noqa: SLF001 — the table of this class
 }
-
-
-__all__ = ["Audit"]

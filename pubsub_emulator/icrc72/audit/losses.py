@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping
 
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.audit.record import EventKey, grown, passes
-from pubsub_emulator.eventplane.icrc72.audit.replays import Replays
-from pubsub_emulator.eventplane.icrc72.late import is_late, late
-from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
-from pubsub_emulator.eventplane.icrc72.namespaces import matches
-from pubsub_emulator.eventplane.icrc72.values import as_nat, first
+from pubsub_emulator.icrc72.audit.record import EventKey, grown, passes
+from pubsub_emulator.icrc72.audit.replays import Replays
+from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.late import is_late
+from pubsub_emulator.icrc72.messages import Event, EventNotification
+from pubsub_emulator.icrc72.namespaces import matches
 
 
 class Losses(Replays):
@@ -29,7 +28,7 @@ class Losses(Replays):
             return  # a publisher without a log: nothing to compare with
         event = log.get((note.namespace, note.eventId))
         what = f"event {shown(note.eventId)} to {receiver.text}"
-        replay = as_nat(first(note.headers, keys.REPLAY_ID))
+        replay = read(note.headers).replay
         if event is None:
             honest = replay is not None and self._relayed_so(note)
             actor = note.source if honest else sender
@@ -54,7 +53,7 @@ class Losses(Replays):
         told = {
             (receiver, (n.namespace, n.source, n.eventId))
             for _, _, receiver, n in self._seen
-            if first(n.headers, keys.REPLAY_ID) is None
+            if read(n.headers).replay is None
         }
         self._judge_claims(alive)
         forgotten: dict[Principal, list[bool]] = {}
@@ -93,7 +92,7 @@ class Losses(Replays):
 
     @staticmethod
     def _relayed_here(event: Event) -> bool:
-        return first(event.headers, keys.BROADCASTER) is not None
+        return read(event.headers).broadcaster is not None
 
     def _lost(  # noqa: PLR0917 — what a loss is judged by
         self,
@@ -111,17 +110,16 @@ class Losses(Replays):
                 continue
             if who in self._suspended or who in self._unsteady or who not in self._confirmers:
                 continue
+            if ("NeverConfirms", who) in self.said:
+                continue
             configs = self._configs.get(who, {})
             mine = [each for pattern, found in configs.items() if matches(pattern, name) for each in found]
             if len(mine) != len({pattern for pattern in configs if matches(pattern, name)}):
                 continue  # it changed what it wants
-            if is_late(who, mine, late(event)):
+            if is_late(who, mine, read(event.headers).late):
                 continue
             if any(passes(each, event) for each in mine):
                 due += 1
                 if (who, key) not in told:
                     lost.append(who)
         return lost, due
-
-
-__all__ = ["Losses"]

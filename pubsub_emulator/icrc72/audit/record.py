@@ -1,15 +1,15 @@
 """The notes and findings of an audit."""
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.trace import Happening
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.filters import matches as filter_matches
-from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
-from pubsub_emulator.eventplane.icrc72.values import Pairs
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.facts import Fact, FactValue, Width
+from pubsub_emulator.icrc72.filters import matches as filter_matches
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.trace import Happening
+from pubsub_emulator.icrc72.messages import Event, EventNotification, Result
+from pubsub_emulator.icrc72.values import Pairs, Value
 
 
 class Finding(NamedTuple):
@@ -29,6 +29,10 @@ PATIENCE: Final = 200
 """Rounds after which a publisher without a report is silent (RP-13a)."""
 
 
+REPEATS: Final = 6
+"""How often a notification comes unconfirmed before its subscriber is accused: confirmations may be lost."""
+
+
 class Record:
     """Everything noted so far."""
 
@@ -37,8 +41,8 @@ class Record:
         self.broadcasters = frozenset(broadcasters)
         self.findings: dict[Finding, None] = {}
         self.said: set[tuple[str, Principal]] = set()
-        self._calls: dict[int, tuple[Happening, Any]] = {}
-        self._configs: dict[Principal, dict[str, list[tuple[str | None, Any]]]] = {}
+        self._calls: dict[int, Happening] = {}
+        self._configs: dict[Principal, dict[str, list[Width]]] = {}
         self._notified: dict[tuple[Principal, Principal, EventKey, int], int] = {}
         self._last: dict[tuple[Principal, Principal, str, Principal, int], int] = {}
         self._seen: list[tuple[int, Principal, Principal, EventNotification]] = []
@@ -47,15 +51,14 @@ class Record:
         self._relays: dict[tuple[Principal, str, Principal], int] = {}
         self._unsteady: set[Principal] = set()
         self._suspended: set[Principal] = set()
-        self._sent: dict[tuple[str, int], Variant] = {}
+        self._sent: dict[tuple[str, int], Value] = {}
         self._replays: dict[int, Principal] = {}
         self._ranges: dict[int, tuple[str, int, int | None]] = {}
         self._replayed: dict[int, dict[int, int]] = {}
         self._reports: dict[int, tuple[str, int, Principal, int]] = {}
         self._ranks: dict[str, dict[Principal, int]] = {}
         self._places: dict[tuple[Principal, EventKey], dict[Principal, int]] = {}
-        self._registered: set[tuple[Principal, str]] = set()
-        self._alerts: dict[tuple[Principal, int], Any] = {}
+        self._alerts: dict[tuple[Principal, int], list[tuple[Fact, FactValue]]] = {}
         self._claimed: dict[tuple[Principal, int], tuple[int, int]] = {}
         self._due: dict[tuple[Principal, int], int] = {}
         self._came: dict[tuple[Principal, Principal, int], int] = {}
@@ -75,7 +78,7 @@ class Record:
             self.findings[Finding(cheat, actor, round_, evidence)] = None
 
 
-def passes(config: tuple[str | None, Any], event: Event) -> bool:
+def passes(config: Width, event: Event) -> bool:
     """True when a filter and skip let an event through."""
     text, skip = config
     if skip is not None and not skip.passes(event.eventId):
@@ -83,12 +86,14 @@ def passes(config: tuple[str | None, Any], event: Event) -> bool:
     return text is None or filter_matches(text, event.data)
 
 
-def error_of(result: Any) -> Any:
+def error_of(result: Result[object] | None) -> str | int | None:
     """The tag of an error, or the code of a generic one; `None` for Ok."""
-    if result is None or result.tag != "Err":
-        return None
-    error = result.value
-    return error.value.error_code if error.tag == "GenericError" else error.tag
+    match result:
+        case ("Err", ("GenericError", error)):
+            return error.error_code
+        case ("Err", error):
+            return error.tag
+    return None
 
 
 def grown(before: Pairs | None, after: Pairs | None) -> bool:
@@ -99,6 +104,3 @@ def grown(before: Pairs | None, after: Pairs | None) -> bool:
     rest = [name for name, _ in new[len(old) :]]
     places = [ORDER.get(name, -1) for name in rest]
     return -1 not in places and places == sorted(places) and keys.BROADCASTER in rest and keys.SENT in rest
-
-
-__all__ = ["PATIENCE", "EventKey", "Finding", "Record", "error_of", "grown", "passes"]

@@ -1,25 +1,23 @@
 """The audit of replays (RP-14)."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.trace import Happening
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.audit.record import PATIENCE, Record, error_of
-from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
-from pubsub_emulator.eventplane.icrc72.services import codec
-from pubsub_emulator.eventplane.icrc72.values import as_nat, first
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.audit.record import PATIENCE, REPEATS, Record, error_of
+from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.trace import Happening
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.messages import Event, EventNotification
+from pubsub_emulator.icrc72.methods import ARCHIVE_PAGE, CANCEL_REPLAY, PUBLISH, REGISTER_REPLAY, REPLAY_STATUS
 
 
 class Replays(Record):
     """Publishers, archives and broadcasters in replays."""
 
     def _replays_again(self, happening: Happening) -> None:
-        (events,) = codec("icrc72_publish").args.decode(happening.data)
-        for event in events:
-            replay = as_nat(first(event.headers, keys.REPLAY_ID)) or 0
+        for event in PUBLISH.value(happening.data):
+            replay = read(event.headers).replay or 0
             if (happening.sender, replay, event.eventId) in self._known:
                 what = f"event {shown(event.eventId)} of replay {shown(replay)}, which was known to be taken"
                 self._find("ReplaysTwice", happening.sender, happening.round, what)
@@ -28,38 +26,37 @@ class Replays(Record):
         taken = self._replayed.setdefault(replay, {})
         taken[event.eventId] = taken.get(event.eventId, 0) + 1
 
-    def _replay_asked(self, call: Happening, values: Any, results: Any) -> None:
-        for item, result in zip(values[0], results, strict=False):
-            if result is not None and result.tag == "Ok":
-                self._replays[result.value] = call.sender
-                self._ranges[result.value] = (item.namespace, *item.range)
-                continue
-            error = error_of(result)
-            if error in {"RangeTooLarge", keys.QUOTA}:
-                start, end = item.range
+    def _replay_asked(self, call: Happening, response: bytes) -> None:
+        for item, result in zip(REGISTER_REPLAY.value(call.data), REGISTER_REPLAY.result(response), strict=False):
+            start, end = item.range
+            match result:
+                case ("Ok", number):
+                    self._replays[number] = call.sender
+                    self._ranges[number] = (item.namespace, start, end)
+                case ("Err", ("PaymentRequired", words)):
+                    self._find("PaysNothing", call.sender, call.round, words)
+            if error_of(result) in {"RangeTooLarge", keys.QUOTA}:
                 what = f"asked for ({shown(start)}, {end if end is None else shown(end)})"
                 self._find("AsksForAll", call.sender, call.round, what)
-            elif error == "PaymentRequired":
-                self._find("PaysNothing", call.sender, call.round, result.value.value)
 
-    def _canceled(self, call: Happening, _values: Any, results: Any) -> None:
-        if any(error_of(each) == "Unauthorized" for each in results):
+    def _canceled(self, call: Happening, response: bytes) -> None:
+        if any(error_of(each) == "Unauthorized" for each in CANCEL_REPLAY.result(response)):
             self._find("CancelsOthers", call.sender, call.round, "canceled a replay that is not its own")
 
-    def _reported(self, call: Happening, values: Any, results: Any) -> None:
-        for item, result in zip(values[0], results, strict=False):
+    def _reported(self, call: Happening, response: bytes) -> None:
+        for item, result in zip(REPLAY_STATUS.value(call.data), REPLAY_STATUS.result(response), strict=False):
             if error_of(result) == "Unauthorized":
                 self._find("ReportsForAnother", call.sender, call.round, f"reported on replay {shown(item.replayId)}")
             elif result is not None and result.tag == "Ok":
-                tag, inside = item.status
-                if tag == "completed":
-                    self._reports[item.replayId] = (tag, inside, call.sender, call.round)
-                elif tag == "errored" and "hash mismatch" in inside and call.sender not in self._misled:
-                    self._find("Rewrites", call.sender, call.round, inside)
+                match item.status:
+                    case ("completed", count):
+                        self._reports[item.replayId] = ("completed", count, call.sender, call.round)
+                    case ("errored", words) if "hash mismatch" in words and call.sender not in self._misled:
+                        self._find("Rewrites", call.sender, call.round, words)
 
-    def _paged(self, call: Happening, _values: Any, events: Any) -> None:
+    def _paged(self, call: Happening, response: bytes) -> None:
         """What an archive hands over is what its publisher had published."""
-        for event in events:
+        for event in ARCHIVE_PAGE.result(response):
             key = (event.namespace, event.source, event.eventId)
             known = [each[1] for (_, found), each in self._accepted.items() if found == key]
             if known and all(each.data != event.data for each in known):
@@ -69,12 +66,13 @@ class Replays(Record):
                 )
 
     def _relayed_so(self, note: EventNotification) -> bool:
-        replay = as_nat(first(note.headers, keys.REPLAY_ID))
+        replay = read(note.headers).replay
         return replay is not None and note.eventId in self._replayed.get(replay, {})
 
     def _judge_replays(self, logs: Mapping[Principal, Mapping[tuple[str, int], Event]]) -> None:
         for number, (_, count, publisher, round_) in self._reports.items():
-            taken = self._replayed.get(number, {})
+            ids = {i for _, i in logs.get(publisher, ())}
+            taken = {i: n for i, n in self._replayed.get(number, {}).items() if i in ids or publisher not in logs}
             if count > len(taken):
                 self._find(
                     "Overcharges", publisher, round_, f"reported {shown(count)} events, {len(taken)} were accepted"
@@ -110,13 +108,10 @@ class Replays(Record):
             if publisher in alive and publisher not in self._unsteady and self._now - round_ > PATIENCE:
                 self._find("NeverReports", publisher, round_, f"no report on replay {shown(replay)}")
         for (sender, receiver, number), count in self._came.items():
-            if count > 4 and receiver in alive and receiver not in self._unsteady and receiver not in self._confirmers:
+            if count > REPEATS and receiver in alive and receiver not in self._unsteady:
                 self._find(
                     "NeverConfirms",
                     receiver,
                     0,
                     f"notification {shown(number)} of {sender.text} came {shown(count)} times",
                 )
-
-
-__all__ = ["Replays"]

@@ -1,17 +1,14 @@
 """What a broadcaster accepts: who may bring an event, chains, room (IC-41, IC-42, RP-8)."""
 
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.broadcaster.delivery import Delivery
-from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
+from pubsub_emulator.icrc72.broadcaster.state import (
     BroadcasterState,
-    Chain,
     ChainKey,
     Delivered,
+    EventSequence,
     Forward,
     Forwarded,
     Lane,
@@ -19,30 +16,37 @@ from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
     PublicationView,
     Stored,
 )
-from pubsub_emulator.eventplane.icrc72.filters import Overrun, evaluate, parse
-from pubsub_emulator.eventplane.icrc72.identifiers import OWN, belongs_to
-from pubsub_emulator.eventplane.icrc72.late import is_late, late
-from pubsub_emulator.eventplane.icrc72.messages import Event, GenericError
-from pubsub_emulator.eventplane.icrc72.namespaces import is_system
-from pubsub_emulator.eventplane.icrc72.services import type_codec
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-from pubsub_emulator.eventplane.icrc72.skip import Skip
-from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
-from pubsub_emulator.eventplane.icrc72.values import as_items, as_nat, as_principal, blob, first, nat
+from pubsub_emulator.icrc72.filters import Overrun, evaluate, parse
+from pubsub_emulator.icrc72.headers import Headers, read
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.identifiers import OWN
+from pubsub_emulator.icrc72.late import is_late
+from pubsub_emulator.icrc72.messages import Err, Event, Ok, Result
+from pubsub_emulator.icrc72.namespaces import is_system
+from pubsub_emulator.icrc72.results import err, generic, ok, refused, too_many
+from pubsub_emulator.icrc72.services import type_codec
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.skip import Skip
+from pubsub_emulator.icrc72.value_hash import value_hash
+from pubsub_emulator.icrc72.values import blob, nat
 
-BUSY: Final = Variant("Err", Variant("Busy"))
-UNAUTHORIZED: Final = Variant("Err", Variant("Unauthorized"))
+Answer = Result[tuple[int, ...]]
+BUSY: Final = err("Busy")
+UNAUTHORIZED: Final = err("Unauthorized")
+AGAIN: Final[Ok[tuple[int, ...]]] = ok(())
+"""For an event that was accepted before."""
+
+Full = set[tuple[ChainKey, Principal] | int]
+"""Chains and replays of which nothing more is accepted in this call."""
 
 Match = tuple[int, int, Principal, str | None]
 
 
-def improper(detail: str) -> Variant:
+def improper(detail: str) -> Err:
     """ImproperId with its reason."""
-    return Variant("Err", Variant("ImproperId", detail))
-
-
-def _code(code: int) -> Variant:
-    return Variant("Err", Variant("GenericError", GenericError(code, keys.CODES[code])))
+    return refused("ImproperId", detail)
 
 
 class Acceptance:
@@ -56,10 +60,10 @@ class Acceptance:
         self.delivery = delivery
         self.orchestrator = orchestrator
 
-    def publish(self, ctx: Context, events: tuple[Event, ...]) -> tuple[Variant, ...]:
+    def publish(self, ctx: Context, events: tuple[Event, ...]) -> tuple[Answer, ...]:
         """The answers to a batch of events; Busy from where the ids of notifications would fill the response."""
-        full: set[Any] = set()
-        results: list[Variant] = []
+        full: Full = set()
+        results: list[Answer] = []
         told = 0
         for event in events[: self.settings.batch_items]:
             if told > self.settings.batch_bytes // 2:
@@ -69,101 +73,109 @@ class Acceptance:
             results.append(self._one(ctx, event, full))
             told += _bytes_of(results[-1])
         if len(events) > len(results):
-            most = f"at most {self.settings.batch_items} items are answered"
-            results.append(Variant("Err", Variant("GenericBatchError", most)))
+            results.append(too_many(self.settings.batch_items))
         return tuple(results)
 
-    def _one(self, ctx: Context, event: Event, full: set[Any]) -> Variant:
-        replay = as_nat(first(event.headers, keys.REPLAY_ID))
+    def _one(self, ctx: Context, event: Event, full: Full) -> Answer:
+        headers = read(event.headers)
         if is_system(event.namespace):
             result = self._system(ctx, event)
-        elif replay is not None:
-            result = self._replayed(ctx, event, replay, full)
+        elif headers.replay is not None:
+            result = self._replayed(ctx, event, headers, headers.replay, full)
         else:
-            result = self._live(ctx, event, full)
+            result = self._live(ctx, event, headers, full)
         if result.tag == "Err":
             self.delivery.count("busy" if result == BUSY else "refused")
         return result
 
     # System events (IC-38b)
 
-    def _system(self, ctx: Context, event: Event) -> Variant:
+    def _system(self, ctx: Context, event: Event) -> Answer:
         served = self.state.subscribers.get(event.namespace)
         if not served or ctx.caller != self.orchestrator or event.source != ctx.caller:
             return UNAUTHORIZED
         if event.eventId <= self.state.system.get(event.namespace, 0):
-            return Variant("Ok", ())
+            return AGAIN
         (who,) = served
         if self.delivery.queue_of(ctx, who).system >= self.settings.system_queue:
             return BUSY
         self.state.system[event.namespace] = event.eventId
-        return Variant("Ok", (self.delivery.pass_on(ctx, who, event),))
+        return ok((self.delivery.pass_on(ctx, who, event),))
 
     # Live events
 
-    def _live(self, ctx: Context, event: Event, full: set[Any]) -> Variant:
+    def _live(self, ctx: Context, event: Event, headers: Headers, full: Full) -> Answer:
         caller, namespace = ctx.caller, event.namespace
         direct = caller in self.state.publishers.get(namespace, ()) and caller == event.source
         relayed = caller != event.source and (namespace, caller) in self.state.relayers
-        if not (direct or relayed) or not _headers_fit(event, caller, direct=direct):
+        if not (direct or relayed) or not _headers_fit(headers, caller, direct=direct):
             return UNAUTHORIZED
-        refused = self._content(event, direct=direct)
+        refused = self._content(event, headers, direct=direct)
         if refused is not None:
             return refused
         view = self.state.publications.get(namespace)
         if view is None:
             return UNAUTHORIZED
-        partition = _partition(event, view)
-        if partition is None or not belongs_to(event.eventId, event.source, view.creator):
-            return improper("the id is not one of this source and partition")
+        partition = _partition(event, headers, view)
+        if partition is None:
+            return improper("the event belongs to another partition than its header says")
+        if direct and (other := self._other_source(event, partition)) is not None:
+            return improper(f"{other.text} has published an event with this id: ids are unique in a namespace")
         key: ChainKey = (namespace, event.source, partition)
         if (key, caller) in full:
             return BUSY
         chain = self.state.chains.get((key, caller))
-        prev = event.prevEventId if direct else as_nat(first(event.headers, keys.RELAY_PREV))
-        restarts = not direct and prev is None
+        prev = event.prevEventId if direct else headers.relay_prev
+        restarts = prev is None
         told = self._chained(event, chain, prev, view.mode, restarts=restarts)
         if told is not None:
             return told
         if not self._fits(ctx, event, own=direct):
             full.add((key, caller))
             return BUSY
-        begins = chain is None or restarts or self.state.callers.get(key, caller) != caller
+        begins = chain is None or (restarts and not direct) or self.state.callers.get(key, caller) != caller
         if chain is None:
-            chain = self.state.chains[key, caller] = Chain(event.eventId)
+            chain = self.state.chains[key, caller] = EventSequence(event.eventId)
         self._remember(chain, event)
         self.state.callers[key] = caller
-        return self._hand_on(ctx, event, key, view, direct=direct, begins=begins)
+        return self._hand_on(ctx, event, headers, key, view, direct=direct, begins=begins)
 
-    def _content(self, event: Event, *, direct: bool) -> Variant | None:
+    def _content(self, event: Event, headers: Headers, *, direct: bool) -> Err | None:
         if direct and type_codec("broadcaster", "Event").size(event) > self.settings.event_bytes:
-            return _code(keys.TOO_LARGE)
-        said = first(event.headers, keys.HASH)
-        if said is not None and (said.tag != "Blob" or said.value != value_hash(event.data)):
-            return _code(keys.HASH_MISMATCH)
+            return generic(keys.TOO_LARGE)
+        if headers.hash is not None and headers.hash != value_hash(event.data):
+            return generic(keys.HASH_MISMATCH)
+        return None
+
+    def _other_source(self, event: Event, partition: int) -> Principal | None:
+        """Who else has published an event of this id here, as far back as repetition is recognised."""
+        for who in self.state.publishers[event.namespace]:
+            chain = self.state.chains.get(((event.namespace, who, partition), who))
+            if who != event.source and chain is not None and event.eventId in chain.seen:
+                return who
         return None
 
     @staticmethod
-    def _chained(event: Event, chain: Chain | None, prev: int | None, mode: str, *, restarts: bool) -> Variant | None:
+    def _chained(
+        event: Event, chain: EventSequence | None, prev: int | None, mode: str, *, restarts: bool
+    ) -> Answer | None:
         """IC-42: `None` for the next event of a chain, otherwise the answer."""
         seen = None if chain is None else chain.seen.get(event.eventId)
         if mode == "unordered":
-            if event.prevEventId is not None:
-                return improper("an event of mode unordered has no former event")
             if seen is not None:
                 same = seen == value_hash(event.data)
-                return Variant("Ok", ()) if same else improper("another event had this id")
+                return AGAIN if same else improper("another event had this id")
             return None
         if chain is None:
             return None
         if event.eventId <= chain.last:
             same = seen is not None and seen == value_hash(event.data)
-            return Variant("Ok", ()) if same else improper(f"the last id was {chain.last}")
+            return AGAIN if same else improper(f"the last id was {shown(chain.last)}")
         if not restarts and prev != chain.last:
-            return improper(f"the former event was {chain.last}")
+            return improper(f"the former event was {shown(chain.last)}")
         return None
 
-    def _remember(self, chain: Chain, event: Event) -> None:
+    def _remember(self, chain: EventSequence, event: Event) -> None:
         chain.last = max(chain.last, event.eventId)
         chain.seen[event.eventId] = value_hash(event.data)
         while len(chain.seen) > self.settings.repeated:
@@ -191,8 +203,16 @@ class Acceptance:
         return state.last_event
 
     def _hand_on(
-        self, ctx: Context, event: Event, key: ChainKey, view: PublicationView, *, direct: bool, begins: bool
-    ) -> Variant:
+        self,
+        ctx: Context,
+        event: Event,
+        headers: Headers,
+        key: ChainKey,
+        view: PublicationView,
+        *,
+        direct: bool,
+        begins: bool,
+    ) -> Answer:
         state = self.state
         taken = _stamped(event, ctx, direct=direct)
         number = self._store(taken, own=direct)
@@ -201,19 +221,26 @@ class Acceptance:
         self.delivery.count("events")
         if direct:
             self.delivery.figure(f"icrc72:publication:{view.id}:events")
-        made = self._notify(ctx, number, taken, key, view, begins=begins)
+        made = self._notify(ctx, number, taken, headers.late, key, view, begins=begins)
         if direct:
             self._relay(number, event, key)
         if made:
             self.delivery.figure(f"icrc72:publication:{view.id}:events:sent")
         self.delivery.release(number)
-        return Variant("Ok", tuple(made))
+        return ok(tuple(made))
 
-    def _notify(
-        self, ctx: Context, number: int, event: Event, key: ChainKey, view: PublicationView, *, begins: bool
+    def _notify(  # noqa: PLR0917 — as above
+        self,
+        ctx: Context,
+        number: int,
+        event: Event,
+        entries: frozenset[Principal],
+        key: ChainKey,
+        view: PublicationView,
+        *,
+        begins: bool,
     ) -> list[int]:
         found: list[Match] = []
-        entries = late(event)
         for who, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
             queue = self.delivery.queue_of(ctx, who)
             if begins:
@@ -281,43 +308,46 @@ class Acceptance:
 
     # Replayed events (RP-8)
 
-    def _replayed(self, ctx: Context, event: Event, replay: int, full: set[Any]) -> Variant:
+    def _replayed(self, ctx: Context, event: Event, headers: Headers, replay: int, full: Full) -> Answer:
         delivered = self.state.delivered.get(replay)
         forwarded = self.state.forwarded.get(replay)
         caller = ctx.caller
-        if delivered is not None and self._may_deliver(ctx, event, delivered):
-            return self._deliver(ctx, event, replay, delivered, full)
+        if delivered is not None and self._may_deliver(ctx, event, headers, delivered):
+            return self._deliver(ctx, event, headers, replay, delivered, full)
         if (
             forwarded is not None
             and forwarded.removed is None
             and caller == event.source == forwarded.publisher
             and event.namespace == forwarded.namespace
-            and _headers_fit(event, caller, direct=True)
+            and _headers_fit(headers, caller, direct=True)
         ):
-            return self._forward(ctx, event, replay, forwarded, full)
+            return self._forward(ctx, event, headers, replay, forwarded, full)
         gone = self.state.removed.get(replay)
         if gone is not None and ctx.now - gone < self.settings.replay_stalled:
-            return _code(keys.CANCELED)
+            return generic(keys.CANCELED)
         return UNAUTHORIZED
 
-    def _may_deliver(self, ctx: Context, event: Event, delivered: Delivered) -> bool:
+    def _may_deliver(self, ctx: Context, event: Event, headers: Headers, delivered: Delivered) -> bool:
         caller = ctx.caller
-        if event.namespace != delivered.namespace or event.source != delivered.publisher:
+        if event.namespace != delivered.namespace or delivered.publisher not in {None, event.source}:
             return False
         if delivered.hands == ctx.me:
-            return caller == event.source and _headers_fit(event, caller, direct=True)
-        return caller == delivered.hands == delivered.source and _headers_fit(event, caller, direct=False)
+            serves = delivered.publisher is not None or caller in self.state.publishers.get(event.namespace, ())
+            return serves and caller == event.source and _headers_fit(headers, caller, direct=True)
+        return caller == delivered.hands == delivered.source and _headers_fit(headers, caller, direct=False)
 
-    def _again(self, event: Event, chain: Chain | None) -> Variant | None:
+    def _again(self, event: Event, chain: EventSequence | None) -> Answer | None:
         if chain is None or event.eventId > chain.last:
             return None
         if chain.seen.get(event.eventId) == value_hash(event.data):
-            return Variant("Ok", ())
-        return improper(f"the last id of the replay was {chain.last}")
+            return AGAIN
+        return improper(f"the last id of the replay was {shown(chain.last)}")
 
-    def _deliver(self, ctx: Context, event: Event, replay: int, delivered: Delivered, full: set[Any]) -> Variant:
+    def _deliver(  # noqa: PLR0917 — as above
+        self, ctx: Context, event: Event, headers: Headers, replay: int, delivered: Delivered, full: Full
+    ) -> Answer:
         direct = delivered.hands == ctx.me
-        refused = self._content(event, direct=direct) or self._again(event, delivered.chain)
+        refused = self._content(event, headers, direct=direct) or self._again(event, delivered.chain)
         if refused is not None:
             return refused
         who = delivered.subscriber
@@ -326,24 +356,26 @@ class Acceptance:
             full.add(replay)
             return BUSY
         if delivered.chain is None:
-            delivered.chain = Chain(event.eventId)
+            delivered.chain = EventSequence(event.eventId)
         self._remember(delivered.chain, event)
         if direct:
             self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
             self.delivery.figure(f"icrc77:replay:{replay}:published")
         if not self._passes(event, delivered.filter, delivered.skip):
             self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
-            return Variant("Ok", ())
+            return AGAIN
         taken = _stamped(event, ctx, direct=direct)
         number = self._store(taken, own=direct)
         note = self._note(ctx, number, taken, (0, 0, who, delivered.filter), 1, 1)
         note.replay = replay
         self.delivery.add(ctx, who, note, window=replay if delivered.isolated else 0)
         self.delivery.figure(f"icrc77:replay:{replay}:notifications")
-        return Variant("Ok", (note.id,))
+        return ok((note.id,))
 
-    def _forward(self, ctx: Context, event: Event, replay: int, forwarded: Forwarded, full: set[Any]) -> Variant:
-        refused = self._content(event, direct=True) or self._again(event, forwarded.chain)
+    def _forward(  # noqa: PLR0917 — as above
+        self, ctx: Context, event: Event, headers: Headers, replay: int, forwarded: Forwarded, full: Full
+    ) -> Answer:
+        refused = self._content(event, headers, direct=True) or self._again(event, forwarded.chain)
         if refused is not None:
             return refused
         waiting = len(forwarded.lane.queue)
@@ -351,46 +383,37 @@ class Acceptance:
             full.add(replay)
             return BUSY
         if forwarded.chain is None:
-            forwarded.chain = Chain(event.eventId)
+            forwarded.chain = EventSequence(event.eventId)
         self._remember(forwarded.chain, event)
         self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
         self.delivery.figure(f"icrc77:replay:{replay}:published")
         if not self._passes(event, forwarded.filter, forwarded.skip):
             self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
-            return Variant("Ok", ())
+            return AGAIN
         number = self._store(_stamped(event, ctx, direct=True), own=True)
         self.state.events[number].refs += 1
         forwarded.lane.queue.append(Forward(number, None))
-        return Variant("Ok", ())
+        return AGAIN
 
 
-def _bytes_of(result: Variant) -> int:
+def _bytes_of(result: Answer) -> int:
     """Bytes of the ids of notifications in an answer, which ascend."""
     return len(result.value) * ((result.value[-1].bit_length() + 6) // 7) if result.tag == "Ok" and result.value else 0
 
 
-def _headers_fit(event: Event, caller: Principal, *, direct: bool) -> bool:
+def _headers_fit(headers: Headers, caller: Principal, *, direct: bool) -> bool:
     if direct:
-        return not any(name in keys.BROADCASTER_HEADERS for name, _ in event.headers or ())
-    if first(event.headers, keys.RELAY) is not None:
-        return False
-    return as_principal(first(event.headers, keys.BROADCASTER)) == caller
+        return not headers.planted
+    return not headers.relayed and headers.broadcaster in {None, caller}
 
 
-def _partition(event: Event, view: PublicationView) -> int | None:
-    """The partition of an event, when its header says the right one."""
+def _partition(event: Event, headers: Headers, view: PublicationView) -> int | None:
+    """The partition of an event; `None` when its header says another one."""
     index = event.eventId % OWN % view.partitions
-    said = first(event.headers, keys.PARTITION)
-    if view.partitions == 1:
-        return 0 if said is None else None
-    numbers = [as_nat(each) for each in as_items(said) or ()]
-    return index if numbers == [index, view.partitions] else None
+    return index if headers.partition in {None, (index, view.partitions)} else None
 
 
 def _stamped(event: Event, ctx: Context, *, direct: bool) -> Event:
     names = (keys.RECEIVED, keys.BROADCASTER) if direct else (keys.RELAY_RECEIVED, keys.RELAY)
     mine = ((names[0], nat(ctx.time)), (names[1], blob(ctx.me)))
     return event._replace(headers=(*(event.headers or ()), *mine))
-
-
-__all__ = ["Acceptance"]

@@ -2,23 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, cast
 
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.alerts import Fact, Facts
-from pubsub_emulator.eventplane.icrc72.broadcaster.delivery import Delivery, announced, finished
-from pubsub_emulator.eventplane.icrc72.broadcaster.relaying import Relaying
-from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.alerts import one_entry
+from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
+from pubsub_emulator.icrc72.broadcaster.relaying import Relaying
+from pubsub_emulator.icrc72.broadcaster.state import (
     BroadcasterState,
+    ChainKey,
     Delivered,
     Forwarded,
     PublicationView,
     Relay,
 )
-from pubsub_emulator.eventplane.icrc72.namespaces import is_system
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-from pubsub_emulator.eventplane.icrc72.skip import Skip
+from pubsub_emulator.icrc72.facts import Delivering, Fact, FactValue, Forwarding, Handing, Width
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.namespaces import is_system
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.skip import Skip
 
 DRAIN_LOOK: Final = 10
 """Rounds between two looks at what a removed publisher has still queued."""
@@ -30,7 +33,7 @@ class Pulled:
 
     id: int
     notification: int
-    adds: Facts
+    adds: list[tuple[Fact, FactValue]]
     removes: list[Fact]
     subscriptions: dict[tuple[str, Principal], tuple[tuple[int, str | None, Skip | None], ...]] = field(
         default_factory=dict
@@ -52,7 +55,7 @@ class Assignments:
         """Apply a system event as a whole, removals before additions."""
         self.state.publications.update(pulled.publications)
         added = {fact for fact, _ in pulled.adds}
-        kept_relays = {fact[1:3] for fact in added if fact[0] == "relay"}
+        kept_relays = {(fact[1], fact[2]) for fact in added if fact[0] == "relay"}
         for fact in pulled.removes:
             if fact in self.state.facts or fact[0] in {"rp", "rr", "rf"}:
                 self._remove(ctx, fact, kept_relays)
@@ -61,31 +64,36 @@ class Assignments:
             self._add(ctx, fact, value, pulled)
             self.state.facts[fact] = value
 
-    def _add(self, ctx: Context, fact: Fact, value: Any, pulled: Pulled) -> None:
+    def _add(self, ctx: Context, fact: Fact, value: FactValue, pulled: Pulled) -> None:
         state = self.state
-        kind = fact[0]
-        if kind == "pub":
-            state.publishers.setdefault(fact[1], {})[fact[2]] = None
-        elif kind == "sub":
-            known = state.subscribers.setdefault(fact[1], {})
-            if fact[2] not in known:
-                state.served[fact[2]] = state.served.get(fact[2], 0) + 1
-            known[fact[2]] = pulled.subscriptions.get((fact[1], fact[2]), ())
-            if fact in state.facts:
-                self._refresh(fact[2])
-        elif kind == "relay":
-            self._widen(state.relays.setdefault((fact[1], fact[2]), Relay()), fact[3], value)
-        elif kind == "relayer":
-            state.relayers[fact[1], fact[2]] = None
-        elif kind == "rp":
-            self._add_replay(ctx, fact[1], _delivered(value, isolated=fact[1] in pulled.isolated))
-        elif kind == "rr":
-            state.forwarded.setdefault(fact[1], Forwarded(*(value[0], value[1], value[2], value[3], value[4])))
-        elif kind == "rf" and fact[1] in state.delivered:
-            state.delivered[fact[1]].source = value[1]
+        match fact:
+            case ("pub", namespace, who):
+                state.publishers.setdefault(namespace, {})[who] = None
+            case ("sub", namespace, who):
+                known = state.subscribers.setdefault(namespace, {})
+                if who not in known:
+                    state.served[who] = state.served.get(who, 0) + 1
+                known[who] = pulled.subscriptions.get((namespace, who), ())
+                if fact in state.facts:
+                    self._refresh(who)
+            case ("relay", namespace, target, who):
+                self._widen(state.relays.setdefault((namespace, target), Relay()), who, cast("Width", value))
+            case ("relayer", namespace, who):
+                state.relayers[namespace, who] = None
+            case ("rp", number):
+                replay = Delivered(*cast("Delivering", value), isolated=number in pulled.isolated)
+                self._add_replay(ctx, number, replay)
+            case ("rr", number):
+                made = Forwarded(*cast("Forwarding", value))
+                known_way = state.forwarded.setdefault(number, made)
+                if known_way.publisher != made.publisher:
+                    known_way.publisher, known_way.chain, known_way.removed = made.publisher, None, None
+            case ("rf", number):
+                if number in state.delivered:
+                    state.delivered[number].source = cast("Handing", value)[1]
 
     @staticmethod
-    def _widen(relay: Relay, who: Principal, value: Any) -> None:
+    def _widen(relay: Relay, who: Principal, value: Width) -> None:
         if who not in relay.entries:
             for lane in relay.lanes.values():
                 for forward in lane.queue:
@@ -100,42 +108,48 @@ class Assignments:
             queue.missed.clear()
 
     def _add_replay(self, ctx: Context, number: int, delivered: Delivered) -> None:
-        if number in self.state.delivered:
+        known = self.state.delivered.get(number)
+        if known is not None:  # the next publisher of the range goes on
+            if (known.publisher, known.hands) != (delivered.publisher, delivered.hands):
+                known.publisher, known.hands = delivered.publisher, delivered.hands
+                known.chain = known.source = None
             return
         self.state.delivered[number] = delivered
-        told = self.delivery.tell(ctx, delivered.subscriber, announced(number, ctx.me))
+        told = self.delivery.tell(ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me))
         if delivered.isolated:
             queue = self.state.queues[delivered.subscriber]
             window = queue.own.setdefault(number, type(queue.main)())
             window.waits = told
 
-    def _remove(self, ctx: Context, fact: Fact, kept_relays: set[tuple[Any, ...]]) -> None:
+    def _remove(self, ctx: Context, fact: Fact, kept_relays: set[tuple[str, Principal]]) -> None:
         state = self.state
-        kind = fact[0]
-        if kind == "pub":
-            state.publishers.get(fact[1], {}).pop(fact[2], None)
-            state.drains[fact[2]] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
-            self._end_chains(lambda key, caller: key[0] == fact[1] and caller == fact[2])
-        elif kind == "sub":
-            self._remove_subscriber(fact[1], fact[2])
-        elif kind == "relay":
-            relay = state.relays.get((fact[1], fact[2]))
-            if relay is not None:
-                relay.entries.pop(fact[3], None)
-                if not relay.entries and fact[1:3] not in kept_relays:
-                    for lane in relay.lanes.values():
-                        self.relaying.drop(lane)
-                    del state.relays[fact[1], fact[2]]
-        elif kind == "relayer":
-            state.relayers.pop((fact[1], fact[2]), None)
-            self._end_chains(lambda key, caller: key[0] == fact[1] and caller == fact[2])
-        elif kind == "rp":
-            self._remove_replay(ctx, fact[1])
-        elif kind == "rr" and fact[1] in state.forwarded:
-            state.forwarded[fact[1]].removed = ctx.now
-            state.removed[fact[1]] = ctx.now
+        match fact:
+            case ("pub", namespace, who):
+                state.publishers.get(namespace, {}).pop(who, None)
+                state.drains[who] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
+                self._end_chains(lambda key, caller: key[0] == namespace and caller == who)
+            case ("sub", namespace, who):
+                self._remove_subscriber(namespace, who)
+            case ("relay", namespace, target, who):
+                relay = state.relays.get((namespace, target))
+                if relay is not None:
+                    relay.entries.pop(who, None)
+                    if not relay.entries and (namespace, target) not in kept_relays:
+                        for lane in relay.lanes.values():
+                            self.relaying.drop(lane)
+                        del state.relays[namespace, target]
+            case ("relayer", namespace, who):
+                state.relayers.pop((namespace, who), None)
+                self._end_chains(lambda key, caller: key[0] == namespace and caller == who)
+            case ("rp", number):
+                self._remove_replay(ctx, number)
+            case ("rr", number):
+                if number in state.forwarded:
+                    state.forwarded[number].removed = state.removed[number] = ctx.now
+            case ("rf", _):
+                pass
 
-    def _end_chains(self, which: Callable[[Any, Principal], bool]) -> None:
+    def _end_chains(self, which: Callable[[ChainKey, Principal], bool]) -> None:
         for key, caller in [each for each in self.state.chains if which(*each)]:
             del self.state.chains[key, caller]
             if self.state.callers.get(key) == caller:
@@ -173,11 +187,8 @@ class Assignments:
         if delivered is None or delivered.subscriber not in self.state.queues:
             return
         queue = self.state.queues[delivered.subscriber]
-        lost = queue.lost.pop(number, 0) is None
-        if not lost:
-            self.delivery.tell(ctx, delivered.subscriber, finished(number), window=number if number in queue.own else 0)
-
-
-def _delivered(value: Any, *, isolated: bool) -> Delivered:
-    namespace, hands, subscriber, filter_, skip, publisher = value
-    return Delivered(namespace, hands, subscriber, filter_, skip, publisher, isolated)
+        if number in queue.lost:
+            del queue.lost[number]
+            return
+        window = number if number in queue.own else 0
+        self.delivery.tell(ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_REMOVE, number), window=window)

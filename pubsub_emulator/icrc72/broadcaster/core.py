@@ -1,28 +1,31 @@
 """The role of a broadcaster: its methods, waking, and statistics (IC-41 to IC-47)."""
 
 from collections.abc import Mapping
-from typing import Any
 
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.broadcaster.accept import Acceptance
-from pubsub_emulator.eventplane.icrc72.broadcaster.assignments import DRAIN_LOOK, Assignments
-from pubsub_emulator.eventplane.icrc72.broadcaster.delivery import Delivery
-from pubsub_emulator.eventplane.icrc72.broadcaster.pulling import Pulling
-from pubsub_emulator.eventplane.icrc72.broadcaster.relaying import Relaying
-from pubsub_emulator.eventplane.icrc72.broadcaster.state import BroadcasterState
-from pubsub_emulator.eventplane.icrc72.messages import Event, SubscriptionRegistration
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, RoleCanister, reply
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.values import Pairs, nat
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.broadcaster.accept import Acceptance
+from pubsub_emulator.icrc72.broadcaster.assignments import DRAIN_LOOK, Assignments
+from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
+from pubsub_emulator.icrc72.broadcaster.pulling import Pulling
+from pubsub_emulator.icrc72.broadcaster.relaying import Relaying
+from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import Event, Results, SubscriptionRegistration
+from pubsub_emulator.icrc72.methods import PUBLISH, REGISTER_SUBSCRIPTION
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.results import is_ok
+from pubsub_emulator.icrc72.role import Confirmed, Core, Handler, Query, RoleCanister, restored
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.values import Pairs, nat
 
 
 class Broadcaster(Core):
     """The role of a broadcaster."""
 
     name = "broadcaster"
+    accepts: type[Acceptance] = Acceptance
+    delivers: type[Delivery] = Delivery
 
     def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
         self.state = BroadcasterState()
@@ -37,8 +40,8 @@ class Broadcaster(Core):
         self._wire()
 
     def _wire(self) -> None:
-        self.delivery = Delivery(self.state, self.settings, self.role)
-        self.acceptance = Acceptance(self.state, self.settings, self.delivery, self.orchestrator)
+        self.delivery = self.delivers(self.state, self.settings, self.role)
+        self.acceptance = self.accepts(self.state, self.settings, self.delivery, self.orchestrator)
         self.publish = self.acceptance.publish
         self.relaying = Relaying(self.state, self.settings, self.role, self.delivery)
         self.assignments = Assignments(self.state, self.settings, self.delivery, self.relaying)
@@ -57,13 +60,13 @@ class Broadcaster(Core):
         self.state.registered = False
         self._register(ctx)
 
-    def saved(self) -> Any:
+    def saved(self) -> BroadcasterState:
         """Everything remembered."""
         return self.state
 
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         """Go on: chains, queues and ids are kept (IC-47a)."""
-        self.state = state
+        self.state = restored(state, BroadcasterState)
         self._registering = False
         self._wire()
         for lane in self.relaying.lanes():
@@ -73,13 +76,11 @@ class Broadcaster(Core):
         self._registering = True
         item = SubscriptionRegistration(system_namespace("broadcaster", ctx.me), ())
 
-        def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(_ctx: Context, results: Results[int] | None) -> None:
             self._registering = False
-            results: tuple[Any, ...] = () if values is None else values[0]
-            self.state.registered = bool(results) and results[0] is not None and results[0].tag == "Ok"
+            self.state.registered = is_ok(results)
 
-        method = "icrc72_register_subscription"
-        self.role.ask(ctx, self.orchestrator, method, (item,), then=got, kind=GUARANTEED)
+        self.role.ask(ctx, self.orchestrator, REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED)
 
     # Waking
 
@@ -106,10 +107,10 @@ class Broadcaster(Core):
         return min(found, default=None)
 
     def _publish(self, ctx: Context, events: tuple[Event, ...]) -> None:
-        reply(ctx, "icrc72_publish", self.publish(ctx, events))
+        PUBLISH.reply(ctx, self.publish(ctx, events))
         self.delivery.wake(ctx)
 
-    def _confirmed(self, ctx: Context, number: int) -> str:
+    def _confirmed(self, ctx: Context, number: int) -> Confirmed:
         return self.delivery.confirm(ctx, ctx.caller, number)
 
     def _forget(self, ctx: Context) -> None:

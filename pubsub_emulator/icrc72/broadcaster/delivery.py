@@ -1,15 +1,12 @@
 """Queues, batches, repeats, suspension and silence (IC-43, IC-45, IC-46)."""
 
 import heapq
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, ONE_WAY, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.alerts import error_entry
-from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.alerts import error_entry
+from pubsub_emulator.icrc72.broadcaster.state import (
     BroadcasterState,
     ChainKey,
     Forward,
@@ -18,12 +15,15 @@ from pubsub_emulator.eventplane.icrc72.broadcaster.state import (
     Stored,
     Window,
 )
-from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.services import VALUE, codec, type_codec
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-from pubsub_emulator.eventplane.icrc72.values import array, blob, map_, nat
+from pubsub_emulator.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import Event, EventNotification
+from pubsub_emulator.icrc72.methods import HANDLE, HANDLE_TRUSTED, Trusted
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.role import Confirmed, RoleCanister
+from pubsub_emulator.icrc72.services import VALUE, type_codec
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
 
 Spot = tuple[Principal, int]
 """A window: whose, and of which isolated replay (0: the common one)."""
@@ -85,7 +85,7 @@ class Delivery:
         if len(place.queue) == 1 and not place.out:
             self._enlist((who, window), place)
 
-    def tell(self, ctx: Context, who: Principal, data: Variant, *, window: int = 0) -> int:
+    def tell(self, ctx: Context, who: Principal, data: Value, *, window: int = 0) -> int:
         """Queue a notification that this broadcaster makes itself in the subscriber's system namespace (IC-38g)."""
         self.state.last_event += 1
         number = self.role.next_notification()
@@ -215,15 +215,16 @@ class Delivery:
         for note in batch:
             note.sent = ctx.time
         window.out = {note.id: note for note in batch}
-        window.message = codec("icrc72_handle_notification").args.encode(tuple(self._notification(n) for n in batch))
+        window.message = HANDLE.argument(tuple(self._notification(note) for note in batch))
         window.tries = 0
+        window.came = False
         self._dispatch(ctx, spot, window)
         return len(batch)
 
     def _repeat(self, ctx: Context, spot: Spot) -> int:
         window = self._window(spot)
         queue = self.state.queues[spot[0]]
-        if window is None or not window.out:
+        if window is None or not window.out or self._taken_as_done(ctx, spot, queue, window):
             return 0
         if ctx.now - queue.heard > self.settings.silence:
             self.drop_silent(ctx, spot[0], queue)
@@ -238,23 +239,50 @@ class Delivery:
         window.next = ctx.now + min(settings.repeat_first << min(window.tries, 20), settings.repeat_most)
         window.tries += 1
         if not window.trusted:
-            self.role.send(ctx, spot[0], "icrc72_handle_notification", window.message, kind=ONE_WAY)
             heapq.heappush(self._repeats, (window.next, *spot))
+            if self.state.queues[spot[0]].confirms:
+                self.role.send(ctx, spot[0], HANDLE, window.message, kind=ONE_WAY)
+            else:
+                self._probe(ctx, spot, window)
             return
         window.busy = True
         sent = tuple(window.out)
 
-        def answered(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def answered(ctx: Context, result: Trusted | None) -> None:
             window.busy = False
-            if values is not None and values[0].tag == "Ok":
+            if result is not None and result.tag == "Ok":
                 for number in sent:
                     self.confirm(ctx, spot[0], number)
             elif window.out:
                 window.next = max(window.next, ctx.now + 1)
                 heapq.heappush(self._repeats, (window.next, *spot))
 
-        method = "icrc72_handle_notification_trusted"
-        self.role.send(ctx, spot[0], method, window.message, answered, kind=GUARANTEED)
+        self.role.send(ctx, spot[0], HANDLE_TRUSTED, window.message, answered, kind=GUARANTEED)
+
+    def _probe(self, ctx: Context, spot: Spot, window: Window) -> None:
+        """Send to somebody who has confirmed nothing so far: an answer says that the batch came."""
+        sent = tuple(window.out)
+
+        def answered(_ctx: Context, answer: Answer) -> None:
+            if answer.ok and tuple(window.out) == sent:
+                window.came = True
+
+        ctx.call(spot[0], HANDLE.name, window.message, answered, kind=BOUNDED)
+
+    def _taken_as_done(self, ctx: Context, spot: Spot, queue: Queue, window: Window) -> bool:
+        """True for a batch that came to a subscriber that confirms nothing: it is not sent again (one-shot)."""
+        if queue.confirms or not window.came:
+            return False
+        self.count("unconfirmed", len(window.out))
+        self.figure(f"icrc72:subscriber:{spot[0].text}:unconfirmed", len(window.out))
+        for number, note in list(window.out.items()):
+            self._finish(ctx, spot[0], queue, number)
+            queue.once[number] = note
+            self.state.pending[number] = spot[0]
+        while len(queue.once) > self.settings.repeated:
+            self.state.pending.pop(next(iter(queue.once)), None)
+            del queue.once[next(iter(queue.once))]
+        return True
 
     def _notification(self, note: Note) -> EventNotification:
         if note.data is not None:
@@ -282,7 +310,7 @@ class Delivery:
 
     # Confirming and dropping
 
-    def confirm(self, ctx: Context, caller: Principal, number: int) -> str:
+    def confirm(self, ctx: Context, caller: Principal, number: int) -> Confirmed:
         """Take a confirmation: Ok, Unauthorized or NotFound (IC-44)."""
         who = self.state.pending.get(number)
         if who is None:
@@ -290,24 +318,36 @@ class Delivery:
         if who != caller:
             return "Unauthorized"
         queue = self.state.queues[who]
+        note = queue.once.pop(number, None)
+        if note is not None:
+            del self.state.pending[number]
+        else:
+            note = self._finish(ctx, who, queue, number)
+        if note is None:
+            return "NotFound"  # queued, never sent: nobody can know of it
+        queue.confirms = True
+        self.count("confirmations")
+        if note.subscription:
+            self._confirmed(note)
+        if note.replay:
+            self.figure(f"icrc77:replay:{note.replay}:confirmations")
+        return "Ok"
+
+    def _finish(self, ctx: Context, who: Principal, queue: Queue, number: int) -> Note | None:
+        """A notification that was sent is done; `None` when there is none."""
         for spot, window in self._windows(queue):
             note = window.out.pop(number, None)
             if note is None:
                 continue
             self._done(queue, note)
             queue.heard = ctx.now
-            self.count("confirmations")
-            if note.subscription:
-                self._confirmed(note)
-            if note.replay:
-                self.figure(f"icrc77:replay:{note.replay}:confirmations")
             for other, waiting in list(queue.own.items()):
                 if waiting.waits == number:
                     waiting.waits = 0
                     self._enlist((who, other), waiting)
             self._emptied(who, spot, window)
-            return "Ok"
-        return "NotFound"  # queued, never sent: nobody can know of it
+            return note
+        return None
 
     def _confirmed(self, note: Note) -> None:
         self.figure(f"icrc72:subscription:{note.subscription}:confirmations")
@@ -353,38 +393,30 @@ class Delivery:
 
     def drop_where(self, who: Principal, queue: Queue, namespace: str | None) -> None:
         """Drop what is queued for a subscriber, of one namespace or all of it; replays of others stay."""
+        for number in [n for n, note in queue.once.items() if namespace is None or _is_live(note, namespace)]:
+            del queue.once[number], self.state.pending[number]
+        for note in self._take_out(who, queue, lambda note: namespace is None or _is_live(note, namespace)):
+            self._done(queue, note)
+
+    def _take_out(self, who: Principal, queue: Queue, goes: Callable[[Note], bool]) -> list[Note]:
+        """Take notifications out of the windows of a subscriber."""
+        found: list[Note] = []
         for spot, window in self._windows(queue):
-            for note in [n for n in window.out.values() if namespace is None or _is_live(n, namespace)]:
-                del window.out[note.id]
-                self._done(queue, note)
-            kept = [n for n in window.queue if not (namespace is None or _is_live(n, namespace))]
-            for note in [n for n in window.queue if namespace is None or _is_live(n, namespace)]:
-                self._done(queue, note)
-            window.queue.clear()
-            window.queue.extend(kept)
+            found += [note for note in (*window.out.values(), *window.queue) if goes(note)]
+            window.out = {number: note for number, note in window.out.items() if not goes(note)}
+            window.queue = deque(note for note in window.queue if not goes(note))
             if window.out:
                 self._remake(window)
             else:
                 self._emptied(who, spot, window)
+        return found
 
     def _remake(self, window: Window) -> None:
-        made = tuple(self._notification(note) for note in window.out.values())
-        window.message = codec("icrc72_handle_notification").args.encode(made)
+        window.message = HANDLE.argument(tuple(self._notification(note) for note in window.out.values()))
 
     def drop_silent(self, ctx: Context, who: Principal, queue: Queue) -> None:
         """The subscriber is silent: its live and replayed notifications go, it is suspended and told (IC-45d)."""
-        lost: list[Note] = []
-        for spot, window in self._windows(queue):
-            lost += [note for note in (*window.out.values(), *window.queue) if note.stored]
-            gone = {note.id for note in lost}
-            window.out = {number: note for number, note in window.out.items() if number not in gone}
-            kept = [note for note in window.queue if note.id not in gone]
-            window.queue.clear()
-            window.queue.extend(kept)
-            if window.out:
-                self._remake(window)
-            else:
-                self._emptied(who, spot, window)
+        lost = self._take_out(who, queue, lambda note: bool(note.stored))
         if not lost:
             return
         queue.suspended = True
@@ -415,23 +447,10 @@ class Delivery:
         return event._replace(headers=tuple(headers))
 
 
-def _size(data: Variant) -> int:
+def _size(data: Value) -> int:
     """Bytes of a notification that has no event in the store, but for what each notification has."""
     return type_codec("broadcaster", VALUE).size(data)
 
 
 def _is_live(note: Note, namespace: str) -> bool:
     return note.namespace == namespace and not note.replay and bool(note.stored)
-
-
-def announced(number: int, me: Principal) -> Variant:
-    """`subscriber:replay:add`."""
-    return map_({keys.SUBSCRIBER_REPLAY_ADD: array([array([nat(number), blob(me)])])})
-
-
-def finished(number: int) -> Variant:
-    """`subscriber:replay:remove`."""
-    return map_({keys.SUBSCRIBER_REPLAY_REMOVE: array([array([nat(number)])])})
-
-
-__all__ = ["Delivery", "announced", "finished"]

@@ -2,23 +2,34 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TypeVar
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import ONE_WAY, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.alerts import read_broker_alert
-from pubsub_emulator.eventplane.icrc72.broadcaster.assignments import Assignments, Pulled
-from pubsub_emulator.eventplane.icrc72.broadcaster.state import BroadcasterState, PublicationView
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError
-from pubsub_emulator.eventplane.icrc72.messages import ByNat, ByText, EventNotification, OrchestrationFilter
-from pubsub_emulator.eventplane.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.eventplane.icrc72.role import Got, RoleCanister, reply
-from pubsub_emulator.eventplane.icrc72.skip import Skip, skip_of
-from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, as_principal, as_text, first
+from pubsub_emulator.icrc72 import keys, methods
+from pubsub_emulator.icrc72.alerts import read_broker_alert
+from pubsub_emulator.icrc72.broadcaster.assignments import Assignments, Pulled
+from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, PublicationView
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.canister import ONE_WAY, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import (
+    NO_STATISTICS,
+    ByNat,
+    ByText,
+    EventNotification,
+    OrchestrationFilter,
+    PublicationInfo,
+    ReplayStatus,
+    SubscriptionInfo,
+    by_namespace,
+    by_subscriber,
+)
+from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.skip import Skip, skip_of
+from pubsub_emulator.icrc72.values import Pairs, as_items, as_nat, as_principal, as_text, first
 
-_NO_STATS: Final = Variant("None")
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 @dataclass(slots=True, eq=False)
@@ -61,13 +72,17 @@ class Pulling:
             elif self._pulling is None or self._pulling.pulled.id < each.eventId:
                 self._pull(ctx, each)
         if taken:
-            reply(ctx, "icrc72_handle_notification")
+            methods.HANDLE.reply(ctx, None)
 
     def _confirm(self, ctx: Context, notification: int) -> None:
-        self.role.ask(ctx, self.orchestrator, "icrc72_confirm_notifications", (notification,), kind=ONE_WAY)
+        self.role.ask(ctx, self.orchestrator, methods.CONFIRM, (notification,), kind=ONE_WAY)
 
     def _pull(self, ctx: Context, event: EventNotification) -> None:
-        adds, removes = read_broker_alert(event.data)
+        try:
+            adds, removes = read_broker_alert(event.data)
+        except ConfigError:
+            self.assignments.delivery.count("unreadable")
+            return  # it is not confirmed
         pulling = self._pulling = _Pulling(Pulled(event.eventId, event.notificationId, adds, removes))
         names: dict[str, None] = {}
         for fact, _ in adds:
@@ -81,54 +96,68 @@ class Pulling:
             self._ask_publication(ctx, pulling, name)
         self._ended(ctx, pulling)
 
-    def _ask(self, ctx: Context, pulling: _Pulling, method: str, page: Any, then: Callable[[Any], None]) -> None:
-        """A bounded call that is repeated until answered."""
+    def _ask(
+        self,
+        ctx: Context,
+        pulling: _Pulling,
+        method: methods.Method[A, R],
+        page: A,
+        then: Callable[[R], None],
+        *,
+        optional: bool = False,
+    ) -> None:
+        """A bounded call that is repeated until answered; an `optional` method may be absent."""
         pulling.left += 1
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, answer: Answer) -> None:
+        def got(ctx: Context, found: R | None) -> None:
             if self._pulling is not pulling:
                 return
-            del answer
-            if values is None:
-                pulling.again.append(lambda ctx: self.role.ask(ctx, self.orchestrator, method, page, then=got))
+            if found is None:
+                pulling.again.append(ask)
                 return
-            then(values[0])
-            pulling.left -= 1
-            self._ended(ctx, pulling)
+            then(found)
+            answered(ctx)
 
-        repeated: Got = got
-        self.role.ask(ctx, self.orchestrator, method, page, then=repeated)
+        def answered(ctx: Context) -> None:
+            if self._pulling is pulling:
+                pulling.left -= 1
+                self._ended(ctx, pulling)
+
+        def ask(ctx: Context) -> None:
+            self.role.ask(ctx, self.orchestrator, method, page, got, absent=answered if optional else None)
+
+        ask(ctx)
 
     def _ask_subscriptions(self, ctx: Context, pulling: _Pulling, namespace: str, who: Principal) -> None:
-        slices = (Variant("BySubscriber", who), Variant("ByNamespace", namespace))
-        page = ByNat(None, 1000, OrchestrationFilter(_NO_STATS, slices))
+        slices = (by_subscriber(who), by_namespace(namespace))
+        page = ByNat(None, 1000, OrchestrationFilter(NO_STATISTICS, slices))
 
-        def got(infos: Any) -> None:
+        def got(infos: tuple[SubscriptionInfo, ...]) -> None:
             found = [_subscription(each.subscriptionId, each.config) for each in infos]
             pulling.pulled.subscriptions[namespace, who] = tuple(each for each in found if each is not None)
 
-        self._ask(ctx, pulling, "icrc72_get_subscriptions", page, got)
+        self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
 
     def _ask_publication(self, ctx: Context, pulling: _Pulling, namespace: str) -> None:
-        page = ByText(None, 1, OrchestrationFilter(_NO_STATS, (Variant("ByNamespace", namespace),)))
+        page = ByText(None, 1, OrchestrationFilter(NO_STATISTICS, (by_namespace(namespace),)))
 
-        def got(infos: Any) -> None:
+        def got(infos: tuple[PublicationInfo, ...]) -> None:
             for each in infos:
                 if each.namespace == namespace:
                     pulling.pulled.publications[namespace] = _publication(each.publicationId, each.config)
 
-        self._ask(ctx, pulling, "icrc72_get_publications", page, got)
+        self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)
 
     def _ask_replay(self, ctx: Context, pulling: _Pulling, number: int) -> None:
-        def got(infos: Any) -> None:
+        def got(infos: tuple[ReplayStatus | None, ...]) -> None:
             for each in infos:
                 if each is not None and each.replayId == number:
                     value = first(each.config, keys.REPLAY_ISOLATED)
                     if value is not None and value.value is True:
                         pulling.pulled.isolated.add(number)
 
-        page = ByNat(number - 1, 1, OrchestrationFilter(_NO_STATS, ()))
-        self._ask(ctx, pulling, "icrc77_get_replays", page, got)
+        page = ByNat(number - 1, 1, OrchestrationFilter(NO_STATISTICS, ()))
+        self._ask(ctx, pulling, methods.GET_REPLAYS, page, got, optional=True)
 
     def _ended(self, ctx: Context, pulling: _Pulling) -> None:
         if pulling.left or self._pulling is not pulling:
@@ -161,7 +190,6 @@ def _publication(number: int, config: Pairs) -> PublicationView:
     trusted = first(config, keys.TRUSTED)
     return PublicationView(
         number,
-        as_principal(first(config, keys.CREATOR)) or Principal(),
         as_text(first(config, keys.MODE)) or "fifo",
         as_nat(first(config, keys.PARTITIONS)) or 1,
         priorities,

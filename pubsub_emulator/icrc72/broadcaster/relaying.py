@@ -1,15 +1,16 @@
 """Relaying: events of a chain, or of a replay, go to another broadcaster in order (IC-43d)."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.canister import BOUNDED, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.broadcaster.delivery import Delivery
-from pubsub_emulator.eventplane.icrc72.broadcaster.state import BroadcasterState, Lane
-from pubsub_emulator.eventplane.icrc72.messages import Event
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
+from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, ChainKey, Lane
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import Event, Results
+from pubsub_emulator.icrc72.methods import PUBLISH
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import Settings
 
 _HEADERS_BYTES: Final = 200
 """Most bytes of what a relay adds to an event, without those who are late."""
@@ -57,7 +58,7 @@ class Relaying:
                 lambda n=number, x=lane: n in self.state.forwarded and self.state.forwarded[n].lane is x,  # type: ignore[misc]
             )
 
-    def _is_lane(self, where: tuple[str, Principal], key: Any, lane: Lane) -> bool:
+    def _is_lane(self, where: tuple[str, Principal], key: ChainKey, lane: Lane) -> bool:
         relay = self.state.relays.get(where)
         return relay is not None and relay.lanes.get(key) is lane
 
@@ -75,12 +76,11 @@ class Relaying:
             batch.append(self.delivery.relayed(forward, stored.event))
         lane.busy = True
 
-        def answered(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def answered(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
             if not alive():
                 return
             lane.busy = False
-            results = () if values is None else values[0]
-            for result in results[: len(batch)]:
+            for result in (results or ())[: len(batch)]:
                 if result is None or result.tag != "Ok":
                     break
                 self.delivery.release(lane.queue.popleft().stored)
@@ -92,4 +92,4 @@ class Relaying:
             lane.next = ctx.now + min(self.settings.repeat_first << min(lane.tries, 20), self.settings.repeat_most)
             lane.tries += 1
 
-        self.role.ask(ctx, target, "icrc72_publish", tuple(batch), then=answered, kind=BOUNDED)
+        self.role.ask(ctx, target, PUBLISH, tuple(batch), answered)

@@ -2,15 +2,13 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.stable import stable
-from pubsub_emulator.eventplane.icrc72.alerts import Fact
-from pubsub_emulator.eventplane.icrc72.messages import Event
-from pubsub_emulator.eventplane.icrc72.skip import Skip
-from pubsub_emulator.eventplane.icrc72.values import Property
+from pubsub_emulator.icrc72.facts import Fact, FactValue
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.messages import Event
+from pubsub_emulator.icrc72.skip import Skip
+from pubsub_emulator.icrc72.values import Property, Value
 
 ChainKey = tuple[str, Principal, int]
 """Namespace, source and partition."""
@@ -25,7 +23,6 @@ class PublicationView:
     """The configuration of a publication, as far as a broadcaster needs it."""
 
     id: int
-    creator: Principal
     mode: str
     partitions: int
     priorities: dict[Principal, int]
@@ -34,7 +31,7 @@ class PublicationView:
 
 @stable
 @dataclass(slots=True)
-class Chain:
+class EventSequence:
     """The events that one caller brought for one namespace, source and partition."""
 
     last: int
@@ -73,7 +70,7 @@ class Note:
     place: tuple[int, int] = (1, 1)
     replay: int = 0
     trusted: bool = False
-    data: Variant | None = None
+    data: Value | None = None
     source: Principal | None = None
     chain: ChainKey | None = None
     sent: int = 0
@@ -90,6 +87,8 @@ class Window:
     tries: int = 0
     next: int = 0
     trusted: bool = False
+    came: bool = False
+    """The subscriber has answered the batch under way, and confirmed nothing so far."""
     busy: bool = False
     """A guaranteed call of the trusted method is under way."""
     waits: int = 0
@@ -104,6 +103,10 @@ class Queue:
     main: Window = field(default_factory=Window)
     own: dict[int, Window] = field(default_factory=dict)
     """Windows of isolated replays."""
+    confirms: bool = False
+    """It has confirmed something."""
+    once: dict[int, Note] = field(default_factory=dict)
+    """The last notifications that came and were not confirmed; they may be, later."""
     heard: int = 0
     """The round of its last confirmation, or since when something is queued."""
     suspended: bool = False
@@ -161,9 +164,9 @@ class Delivered:
     subscriber: Principal
     filter: str | None
     skip: Skip | None
-    publisher: Principal
+    publisher: Principal | None
     isolated: bool = False
-    chain: Chain | None = None
+    chain: EventSequence | None = None
     source: Principal | None = None
     """The broadcaster that relays it."""
 
@@ -178,7 +181,7 @@ class Forwarded:
     publisher: Principal
     filter: str | None
     skip: Skip | None
-    chain: Chain | None = None
+    chain: EventSequence | None = None
     lane: Lane = field(default_factory=Lane)
     removed: int | None = None
 
@@ -190,7 +193,7 @@ class BroadcasterState:
 
     registered: bool = False
     applied: int = 0
-    facts: dict[Fact, Any] = field(default_factory=dict)
+    facts: dict[Fact, FactValue] = field(default_factory=dict)
     publications: dict[str, PublicationView] = field(default_factory=dict)
     publishers: dict[str, dict[Principal, None]] = field(default_factory=dict)
     subscribers: dict[str, dict[Principal, tuple[tuple[int, str | None, Skip | None], ...]]] = field(
@@ -200,7 +203,7 @@ class BroadcasterState:
     """Of how many namespaces each subscriber is notified."""
     relayers: dict[tuple[str, Principal], None] = field(default_factory=dict)
     relays: dict[tuple[str, Principal], Relay] = field(default_factory=dict)
-    chains: dict[tuple[ChainKey, Principal], Chain] = field(default_factory=dict)
+    chains: dict[tuple[ChainKey, Principal], EventSequence] = field(default_factory=dict)
     callers: dict[ChainKey, Principal] = field(default_factory=dict)
     system: dict[str, int] = field(default_factory=dict)
     """The last system event of each system namespace served here."""
@@ -226,20 +229,3 @@ class BroadcasterState:
     """Events of each replay that were accepted here from its publisher."""
     drains: dict[Principal, int] = field(default_factory=dict)
     """Publishers that were removed, and until which round it is told what they have still queued."""
-
-
-__all__ = [
-    "BroadcasterState",
-    "Chain",
-    "ChainKey",
-    "Delivered",
-    "Forward",
-    "Forwarded",
-    "Lane",
-    "Note",
-    "PublicationView",
-    "Queue",
-    "Relay",
-    "Stored",
-    "Window",
-]

@@ -1,19 +1,18 @@
 """Publishers, subscribers and strangers: calls that they should not make, answers that they owe."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, Literal
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Deed, Stage
-from pubsub_emulator.eventplane.icrc72.client import EventNotification
-from pubsub_emulator.eventplane.icrc72.identifiers import OWN
-from pubsub_emulator.eventplane.icrc72.inbox import Inbox
-from pubsub_emulator.eventplane.icrc72.messages import Event, SubscriptionRegistration
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.values import blob, map_, nat
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Deed, Stage
+from pubsub_emulator.icrc72.client import EventNotification
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.inbox import Inbox
+from pubsub_emulator.icrc72.messages import Event, PublicationRegistration, PublicationUpdate, SubscriptionRegistration
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
 
 
 def _brings(make: Callable[[Stage], Event]) -> Deed:
@@ -22,6 +21,18 @@ def _brings(make: Callable[[Stage], Event]) -> Deed:
         stage.say(stage.teller, stage.entry, "icrc72_publish", (make(stage),))
 
     return deed
+
+
+def _copies(stage: Stage) -> None:
+    """A second publisher with an id of the first."""
+    who, there = stage.near, stage.system.orchestrator
+    named: Variant[Literal["namespace"], str] = Variant("namespace", NAMESPACE)
+    change = PublicationUpdate(named, (keys.list_key("publishers:allowed"), array([blob(who)])))
+    stage.say(stage.teller, there, "icrc72_update_publication", (change,))
+    stage.say(who, there, "icrc72_register_publication", (PublicationRegistration(NAMESPACE, ()),))
+    stage.network.step(30)
+    stage.emit(3)
+    stage.say(who, stage.entry, "icrc72_publish", (stage.event(2, None, source=who),))
 
 
 def _early(stage: Stage) -> None:
@@ -71,17 +82,18 @@ def _traps(stage: Stage) -> None:
 
 
 class _Mute(Actor):
-    """A subscriber that takes everything and confirms nothing."""
+    """A subscriber that confirms its alerts, then takes everything and confirms no event."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def init(self, ctx: Context) -> None:
         self.inbox.__class__ = _MuteInbox
+        super().init(ctx)
 
 
 class _MuteInbox(Inbox):
     def _confirm(self, ctx: Context) -> None:
-        del ctx
-        self.state.confirm.clear()
+        if self.state.counts.get("notifications"):
+            self.state.confirm.clear()
+        super()._confirm(ctx)
 
 
 class _Withholding(Actor):
@@ -110,7 +122,7 @@ def _never_confirms(stage: Stage) -> None:
     stage.network.step(300)
 
 
-def _other_headers(*more: tuple[str, Variant]) -> Callable[[Stage], Event]:
+def _other_headers(*more: tuple[str, Value]) -> Callable[[Stage], Event]:
     return lambda stage: stage.event(4, 3, headers=more)
 
 
@@ -118,7 +130,7 @@ CHEATS: Final = (
     Cheat("PublishesEarly", "publisher", _early),
     Cheat("ForgesSource", "publisher", _brings(lambda stage: stage.event(4, 3, source=stage.near))),
     Cheat("PlantsHeaders", "publisher", _brings(_other_headers((keys.BROADCASTER, blob(b"x"))))),
-    Cheat("UsesForeignIds", "publisher", _brings(lambda stage: stage.event(OWN * 5 + 1, 3))),
+    Cheat("UsesForeignIds", "publisher", _copies),
     Cheat("Equivocates", "publisher", _brings(lambda s: s.event(2, 1)._replace(data=map_({"n": nat(9)})))),
     Cheat("BreaksChain", "publisher", _brings(lambda stage: stage.event(9, 7))),
     Cheat("ConfirmsOthers", "subscriber", _confirms),
@@ -130,5 +142,3 @@ CHEATS: Final = (
     Cheat("NeverConfirms", "subscriber", _never_confirms),
     Cheat("WithholdsReply", "subscriber", _withholds, publication={keys.TRUSTED: True}),
 )
-
-__all__ = ["CHEATS"]

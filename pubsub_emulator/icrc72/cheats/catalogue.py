@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from pubsub_emulator.eventplane.icrc72.cheats import broadcasters, callers, replays
+from pubsub_emulator.icrc72.cheats import broadcasters, callers, replays
 
 CHEATS: Final = (*broadcasters.CHEATS, *callers.CHEATS, *replays.CHEATS)
-
-__all__ = ["CHEATS"]

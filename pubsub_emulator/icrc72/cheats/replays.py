@@ -1,22 +1,26 @@
 """Cheats in replays (RP-14)."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.archive import Archive
-from pubsub_emulator.eventplane.icrc72.broadcaster.accept import Acceptance
-from pubsub_emulator.eventplane.icrc72.cheats.broadcasters import accepting
-from pubsub_emulator.eventplane.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Stage
-from pubsub_emulator.eventplane.icrc72.client import App
-from pubsub_emulator.eventplane.icrc72.messages import Event, ReplayRegistration, ReplayStatusUpdate
-from pubsub_emulator.eventplane.icrc72.publisher.replays import Replays
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.values import map_, nat, of
-from pubsub_emulator.eventplane.log.memory import MemoryStore
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.archive import Archive
+from pubsub_emulator.icrc72.broadcaster.accept import Acceptance, Answer, Full
+from pubsub_emulator.icrc72.broadcaster.state import Delivered
+from pubsub_emulator.icrc72.cheats.broadcasters import cheating
+from pubsub_emulator.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Stage
+from pubsub_emulator.icrc72.client import App, Config
+from pubsub_emulator.icrc72.headers import Headers
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.messages import Event, ReplayRegistration, ReplayStatusUpdate, state_of
+from pubsub_emulator.icrc72.publisher.replays import Replays
+from pubsub_emulator.icrc72.publisher.state import Replaying
+from pubsub_emulator.icrc72.results import ok
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.values import class_, map_, nat, of, text
 
 
 def _crowd(stage: Stage) -> None:
@@ -32,9 +36,10 @@ def _silence(stage: Stage) -> None:
     stage.network.step(250)
 
 
-def _mute(self: Any, ctx: Context, number: int, each: Any) -> None:
-    del self, ctx, number
-    each.report = 1 << 60
+class _Mute(Replays):
+    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
+        del ctx, number
+        each.report = 1 << 60
 
 
 def _replays(stage: Stage) -> None:
@@ -42,47 +47,60 @@ def _replays(stage: Stage) -> None:
     stage.replay(stage.far, 2, 7)
 
 
-def _telling(**changes: Callable[..., Any]) -> type[App]:
+def _telling(lying: type[Replays]) -> type[App]:
     """A publisher whose replays are other than they should be."""
-    Cheating = type("Cheating", (Replays,), changes)  # noqa: N806 — a class
 
     class Liar(Actor):
-        def __init__(self, *given: Any, **named: Any) -> None:
-            super().__init__(*given, **named)
+        def __init__(
+            self,
+            orchestrator: Principal,
+            settings: Settings = DEFAULTS,
+            *,
+            publications: Mapping[str, Config] | None = None,
+            subscriptions: Mapping[str, Config] | None = None,
+        ) -> None:
+            super().__init__(orchestrator, settings, publications=publications, subscriptions=subscriptions)
             if self.publisher is not None:
-                self.publisher.replays.__class__ = Cheating
+                self.publisher.replays = lying(orchestrator, settings, self.publisher)
 
     return Liar
 
 
-def _marked(change: Callable[[Event], Event]) -> Callable[..., Event]:
-    return staticmethod(lambda event, number, each: change(Replays._marked(event, number, each)))  # noqa: SLF001
+class _BadHash(Replays):
+    @staticmethod
+    def marked(event: Event, number: int, each: Replaying) -> Event:
+        marked = Replays.marked(event, number, each)
+        headers = tuple(each for each in marked.headers or () if each[0] != keys.HASH)
+        return marked._replace(data=map_({"n": nat(666)}), headers=headers)
 
 
-def _bad_hash(event: Event) -> Event:
-    headers = tuple(each for each in event.headers or () if each[0] != keys.HASH)
-    return event._replace(data=map_({"n": nat(666)}), headers=headers)
+class _NewId(Replays):
+    @staticmethod
+    def marked(event: Event, number: int, each: Replaying) -> Event:
+        marked = Replays.marked(event, number, each)
+        return marked._replace(eventId=event.eventId * 1000) if event.eventId == 6 else marked
 
 
-def _new_id(event: Event) -> Event:
-    return event._replace(eventId=event.eventId * 1000) if event.eventId == 6 else event
+class _Fewer(Replays):
+    def _rows(self, each: Replaying) -> list[int]:
+        log = self.publisher.state.log
+        return [row for row in super()._rows(each) if log[row].event.eventId != 4]
 
 
-def _fewer(self: Any, each: Any) -> list[int]:
-    return [row for row in Replays._rows(self, each) if self.publisher.state.log[row].event.eventId != 4]  # noqa: SLF001
+class _More(Replays):
+    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
+        if each.state == "completed":
+            each.count = max(each.count, 99)
+        super()._report(ctx, number, each)
 
 
-def _more(self: Any, ctx: Context, number: int, each: Any) -> None:
-    if each.state == "completed":
-        each.count = max(each.count, 99)
-    Replays._report(self, ctx, number, each)  # noqa: SLF001
-
-
-def _again(self: Any, ctx: Context, number: int, each: Any) -> None:
+class _Again(Replays):
     """When it is done, it begins once more."""
-    if each.state == "completed" and not each.text:
-        each.state, each.text, each.place, each.count = "running", "twice", each.start, 0
-    Replays._report(self, ctx, number, each)  # noqa: SLF001
+
+    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
+        if each.state == "completed" and not each.text:
+            each.state, each.text, each.place, each.count = "running", "twice", each.start, 0
+        super()._report(ctx, number, each)
 
 
 def _unasked(stage: Stage) -> None:
@@ -92,7 +110,7 @@ def _unasked(stage: Stage) -> None:
 
 
 class _Rewriting(Archive):
-    def _page(self, caller: Principal, time: int, asked: Any) -> tuple[Event, ...]:
+    def _page(self, caller: Principal, time: int, asked: tuple[str, int, int, int]) -> tuple[Event, ...]:
         found = super()._page(caller, time, asked)
         return tuple(each._replace(data=map_({"n": nat(666)})) if each.eventId == 5 else each for each in found)
 
@@ -136,49 +154,48 @@ def _cancels(stage: Stage) -> None:
 def _reports(stage: Stage) -> None:
     stage.emit(8)
     stage.replay(stage.far, 2, 7)
-    update = ReplayStatusUpdate(1, Variant("completed", 5))
+    update = ReplayStatusUpdate(1, state_of("completed", 5, ""))
     stage.say(stage.stranger, stage.system.orchestrator, "icrc77_replay_status", (update,))
 
 
-def _priced() -> dict[str, Any]:
-    inside = (("perEvent", nat(5), True), ("currency", of("icrc2:aaaaa-aa"), True))
-    return {keys.REPLAY: True, keys.PRICING: Variant("Class", inside)}
+def _priced() -> Config:
+    return {keys.REPLAY: True, keys.PRICING: class_(("perEvent", nat(5)), ("currency", text("icrc2:aaaaa-aa")))}
 
 
-def _to_all(  # noqa: PLR0917 — takes the place of a method
-    self: Any, ctx: Context, event: Event, replay: int, delivered: Any, full: Any
-) -> Variant:
-    for who in list(self.state.subscribers.get(event.namespace, ())):
-        if who != delivered.subscriber:
-            number = self._store(event, own=False)
-            note = self._note(ctx, number, event, (0, 0, who, None), 1, 1)
-            note.replay = replay
-            self.delivery.add(ctx, who, note)
-    return Acceptance._deliver(self, ctx, event, replay, delivered, full)  # noqa: SLF001
+class _ToAll(Acceptance):
+    def _deliver(  # noqa: PLR0917 — as the honest one
+        self, ctx: Context, event: Event, headers: Headers, replay: int, delivered: Delivered, full: Full
+    ) -> Answer:
+        for who in list(self.state.subscribers.get(event.namespace, ())):
+            if who != delivered.subscriber:
+                number = self._store(event, own=False)
+                note = self._note(ctx, number, event, (0, 0, who, None), 1, 1)
+                note.replay = replay
+                self.delivery.add(ctx, who, note)
+        return super()._deliver(ctx, event, headers, replay, delivered, full)
 
 
-def _no_replay(  # noqa: PLR0917 — takes the place of a method
-    self: Any, ctx: Context, event: Event, replay: int, delivered: Any, full: Any
-) -> Variant:
-    del ctx, event, replay, delivered, full
-    return Variant("Ok", (self.delivery.role.next_notification(),))
+class _NoReplay(Acceptance):
+    def _deliver(  # noqa: PLR0917 — as the honest one
+        self, ctx: Context, event: Event, headers: Headers, replay: int, delivered: Delivered, full: Full
+    ) -> Answer:
+        del ctx, event, headers, replay, delivered, full
+        return ok((self.delivery.role.next_notification(),))
 
 
 CHEATS: Final = (
-    Cheat("ReplaysAltered", "publisher", _replays, teller=_telling(_marked=_marked(_bad_hash))),
-    Cheat("ReplaysInvented", "publisher", _replays, teller=_telling(_marked=_marked(_new_id))),
-    Cheat("SkipsInReplay", "publisher", _replays, teller=_telling(_rows=_fewer)),
-    Cheat("Overcharges", "publisher", _replays, teller=_telling(_report=_more)),
-    Cheat("ReplaysTwice", "publisher", _replays, teller=_telling(_report=_again)),
+    Cheat("ReplaysAltered", "publisher", _replays, teller=_telling(_BadHash)),
+    Cheat("ReplaysInvented", "publisher", _replays, teller=_telling(_NewId)),
+    Cheat("SkipsInReplay", "publisher", _replays, teller=_telling(_Fewer)),
+    Cheat("Overcharges", "publisher", _replays, teller=_telling(_More)),
+    Cheat("ReplaysTwice", "publisher", _replays, teller=_telling(_Again)),
     Cheat("ReplaysUnasked", "publisher", _unasked),
     Cheat("Rewrites", "archive", _rewrites),
-    Cheat("ReplaysToAll", "broadcaster", _crowd, broker=accepting("_deliver", _to_all)),
-    Cheat("DropsReplay", "broadcaster", _replays, broker=accepting("_deliver", _no_replay)),
-    Cheat("NeverReports", "publisher", _silence, teller=_telling(_report=_mute)),
+    Cheat("ReplaysToAll", "broadcaster", _crowd, broker=cheating(_ToAll)),
+    Cheat("DropsReplay", "broadcaster", _replays, broker=cheating(_NoReplay)),
+    Cheat("NeverReports", "publisher", _silence, teller=_telling(_Mute)),
     Cheat("AsksForAll", "subscriber", _asks_for_all),
     Cheat("PaysNothing", "subscriber", _pays_nothing, publication=_priced()),
     Cheat("CancelsOthers", "subscriber", _cancels),
     Cheat("ReportsForAnother", "outsider", _reports),
 )
-
-__all__ = ["CHEATS"]

@@ -6,24 +6,24 @@ The stage is the same for all: two subnets with a broadcaster each, a publisher 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final, cast
 
-from pubsub_emulator.eventplane.ic.canister import BOUNDED, Context
-from pubsub_emulator.eventplane.ic.network import Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.eventplane.ic.schedule import Schedule
-from pubsub_emulator.eventplane.ic.stable import decode, encode
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.archive import whole_log
-from pubsub_emulator.eventplane.icrc72.audit.core import Audit
-from pubsub_emulator.eventplane.icrc72.audit.record import Finding
-from pubsub_emulator.eventplane.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.eventplane.icrc72.client import App, EventNotification
-from pubsub_emulator.eventplane.icrc72.deployment import Brokers, PubSub, deploy
-from pubsub_emulator.eventplane.icrc72.messages import Event, ReplayRegistration
-from pubsub_emulator.eventplane.icrc72.services import codec
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.values import map_, nat
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.archive import whole_log
+from pubsub_emulator.icrc72.audit.core import Audit
+from pubsub_emulator.icrc72.audit.record import Finding
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.icrc72.client import App, Config, EventNotification
+from pubsub_emulator.icrc72.deployment import Brokers, PubSub, deploy
+from pubsub_emulator.icrc72.ic.canister import BOUNDED, Context
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.ic.stable import decode, encode
+from pubsub_emulator.icrc72.messages import Event, ReplayRegistration
+from pubsub_emulator.icrc72.services import codec
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.values import Pairs, map_, nat
 
 NAMESPACE: Final = "stage.events"
 SAY: Final = "say"
@@ -35,7 +35,7 @@ class Actor(App):
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
         """`say`: make a call; a namespace: publish."""
         if method == SAY:
-            target, called, raw = decode(arg)
+            target, called, raw = cast("tuple[Principal, str, bytes]", decode(arg))
             ctx.call(target, called, raw, lambda _ctx, _answer: None, kind=BOUNDED)
         else:
             self.emit(ctx, method, {"n": int(arg)})
@@ -59,7 +59,7 @@ class Stage:
     stranger: Principal
 
     @property
-    def network(self) -> Network:
+    def network(self) -> CanisterNetwork:
         """The network."""
         return self.system.network
 
@@ -80,7 +80,7 @@ class Stage:
             self.network.step()
         self.network.step(40)
 
-    def say(self, who: Principal, to: Principal, method: str, *values: Any) -> None:
+    def say(self, who: Principal, to: Principal, method: str, *values: object) -> None:
         """Let an actor call somebody."""
         self.shout(who, to, method, codec(method).args.encode(*values))
 
@@ -99,7 +99,9 @@ class Stage:
         )
         self.network.step(80)
 
-    def event(self, number: int, prev: int | None, *, headers: Any = None, source: Principal | None = None) -> Event:
+    def event(
+        self, number: int, prev: int | None, *, headers: Pairs | None = None, source: Principal | None = None
+    ) -> Event:
         """An event of the publisher, as it pleases a cheat."""
         data = map_({"n": nat(number)})
         return Event(number, prev, self.network.time(0), NAMESPACE, data, source or self.teller, headers)
@@ -117,20 +119,20 @@ class Cheat:
     deed: Deed = Stage.emit
     broker: Brokers = Broadcaster
     teller: type[App] = Actor
-    publication: dict[str, Any] | None = None
-    far: dict[str, Any] | None = None
+    publication: Config | None = None
+    far: Config | None = None
     settings: Settings = DEFAULTS
 
 
 def run(cheat: Cheat | None, schedule: Schedule | None = None) -> list[Finding]:
     """Let a cheat act, or nobody; what the audit finds."""
-    network = Network(2, schedule=schedule)
+    network = CanisterNetwork(2, schedule=schedule)
     settings = replace(DEFAULTS, subscriptions=5) if cheat is None else replace(cheat.settings, subscriptions=5)
     broker = Broadcaster if cheat is None else cheat.broker
     system = deploy(network, broadcasters=(0, 1), settings=settings, make=broker)
     audit = Audit(system.orchestrator, system.broadcasters)
     network.observers.append(audit)
-    config = {keys.REPLAY: True} if cheat is None or cheat.publication is None else cheat.publication
+    config: Config = {keys.REPLAY: True} if cheat is None or cheat.publication is None else cheat.publication
     made = (Actor if cheat is None else cheat.teller)(
         system.orchestrator, settings, publications={NAMESPACE: config}, subscriptions={}
     )
@@ -158,6 +160,3 @@ def judged(stage: Stage) -> list[Finding]:
             events = whole_log(stage.network, canister.publisher)
             logs[who] = {(event.namespace, event.eventId): event for event in events}
     return stage.audit.finish(logs, alive)
-
-
-__all__ = ["NAMESPACE", "SAY", "Actor", "Cheat", "Stage", "judged", "run"]

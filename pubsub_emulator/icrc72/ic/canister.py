@@ -6,10 +6,10 @@ An execution gets a `Context`: caller and time go in, at most one response, call
 
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, cast
 
-from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.principal import Principal
 
 SECOND: Final = 10**9
 """Nanoseconds of a round."""
@@ -52,6 +52,9 @@ class Host(Protocol):
     def most_bytes(self) -> int:
         """How many bytes a request or response may have."""
 
+    cycles: int
+    """What the canister owns before the execution."""
+
 
 class Outgoing(NamedTuple):
     """A call that an execution makes."""
@@ -61,14 +64,29 @@ class Outgoing(NamedTuple):
     arg: bytes
     kind: str
     then: Then | None
+    cycles: int = 0
 
 
 class Context:
     """One execution: what it was given, and what it does."""
 
-    __slots__ = ("_host", "answer", "answered", "caller", "calls", "me", "payload", "time", "timer", "timer_set")
+    __slots__ = (
+        "_host",
+        "answer",
+        "answered",
+        "available",
+        "balance",
+        "caller",
+        "calls",
+        "me",
+        "time",
+        "timer",
+        "timer_set",
+    )
 
-    def __init__(self, host: Host, me: Principal, caller: Principal, time: int, *, answered: bool = True) -> None:
+    def __init__(
+        self, host: Host, me: Principal, caller: Principal, time: int, available: int = 0, *, answered: bool = True
+    ) -> None:
         self._host = host
         self.me = me
         self.caller = caller
@@ -78,6 +96,10 @@ class Context:
         self.calls: list[Outgoing] = []
         self.timer_set = False
         self.timer: int | None = None
+        self.balance = host.cycles
+        """The cycles that the canister owns."""
+        self.available = available
+        """The cycles that came with the call and are not accepted."""
 
     @property
     def now(self) -> int:
@@ -94,11 +116,31 @@ class Context:
         self._respond(Answer(b"", CANISTER_REJECT, message))
 
     def call(
-        self, receiver: Principal, method: str, arg: bytes, then: Then | None = None, *, kind: str = GUARANTEED
+        self,
+        receiver: Principal,
+        method: str,
+        arg: bytes,
+        then: Then | None = None,
+        *,
+        kind: str = GUARANTEED,
+        cycles: int = 0,
     ) -> None:
-        """Call a method; `then` is executed with the answer. A one-way call has none."""
+        """Call a method; `then` is executed with the answer. A one-way call has none.
+
+        What the callee does not accept of the `cycles` comes back with the answer. Raises `Trap` if there are fewer.
+        """
         self._bound(arg)
-        self.calls.append(Outgoing(receiver, method, arg, kind, then))
+        if not 0 <= cycles <= self.balance:
+            raise Trap(f"{cycles} cycles cannot be sent, the canister has {self.balance}")
+        self.balance -= cycles
+        self.calls.append(Outgoing(receiver, method, arg, kind, then, cycles))
+
+    def accept(self, most: int) -> int:
+        """Take up to `most` of the cycles that came with the call; returns how many were taken."""
+        taken = min(max(most, 0), self.available)
+        self.available -= taken
+        self.balance += taken
+        return taken
 
     def set_timer(self, time: int | None) -> None:
         """Run `on_timer` once, in the first round at or after `time` (ns). `None` clears the timer."""
@@ -155,33 +197,15 @@ class Canister:
         del kept
         self.init(ctx)
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> object:
         """What `restore` needs to undo an execution."""
         return deepcopy(self.__dict__)
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, snapshot: object) -> None:
         """Undo what was done since `snapshot`."""
         self.__dict__.clear()
-        self.__dict__.update(snapshot)
+        self.__dict__.update(cast("dict[str, object]", snapshot))
 
     def state_bytes(self) -> bytes:
         """The state as bytes, for comparison."""
         return self.pre_upgrade()
-
-
-__all__ = [
-    "BOUNDED",
-    "CANISTER_ERROR",
-    "CANISTER_REJECT",
-    "DESTINATION_INVALID",
-    "GUARANTEED",
-    "ONE_WAY",
-    "SECOND",
-    "STOPPING",
-    "SYS_TRANSIENT",
-    "SYS_UNKNOWN",
-    "Answer",
-    "Canister",
-    "Context",
-    "Then",
-]

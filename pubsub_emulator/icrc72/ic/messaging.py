@@ -5,10 +5,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Canister, Then
-from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
-from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
-from pubsub_emulator.eventplane.ic.trace import Happening, Observer
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Canister, Then
+from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
+from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
+from pubsub_emulator.icrc72.ic.trace import Happening, Observer
 
 RUNNING: Final = "running"
 STOPPING_STATUS: Final = "stopping"
@@ -32,6 +32,8 @@ class Call:
     then: Then | None = None
     context: "CallContext | None" = None
     ticket: "Ticket | None" = None
+    cycles: int = 0
+    """Sent with it, and not accepted so far."""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,6 +68,7 @@ class Host:
     round: int = -1
     ran: int = 0
     life: int = 0
+    cycles: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +84,7 @@ class Subnet:
 class Messaging:
     """The messages of a network that are on their way, and what observers are told."""
 
-    def __init__(self, subnets: int, schedule: Schedule, limits: Limits) -> None:
+    def __init__(self, subnets: int, schedule: Schedule, limits: MessageLimits) -> None:
         self.schedule = schedule
         self.limits = limits
         self.round = 0

@@ -7,9 +7,11 @@ are subnets, however many canisters they have.
 
 import heapq
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, cast
 
-from pubsub_emulator.eventplane.ic.canister import (
+from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.canister import (
     CANISTER_ERROR,
     CANISTER_REJECT,
     DESTINATION_INVALID,
@@ -17,12 +19,13 @@ from pubsub_emulator.eventplane.ic.canister import (
     SECOND,
     STOPPING,
     SYS_TRANSIENT,
+    SYS_UNKNOWN,
     Answer,
     Canister,
     Context,
 )
-from pubsub_emulator.eventplane.ic.errors import CandidError, IcError, Trap
-from pubsub_emulator.eventplane.ic.messaging import (
+from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, Trap
+from pubsub_emulator.icrc72.ic.messaging import (
     EMPTY,
     RUNNING,
     STOPPED,
@@ -35,7 +38,7 @@ from pubsub_emulator.eventplane.ic.messaging import (
     Subnet,
     Ticket,
 )
-from pubsub_emulator.eventplane.ic.principal import (
+from pubsub_emulator.icrc72.ic.principal import (
     CANISTERS_OF_A_SUBNET,
     MANAGEMENT,
     Principal,
@@ -43,12 +46,16 @@ from pubsub_emulator.eventplane.ic.principal import (
     key_of,
     self_authenticating,
 )
-from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
+from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 
 GENESIS: Final = 1_700_000_000 * SECOND
+CYCLES: Final = 10**13
+"""What a canister owns when it is created. Nothing but calls takes cycles: execution costs none here."""
+
+_DEPOSIT: Final = Decoder(parse_types("(record { canister_id : principal })"))
 
 
-class Network(Messaging):
+class CanisterNetwork(Messaging):
     """An emulated Internet Computer."""
 
     def __init__(
@@ -59,11 +66,11 @@ class Network(Messaging):
         genesis: int = GENESIS,
         skew: Sequence[int] = (),
         schedule: Schedule | None = None,
-        limits: Limits | None = None,
+        limits: MessageLimits | None = None,
     ) -> None:
         if subnets < 1 or (skew and len(skew) != subnets):
             raise IcError("a network has at least one subnet, and one skew per subnet")
-        super().__init__(subnets, schedule or Schedule(seed), limits or Limits())
+        super().__init__(subnets, schedule or Schedule(seed), limits or MessageLimits())
         self.seed = seed
         self.genesis = genesis
         self.skew = tuple(skew) or (0,) * subnets
@@ -88,14 +95,14 @@ class Network(Messaging):
         """The id that the next canister of a subnet will have."""
         return canister_id(subnet, self._subnets[subnet].created)
 
-    def create(self, subnet: int, code: Canister) -> Principal:
-        """Create and start a canister; its id is the subnet's next."""
+    def create(self, subnet: int, code: Canister, *, cycles: int = CYCLES) -> Principal:
+        """Create and start a canister with so many cycles; its id is the subnet's next."""
         place = self._subnets[subnet]
         if place.created >= CANISTERS_OF_A_SUBNET:
             raise IcError(f"subnet {subnet} has no canister ids left")
         identity = canister_id(subnet, place.created)
         place.created += 1
-        host = self._hosts[identity] = Host(identity, subnet, code, self.limits.message_bytes)
+        host = self._hosts[identity] = Host(identity, subnet, code, self.limits.message_bytes, cycles=cycles)
         self._tell("install", 0, MANAGEMENT, identity)
         self._install(host)
         self._execute(host, None, MANAGEMENT, code.init)
@@ -111,6 +118,10 @@ class Network(Messaging):
         if host is None or host.code is None:
             raise IcError(f"there is no canister {identity.text}")
         return host.code
+
+    def cycles(self, identity: Principal) -> int:
+        """The cycles that a canister owns."""
+        return self._host(identity).cycles
 
     def status(self, identity: Principal) -> str:
         """`running`, `stopping`, `stopped` or `empty`."""
@@ -261,9 +272,23 @@ class Network(Messaging):
         heapq.heapify(active)
 
     def _nobody(self, call: Call, answer: Answer | None) -> None:
-        if answer is None:
-            self._left(call)
+        if answer is not None:
+            return
+        self._left(call)
+        if call.receiver == MANAGEMENT and call.method == "deposit_cycles":
+            self._respond(call, self._deposit(call))
+        else:
             self._respond(call, Answer(b"", DESTINATION_INVALID, "there is no such canister"))
+
+    def _deposit(self, call: Call) -> Answer:
+        """The management canister's `deposit_cycles`: what comes with the call goes to the canister that is named."""
+        try:
+            identity = Principal(cast("tuple[tuple[bytes]]", _DEPOSIT.decode(call.arg))[0][0])
+            host = self._host(identity)
+        except (CandidError, IcError) as error:
+            return Answer(b"", CANISTER_REJECT, str(error))
+        host.cycles, call.cycles = host.cycles + call.cycles, 0
+        return Answer(b"DIDL\0\0")
 
     def _serve(self, host: Host, call: Call) -> None:
         self._left(call)
@@ -284,6 +309,8 @@ class Network(Messaging):
     def _take_answer(self, host: Host, call: Call, answer: Answer) -> None:
         if self._pending.pop(call.number, None) is None:
             return  # it timed out before
+        if answer.code != SYS_UNKNOWN:
+            host.cycles, call.cycles = host.cycles + call.cycles, 0
         context = call.context
         if context is None or context.life != host.life or host.code is None:
             return
@@ -306,7 +333,9 @@ class Network(Messaging):
         own = context or CallContext(None, host.life, owes=False)
         if context is None:
             host.open.add(own)
-        ctx = Context(host, host.id, caller, self.time(host.subnet), answered=not own.owes)
+        ctx = Context(
+            host, host.id, caller, self.time(host.subnet), own.call.cycles if own.call else 0, answered=not own.owes
+        )
         before = code.snapshot()
         try:
             run(ctx)
@@ -324,6 +353,9 @@ class Network(Messaging):
         own = context or CallContext(None, host.life, owes=False)
         if context is None:
             host.open.add(own)
+        host.cycles = ctx.balance
+        if own.call is not None:
+            own.call.cycles = ctx.available
         if ctx.timer_set:
             host.due = ctx.timer
             self._enqueue_timer(host)
@@ -332,7 +364,7 @@ class Network(Messaging):
             self._respond(own.call, ctx.answer)
         for out in ctx.calls:
             call = self._new_call(host.id, out.receiver, out.method, out.arg, out.kind)
-            call.then, call.context = out.then, own
+            call.then, call.context, call.cycles = out.then, own, out.cycles
             own.waits += 1
             self._send(host, call)
         if own.owes and not own.waits and own.call is not None:
@@ -373,6 +405,3 @@ class Network(Messaging):
 
 def _number_of(context: CallContext) -> int:
     return 0 if context.call is None else context.call.number
-
-
-__all__ = ["EMPTY", "GENESIS", "RUNNING", "STOPPED", "STOPPING_STATUS", "Network", "Ticket"]

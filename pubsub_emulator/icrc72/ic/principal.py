@@ -7,7 +7,7 @@ from functools import lru_cache
 from hashlib import sha224
 from typing import Final, Self
 
-from pubsub_emulator.eventplane.ic.errors import PrincipalError
+from pubsub_emulator.icrc72.ic.errors import PrincipalError
 from pubsub_emulator.primitives.hashing import blake2_256
 
 LONGEST: Final = 29
@@ -105,15 +105,3 @@ def subnet_of(principal: Principal) -> int | None:
 def key_of(seed: bytes, label: str) -> bytes:
     """A DER-encoded Ed25519 key drawn from a seed: 32 bytes that nobody signs with."""
     return bytes.fromhex("302a300506032b6570032100") + blake2_256(b"ic key" + seed + label.encode())
-
-
-__all__ = [
-    "ANONYMOUS",
-    "MANAGEMENT",
-    "Principal",
-    "canister_id",
-    "derived",
-    "key_of",
-    "self_authenticating",
-    "subnet_of",
-]

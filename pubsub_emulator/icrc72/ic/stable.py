@@ -6,17 +6,18 @@ are trees: an object that is met twice is written twice.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields, is_dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
-from pubsub_emulator.eventplane.ic.candid.encode import leb128, sleb128
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.candid.wire import Reader
-from pubsub_emulator.eventplane.ic.errors import IcError
-from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.candid.encode import leb128, sleb128
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.candid.wire import Reader
+from pubsub_emulator.icrc72.ic.errors import IcError
+from pubsub_emulator.icrc72.ic.principal import Principal
 
 C = TypeVar("C", bound=type)
+T = TypeVar("T")
 
 _CLASSES: Final[dict[str, type]] = {"Variant": Variant}
 
@@ -32,14 +33,14 @@ def stable(cls: C) -> C:
     return cls
 
 
-def encode(value: Any) -> bytes:
+def encode(value: object) -> bytes:
     """The bytes of a value. Raises `StableError`."""
     out = bytearray()
     _write(value, out)
     return bytes(out)
 
 
-def decode(data: bytes) -> Any:
+def decode(data: bytes) -> object:
     """The value of bytes that `encode` made. Raises `StableError`."""
     reader = Reader(data)
     value = _read(reader)
@@ -48,7 +49,7 @@ def decode(data: bytes) -> Any:
     return value
 
 
-def _write(value: Any, out: bytearray) -> None:
+def _write(value: object, out: bytearray) -> None:
     kind = type(value)
     simple = _WRITERS.get(kind)
     if simple is not None:
@@ -57,7 +58,11 @@ def _write(value: Any, out: bytearray) -> None:
     name = kind.__name__
     if _CLASSES.get(name) is not kind:
         raise StableError(f"{name} cannot be part of a state")
-    parts = [getattr(value, each.name) for each in fields(value)] if is_dataclass(value) else list(value)
+    parts = (
+        [getattr(value, each.name) for each in fields(kind)]
+        if is_dataclass(kind)
+        else list(cast("tuple[object, ...]", value))
+    )
     out += b"R"
     _raw(name.encode(), out)
     _all(parts, out)
@@ -68,28 +73,28 @@ def _raw(raw: bytes, out: bytearray) -> None:
     out += raw
 
 
-def _all(parts: Any, out: bytearray) -> None:
+def _all(parts: Collection[object], out: bytearray) -> None:
     leb128(len(parts), out)
     for each in parts:
         _write(each, out)
 
 
-def _tagged(tag: bytes, write: Callable[[Any, bytearray], None]) -> Callable[[Any, bytearray], None]:
-    def tagged(value: Any, out: bytearray) -> None:
+def _tagged(tag: bytes, write: Callable[[T, bytearray], None]) -> Callable[[T, bytearray], None]:
+    def tagged(value: T, out: bytearray) -> None:
         out += tag
         write(value, out)
 
     return tagged
 
 
-def _dict(value: dict[Any, Any], out: bytearray) -> None:
+def _dict(value: dict[object, object], out: bytearray) -> None:
     leb128(len(value), out)
     for key, each in value.items():
         _write(key, out)
         _write(each, out)
 
 
-def _set(value: Any, out: bytearray) -> None:
+def _set(value: Collection[object], out: bytearray) -> None:
     parts = sorted(encode(each) for each in value)
     leb128(len(parts), out)
     for each in parts:
@@ -112,7 +117,7 @@ _WRITERS: Final[dict[type, Callable[[Any, bytearray], None]]] = {
 }
 
 
-def _read(reader: Reader) -> Any:
+def _read(reader: Reader) -> object:
     tag = reader.take(1)
     read = _READERS.get(tag)
     if read is None:
@@ -120,27 +125,27 @@ def _read(reader: Reader) -> Any:
     return read(reader)
 
 
-def _parts(reader: Reader) -> list[Any]:
+def _parts(reader: Reader) -> list[object]:
     return [_read(reader) for _ in range(reader.leb())]
 
 
-def _record(reader: Reader) -> Any:
+def _record(reader: Reader) -> object:
     name = reader.take(reader.leb()).decode()
     parts = _parts(reader)
-    made: Any = _CLASSES.get(name)
+    made = _CLASSES.get(name)
     if made is None:
         raise StableError(f"there is no class {name} of states")
     return _filled(made, parts) if is_dataclass(made) else made(*parts)
 
 
-def _filled(kind: Any, parts: list[Any]) -> Any:
-    made = kind.__new__(kind)
+def _filled(kind: type, parts: list[object]) -> object:
+    made: object = object.__new__(kind)
     for each, part in zip(fields(kind), parts, strict=True):
         object.__setattr__(made, each.name, part)
     return made
 
 
-_READERS: Final[dict[bytes, Callable[[Reader], Any]]] = {
+_READERS: Final[dict[bytes, Callable[[Reader], object]]] = {
     b"N": lambda _reader: None,
     b"T": lambda _reader: True,
     b"F": lambda _reader: False,
@@ -156,5 +161,3 @@ _READERS: Final[dict[bytes, Callable[[Reader], Any]]] = {
     b"f": lambda reader: frozenset(_parts(reader)),
     b"R": _record,
 }
-
-__all__ = ["StableError", "decode", "encode", "stable"]

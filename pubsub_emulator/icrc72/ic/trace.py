@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.principal import Principal
 
 
 class Happening(NamedTuple):
@@ -39,6 +39,3 @@ class Recorder:
     def happened(self, happening: Happening) -> None:
         """Append it to the list."""
         self.happenings.append(happening)
-
-
-__all__ = ["Happening", "Observer", "Recorder"]

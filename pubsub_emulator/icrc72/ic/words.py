@@ -8,6 +8,3 @@ _BITS: Final = 512
 def shown(number: int) -> str:
     """The number in decimal, or how many bits it has where they are more than 512."""
     return str(number) if number.bit_length() <= _BITS else f"a number of {number.bit_length():,} bits"
-
-
-__all__ = ["shown"]

@@ -1,15 +1,15 @@
 """Who may publish and who may subscribe (IC-33): lists, and list canisters that are asked."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import PublicationConfig
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry, Said
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.methods import IS_MEMBER, member
+from pubsub_emulator.icrc72.orchestrator.config import PublicationConfig
+from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, Said
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import Settings
 
 
 class Question(NamedTuple):
@@ -86,12 +86,12 @@ class Access:
             then(ctx, silent)
             return
 
-        def answered(ctx: Context, batch: list[Question], values: tuple[Any, ...] | None) -> None:
+        def answered(ctx: Context, batch: list[Question], said: tuple[bool, ...] | None) -> None:
             nonlocal left
             left -= 1
-            if values is not None and len(values[0]) == len(batch):
-                for question, said in zip(batch, values[0], strict=True):
-                    self._note(ctx, question, said=said)
+            if said is not None and len(said) == len(batch):
+                for question, listed in zip(batch, said, strict=True):
+                    self._note(ctx, question, said=listed)
             else:
                 silent.update(batch)
             if not left:
@@ -112,13 +112,10 @@ class Access:
         self,
         ctx: Context,
         batch: list[Question],
-        answered: Callable[[Context, list[Question], tuple[Any, ...] | None], None],
+        answered: Callable[[Context, list[Question], tuple[bool, ...] | None], None],
     ) -> None:
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            answered(ctx, batch, values)
-
-        items = tuple((Variant("Identity", each.who), ((each.list,),)) for each in batch)
-        self.role.ask(ctx, batch[0].canister, "icrc75_is_member", items, then=got)
+        items = tuple(member(each.who, each.list) for each in batch)
+        self.role.ask(ctx, batch[0].canister, IS_MEMBER, items, lambda ctx, said: answered(ctx, batch, said))
 
     def _note(self, ctx: Context, question: Question, *, said: bool) -> None:
         publication = self.state.publications.get(question.publication)
@@ -146,6 +143,3 @@ class Access:
                 each for each in asked if ages.get(each.said, self.settings.list_check) >= self.settings.list_check
             ]
         return found
-
-
-__all__ = ["Access", "Question"]

@@ -1,28 +1,32 @@
 """The orchestrator: its methods by name, batches, waking and the list of broadcasters (IC-30, IC-34)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Literal, TypeVar
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError, NamespaceError
-from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access, Question
-from pubsub_emulator.eventplane.icrc72.orchestrator.messenger import Messenger
-from pubsub_emulator.eventplane.icrc72.orchestrator.moves import Moves
-from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.eventplane.icrc72.orchestrator.publications import Hook, Publications
-from pubsub_emulator.eventplane.icrc72.orchestrator.queries import Queries
-from pubsub_emulator.eventplane.icrc72.orchestrator.replay_queries import ReplayQueries
-from pubsub_emulator.eventplane.icrc72.orchestrator.replays import Replays
-from pubsub_emulator.eventplane.icrc72.orchestrator.results import err, too_many
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Broker, Registry
-from pubsub_emulator.eventplane.icrc72.orchestrator.subscriptions import Subscriptions
-from pubsub_emulator.eventplane.icrc72.role import Core, Handler, Query, RoleCanister, reply
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72 import methods
+from pubsub_emulator.icrc72.errors import ConfigError, NamespaceError
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
+from pubsub_emulator.icrc72.messages import Result, Results, Valid
+from pubsub_emulator.icrc72.orchestrator.access import Access, Question
+from pubsub_emulator.icrc72.orchestrator.messenger import Messenger
+from pubsub_emulator.icrc72.orchestrator.moves import Moves
+from pubsub_emulator.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.icrc72.orchestrator.publications import Hook, Publications
+from pubsub_emulator.icrc72.orchestrator.queries import Queries
+from pubsub_emulator.icrc72.orchestrator.replay_queries import ReplayQueries
+from pubsub_emulator.icrc72.orchestrator.replays import Replays
+from pubsub_emulator.icrc72.orchestrator.state import Broker, Registry
+from pubsub_emulator.icrc72.orchestrator.subscriptions import Subscriptions
+from pubsub_emulator.icrc72.results import refused, too_many
+from pubsub_emulator.icrc72.role import Confirmed, Core, Handler, Query, RoleCanister, restored
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 
-Judge = Callable[[Context, Any, set[Question]], Variant]
-Ask = Callable[[Context, Any], list[Question]]
+I = TypeVar("I")  # noqa: E741 — an item of a batch
+T = TypeVar("T")
+Judge = Callable[[Context, I, set[Question]], Result[T]]
+Ask = Callable[[Context, I], list[Question]]
 
 
 class Orchestrator(Core):
@@ -68,18 +72,15 @@ class Orchestrator(Core):
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""
         publications, subscriptions = self.publications, self.subscriptions
-        judged: dict[str, tuple[Judge, Ask | None]] = {
-            "icrc72_register_publication": (publications.register, publications.ask),
-            "icrc72_register_subscription": (subscriptions.register, subscriptions.ask),
-            "icrc72_update_publication": (publications.update, publications.ask_update),
-            "icrc72_update_subscription": (subscriptions.update, None),
-            "icrc72_delete_publication": (publications.delete, None),
-            "icrc72_delete_subscription": (subscriptions.delete, None),
-        }
         return {
-            **{method: self._batch(method, judge, ask) for method, (judge, ask) in judged.items()},
-            "icrc72_get_valid_broadcasters": self._valid("icrc72_get_valid_broadcasters"),
-            "icrc72_get_valid_broadcaster": self._valid("icrc72_get_valid_broadcaster"),
+            **self._batch(methods.REGISTER_PUBLICATION, publications.register, publications.ask),
+            **self._batch(methods.REGISTER_SUBSCRIPTION, subscriptions.register, subscriptions.ask),
+            **self._batch(methods.UPDATE_PUBLICATION, publications.update, publications.ask_update),
+            **self._batch(methods.UPDATE_SUBSCRIPTION, subscriptions.update),
+            **self._batch(methods.DELETE_PUBLICATION, publications.delete),
+            **self._batch(methods.DELETE_SUBSCRIPTION, subscriptions.delete),
+            methods.GET_VALID.name: self._valid(methods.GET_VALID),
+            methods.GET_VALID_ONE.name: self._valid(methods.GET_VALID_ONE),
             **self.replays.updates(),
         }
 
@@ -93,13 +94,13 @@ class Orchestrator(Core):
         for each in self._listed:
             self.state.brokers[each] = Broker(each, subnet_of(each) or 0)
 
-    def saved(self) -> Any:
+    def saved(self) -> Registry:
         """Everything remembered."""
         return self.state
 
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         """Go on with what was remembered; calls under way have ended before the upgrade."""
-        self.state = state
+        self.state = restored(state, Registry)
         for member in self.state.members.values():
             if member.alert is not None:
                 member.alert.busy = False
@@ -154,10 +155,12 @@ class Orchestrator(Core):
 
     # Batches
 
-    def _batch(self, method: str, judge: Judge, ask: Ask | None) -> Callable[[Context, tuple[Any, ...]], None]:
+    def _batch(
+        self, method: methods.Method[tuple[I, ...], Results[T]], judge: Judge[I, T], ask: Ask[I] | None = None
+    ) -> Mapping[str, Handler]:
         """A method over items that are independent; what list canisters must say is asked first (IC-30)."""
 
-        def run(ctx: Context, items: tuple[Any, ...]) -> None:
+        def run(ctx: Context, items: tuple[I, ...]) -> None:
             caller = ctx.caller
             taken = items[: self.settings.batch_items]
 
@@ -166,31 +169,33 @@ class Orchestrator(Core):
                 results = [_judged(judge, ctx, item, silent) for item in taken]
                 if len(items) > len(taken):
                     results.append(too_many(self.settings.batch_items))
-                reply(ctx, method, tuple(results))
+                method.reply(ctx, tuple(results))
 
             questions = [] if ask is None else [each for item in taken for each in ask(ctx, item)]
             self.access.ask(ctx, list(dict.fromkeys(questions)), judged)
 
-        return run
+        return {method.name: run}
 
     # Broadcasters
 
-    def _valid(self, method: str) -> Callable[[Context], None]:
+    def _valid(self, method: methods.Method[None, Valid]) -> Callable[[Context], None]:
         def run(ctx: Context) -> None:
             if self._valid_list is not None:
-                reply(ctx, method, Variant("icrc75", self._valid_list))
+                elsewhere: Variant[Literal["icrc75"], tuple[Principal, str]] = Variant("icrc75", self._valid_list)
+                method.reply(ctx, elsewhere)
                 return
             subnet = subnet_of(ctx.caller)
-            valid = tuple(
+            found = tuple(
                 each.id
                 for each in sorted(self.state.brokers.values(), key=lambda broker: broker.id)
                 if each.registered and not each.dead and (self._everywhere or each.subnet == subnet)
             )
-            reply(ctx, method, Variant("list", valid))
+            valid: Variant[Literal["list"], tuple[Principal, ...]] = Variant("list", found)
+            method.reply(ctx, valid)
 
         return run
 
-    def _confirmed(self, ctx: Context, number: int) -> str:
+    def _confirmed(self, ctx: Context, number: int) -> Confirmed:
         broker = self.state.brokers.get(ctx.caller)
         if broker is not None and self.messenger.confirmed(broker, number):
             return "Ok"
@@ -205,11 +210,8 @@ class Orchestrator(Core):
         return self.moves.retire(broadcaster)
 
 
-def _judged(judge: Judge, ctx: Context, item: Any, silent: set[Question]) -> Variant:
+def _judged(judge: Judge[I, T], ctx: Context, item: I, silent: set[Question]) -> Result[T]:
     try:
         return judge(ctx, item, silent)
     except (ConfigError, NamespaceError) as error:
-        return err("ImproperConfig", str(error))
-
-
-__all__ = ["Hook", "Orchestrator"]
+        return refused("ImproperConfig", str(error))

@@ -1,16 +1,17 @@
 """Payment of replays: into escrow when they are registered, out when they have ended (RP-4)."""
 
 from collections.abc import Callable
-from typing import Any
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72.messages import Account, TransferArg, TransferFromArgs
-from pubsub_emulator.eventplane.icrc72.orchestrator.results import err
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Replay
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.icrc72.ic.principal import MANAGEMENT
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.messages import Account, Err, TransferArg, TransferFromArgs
+from pubsub_emulator.icrc72.methods import LEDGER_FEE, TRANSFER, TRANSFER_FROM, Transferred
+from pubsub_emulator.icrc72.orchestrator.state import Replay
+from pubsub_emulator.icrc72.results import ok, refused
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.services import type_codec
+from pubsub_emulator.icrc72.settings import Settings
 
 
 class Escrow:
@@ -20,48 +21,74 @@ class Escrow:
         self.settings = settings
         self.role = role
 
-    def pay(self, ctx: Context, replay: Replay, paid: Callable[[Context, Replay, Variant | None], None]) -> None:
+    def pay(self, ctx: Context, replay: Replay, paid: Callable[[Context, Replay, Err | None], None]) -> None:
         """Take the price of a replay; `paid` is told of it, or of the refusal."""
         ledger, payer = replay.ledger, replay.payer
-        if ledger is None or payer is None:
+        if payer is None:
             paid(ctx, replay, None)
             return
         count = replay.paid // replay.price
-        terms = (
-            f"perEvent={shown(replay.price)};count={count};amount={shown(replay.paid)};"
-            f"currency=icrc2:{ledger.text};spender={ctx.me.text}"
-        )
+        terms = f"perEvent={shown(replay.price)};count={count};amount={shown(replay.paid)};"
+        if ledger is None:
+            enough = ctx.available >= replay.paid
+            if enough:
+                ctx.accept(replay.paid)
+            paid(ctx, replay, None if enough else refused("PaymentRequired", f"{terms}currency=cycles"))
+            return
+        terms += f"currency=icrc2:{ledger.text};spender={ctx.me.text}"
 
-        def moved(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            done = values is not None and values[0].tag == "Ok"
-            paid(ctx, replay, None if done else err("PaymentRequired", terms))
+        def deposited(ctx: Context, answer: Answer) -> None:
+            moved(ctx, ok(0) if answer.ok else None)
+
+        def moved(ctx: Context, result: Transferred | None) -> None:
+            done = result is not None and result.tag == "Ok"
+            paid(ctx, replay, None if done else refused("PaymentRequired", terms))
 
         order = TransferFromArgs(None, Account(payer), Account(ctx.me), replay.paid)
-        self.role.ask(ctx, ledger, "icrc2_transfer_from", order, then=moved, kind=GUARANTEED)
+        self.role.ask(ctx, ledger, TRANSFER_FROM, order, moved, kind=GUARANTEED)
 
     def settle(self, ctx: Context, replay: Replay, count: int) -> None:
         """Owe the publisher for `count` events and the payer the rest, and begin to pay."""
         replay.settled = True
-        earned = min(replay.price * count, replay.paid)
+        left = replay.paid
         if replay.payer is not None:
-            owed = [(replay.publisher, earned), (replay.payer, replay.paid - earned)]
-            replay.owed = [each for each in owed if each[1]]
+            parts = [] if replay.state == "errored" else [(who, part) for who, _, part in replay.parts]
+            for who, part in (*parts, (replay.publisher, count)):
+                earned = min(replay.price * part, left)
+                left -= earned
+                replay.owed.append((who, earned))
+            replay.owed = [each for each in (*replay.owed, (replay.payer, left)) if each[1]]
         self.transfer(ctx, replay)
 
     def transfer(self, ctx: Context, replay: Replay) -> None:
-        """Pay what is owed, one transfer after the other; a failed one is tried again later."""
-        if not replay.owed or replay.paying or ctx.now < replay.next_pay or replay.ledger is None:
+        """Pay what is owed less the ledger's fee, one transfer after the other; a failed one is tried again later."""
+        if not replay.owed or replay.paying or ctx.now < replay.next_pay:
             return
         to, amount = replay.owed[0]
         replay.paying = True
 
-        def moved(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def known(ctx: Context, fee: int | None) -> None:
+            if fee is None or replay.ledger is None:
+                moved(ctx, None)
+            elif amount <= fee:
+                moved(ctx, ok(0))  # nothing would arrive
+            else:
+                order = TransferArg(None, Account(to), amount - fee)
+                self.role.ask(ctx, replay.ledger, TRANSFER, order, moved, kind=GUARANTEED)
+
+        def deposited(ctx: Context, answer: Answer) -> None:
+            moved(ctx, ok(0) if answer.ok else None)
+
+        def moved(ctx: Context, result: Transferred | None) -> None:
             replay.paying = False
-            if values is not None and values[0].tag == "Ok":
+            if result is not None and result.tag == "Ok":
                 del replay.owed[0]
                 self.transfer(ctx, replay)
             else:
                 replay.next_pay = ctx.now + self.settings.transfer_retry
 
-        order = TransferArg(None, Account(to), amount)
-        self.role.ask(ctx, replay.ledger, "icrc1_transfer", order, then=moved, kind=GUARANTEED)
+        if replay.ledger is None:
+            arg, amount = type_codec("ledger", "Deposit").encode((to,)), min(amount, ctx.balance)
+            ctx.call(MANAGEMENT, "deposit_cycles", arg, deposited, cycles=amount)
+            return
+        self.role.ask(ctx, replay.ledger, LEDGER_FEE, None, known, kind=GUARANTEED)

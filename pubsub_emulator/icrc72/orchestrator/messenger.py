@@ -6,18 +6,21 @@ counts as known when it was handed over.
 """
 
 import heapq
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.canister import ONE_WAY, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.alerts import broker_alert, member_alert
-from pubsub_emulator.eventplane.icrc72.messages import Event, EventNotification
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Alert, Broker, Fact, Member, MemberAlert, Registry
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.services import codec, type_codec
-from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.icrc72.alerts import broker_alert, member_alert
+from pubsub_emulator.icrc72.facts import Fact, FactValue
+from pubsub_emulator.icrc72.ic.canister import ONE_WAY, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import Event, EventNotification, Results
+from pubsub_emulator.icrc72.methods import HANDLE, PUBLISH
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.icrc72.orchestrator.state import Alert, Broker, Member, MemberAlert, Registry
+from pubsub_emulator.icrc72.role import Confirmed, RoleCanister
+from pubsub_emulator.icrc72.services import type_codec
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.values import Value
 
 MemberKey = tuple[str, Principal]
 
@@ -89,11 +92,11 @@ class Messenger:
                 waits = min(settings.repeat_first << min(alert.sends, 20), settings.repeat_most)
             alert.sends += 1
             alert.next = ctx.now + waits
-            self.role.send(ctx, broker.id, "icrc72_handle_notification", alert.message, kind=ONE_WAY)
+            self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
         return False
 
     def _compose(self, ctx: Context, broker: Broker) -> None:
-        adds: dict[Fact, Any] = {}
+        adds: dict[Fact, FactValue] = {}
         removes: list[Fact] = []
         want = {} if broker.sick else broker.want
         for fact in list(broker.dirty):
@@ -120,11 +123,11 @@ class Messenger:
         namespace = system_namespace("broadcaster", broker.id)
         alert.message = self._notification(ctx, alert.notification, alert.id, namespace, broker_alert(adds, removes))
         alert.sends, alert.next = 1, ctx.now + self.settings.system_repeat
-        self.role.send(ctx, broker.id, "icrc72_handle_notification", alert.message, kind=ONE_WAY)
+        self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
 
-    def _notification(self, ctx: Context, number: int, identifier: int, namespace: str, data: Any) -> bytes:
+    def _notification(self, ctx: Context, number: int, identifier: int, namespace: str, data: Value) -> bytes:
         made = EventNotification(number, identifier, None, ctx.time, namespace, data, None, ctx.me, None)
-        return codec("icrc72_handle_notification").args.encode((made,))
+        return HANDLE.argument((made,))
 
     def confirmed(self, broker: Broker, notification: int) -> bool:
         """A broadcaster confirms: what it was told is now held. False when nothing of that id is under way."""
@@ -193,7 +196,7 @@ class Messenger:
             member.next = ctx.now + wait
             self.state.direct[alert.notification] = key
             heapq.heappush(self._later, (member.next, key))
-            self.role.send(ctx, member.id, "icrc72_handle_notification", alert.message, kind=ONE_WAY)
+            self.role.send(ctx, member.id, HANDLE, alert.message, kind=ONE_WAY)
         else:
             self._outbox.setdefault(exit_, {})[key] = None
 
@@ -221,16 +224,15 @@ class Messenger:
     def _publish_batch(self, ctx: Context, exit_: Principal, batch: list[tuple[MemberKey, Event]]) -> None:
         self._calls[exit_] = self._calls.get(exit_, 0) + 1
 
-        def published(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def published(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
             self._calls[exit_] -= 1
-            results: tuple[Any, ...] = values[0] if values is not None else ()
             for at, (key, event) in enumerate(batch):
-                result = results[at] if at < len(results) else None
+                result = results[at] if results is not None and at < len(results) else None
                 self._published(ctx, key, event.eventId, taken=result is not None and result.tag == "Ok")
             if exit_ in self._outbox:
                 self._publish(ctx, exit_, self._outbox[exit_])
 
-        self.role.ask(ctx, exit_, "icrc72_publish", tuple(event for _, event in batch), then=published)
+        self.role.ask(ctx, exit_, PUBLISH, tuple(event for _, event in batch), published)
 
     def _published(self, ctx: Context, key: MemberKey, number: int, *, taken: bool) -> None:
         member = self.state.members.get(key)
@@ -281,7 +283,7 @@ class Messenger:
             member.may.update(dict.fromkeys((*member.alert.adds, *member.alert.removes)))
             member.alert = None
 
-    def direct_confirmed(self, caller: Principal, notification: int) -> str:
+    def direct_confirmed(self, caller: Principal, notification: int) -> Confirmed:
         """A member that was notified from here confirms: Ok, Unauthorized or NotFound."""
         key = self.state.direct.get(notification)
         if key is None:

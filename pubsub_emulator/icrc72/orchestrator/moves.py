@@ -5,13 +5,14 @@ subscribers get other exits, while the old one still delivers what it has; then 
 queues are empty, its subscribers. What a relay had not taken over by then shows as a gap and is replayed.
 """
 
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
-from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.eventplane.icrc72.orchestrator.queries import Queries
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Broker, Publication, Registry
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.icrc72.facts import Fact
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
+from pubsub_emulator.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.icrc72.orchestrator.queries import Queries
+from pubsub_emulator.icrc72.orchestrator.state import Broker, Publication, Registry
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import Settings
 
 _QUEUED = "icrc72:broadcaster:stats:queued"
 
@@ -72,7 +73,7 @@ class Moves:
 
     def _check_drain(self, ctx: Context, publication: Publication, who: Principal) -> None:
         entries = publication.draining[who]
-        fact = ("pub", publication.namespace, who)
+        fact: Fact = ("pub", publication.namespace, who)
         if any(self.planner.maybe(each, fact) for each in entries):
             return
         name = f"icrc72:drain:{who.text}:queued"
@@ -110,8 +111,7 @@ class Moves:
         if self._serves_publishers(broker) or self._has_exits(broker):
             return
         if broker.leaves is None:
-            subs = [fact for fact in broker.held if fact[0] == "sub"]
-            if all(self._served_elsewhere(fact) for fact in subs):
+            if all(self._served_elsewhere(fact[2], fact) for fact in broker.held if fact[0] == "sub"):
                 broker.leaves = ctx.now + self.settings.drain_check
         elif ctx.now >= broker.leaves and not self._relayed_to(broker):
             self._empty(ctx, broker, broker.leaves)
@@ -132,8 +132,8 @@ class Moves:
             self.planner.assign_exit(who)
         return bool(mine)
 
-    def _served_elsewhere(self, fact: tuple[str, str, Principal]) -> bool:
-        exit_ = self.state.exits.get(fact[2])
+    def _served_elsewhere(self, who: Principal, fact: Fact) -> bool:
+        exit_ = self.state.exits.get(who)
         wanted = exit_ is not None and fact in self.state.brokers[exit_].want
         return not wanted or (exit_ is not None and self.planner.sure(exit_, fact))
 
@@ -153,6 +153,3 @@ class Moves:
             broker.emptied = self._is_zero(ctx, broker, _QUEUED, broker.closed) or late
         elif not broker.held and broker.alert is None:
             broker.registered = broker.retiring = False
-
-
-__all__ = ["Moves"]

@@ -7,20 +7,28 @@ never narrower than what its exit may still serve.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final, cast
 
-from pubsub_emulator.eventplane.ic.principal import Principal, subnet_of
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.late import EVERYBODY
-from pubsub_emulator.eventplane.icrc72.namespaces import system_namespace
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import ABSENT, Broker, Fact, Member, Publication, Registry
-from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.facts import Cause, Fact, FactValue, Forwarding, MemberFact, MemberValue, Wanted, Width
+from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
+from pubsub_emulator.icrc72.late import EVERYBODY
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.orchestrator.state import Broker, Member, Publication, Registry
+from pubsub_emulator.icrc72.settings import Settings
 
 NOBODY: Final = Principal()
 """In place of a subscriber: a relay for all subscribers without filter and skip."""
 
-WIDE: Final = (None, None)
+WIDE: Final[Width] = (None, None)
 """Filter and skip of a relay that passes everything."""
+
+
+_Fact = tuple[Principal, Fact, FactValue]
+"""Which broadcaster is to be told what."""
+
+_Told = tuple[tuple[str, Principal], MemberFact, MemberValue]
+"""Which member is to be told what."""
 
 
 class Planner:
@@ -118,20 +126,20 @@ class Planner:
         """The exit serves the system namespaces of the principal."""
         exit_ = self.state.exits.get(who)
         roles = [role for role in ("publisher", "subscriber") if (role, who) in self.state.members]
-        facts: list[tuple[Principal, Fact, Any]] = []
+        facts: list[_Fact] = []
         if exit_ is not None:
             facts = [(exit_, ("sub", system_namespace(role, who), who), ()) for role in roles]
         self._because(("member", who), facts)
 
     def plan_publisher(self, publication: Publication, who: Principal) -> None:
         """The entries of a publisher accept its events, and it is told of them."""
-        cause = ("publisher", publication.id, who)
+        cause: Cause = ("publisher", publication.id, who)
         entries = publication.entries.get(who, ()) if publication.publishers.get(who) else ()
         if who in publication.draining:
             entries = ()
-        fact = ("pub", publication.namespace, who)
+        fact: Fact = ("pub", publication.namespace, who)
         self._because(cause, [(each, fact, publication.version) for each in dict.fromkeys(entries)])
-        told: list[tuple[tuple[str, Principal], Fact, Any]] = []
+        told: list[_Told] = []
         if entries:
             told.append((("publisher", who), ("bc", publication.id), entries))
         self._tell_because(cause, told)
@@ -143,20 +151,20 @@ class Planner:
 
     def plan_pair(self, publication: Publication, who: Principal) -> None:
         """A subscriber of a publication: its exit notifies it, every entry elsewhere relays to that exit."""
-        cause = ("pair", publication.id, who)
+        cause: Cause = ("pair", publication.id, who)
         publication.unserved[who] = None
         namespace = publication.namespace
         exit_ = self.state.exits.get(who)
         value = self._wanted(publication, who)
-        facts: list[tuple[Principal, Fact, Any]] = []
-        told: list[tuple[tuple[str, Principal], Fact, Any]] = []
+        facts: list[_Fact] = []
+        told: list[_Told] = []
         entries = self.entries(publication)
         if exit_ is not None and value and entries:
-            fact = ("sub", namespace, who)
+            fact: Fact = ("sub", namespace, who)
             facts.append((exit_, fact, value))
             told = [(("subscriber", who), ("sb", each[0], exit_), True) for each in value]
             cover = {(each[1], each[2]) for each in value}
-            for old in self._believed(exit_, fact):
+            for old in self._served_by(exit_, fact):
                 cover |= {(each[1], each[2]) for each in old}
             width = next(iter(cover)) if len(cover) == 1 else WIDE
             key = EVERYBODY if cover == {WIDE} else who
@@ -179,7 +187,7 @@ class Planner:
             found.update(dict.fromkeys(entries))
         return tuple(found)
 
-    def _wanted(self, publication: Publication, who: Principal) -> tuple[tuple[Any, ...], ...]:
+    def _wanted(self, publication: Publication, who: Principal) -> tuple[Wanted, ...]:
         """The subscriptions that are in force: id, filter, skip, version; by id."""
         found = []
         for number, may in sorted(publication.subscribers.get(who, {}).items()):
@@ -194,27 +202,26 @@ class Planner:
 
     # Causes
 
-    def _because(self, cause: Fact, facts: list[tuple[Principal, Fact, Any]]) -> None:
+    def _because(self, cause: Cause, facts: list[_Fact]) -> None:
         had = self.state.reasons.pop(cause, [])
         for broker_id, fact, value in facts:
             broker = self.state.brokers[broker_id]
             wanted = broker.want.get(fact)
             if wanted is None:
-                broker.want[fact] = [value, 1]
+                broker.want[fact] = value, 1
                 broker.load += fact[0] in {"sub", "pub"}
                 broker.dirty[fact] = None
                 if fact[0] == "relay":
                     broker.wanted_relays.setdefault(fact[1], {})[fact] = None
             else:
-                wanted[1] += 1
+                broker.want[fact] = value, wanted[1] + 1
                 if wanted[0] != value:
-                    wanted[0] = value
                     broker.dirty[fact] = None
         for broker_id, fact in had:
             broker = self.state.brokers[broker_id]
-            wanted = broker.want[fact]
-            wanted[1] -= 1
-            if not wanted[1]:
+            value, count = broker.want[fact]
+            broker.want[fact] = value, count - 1
+            if count == 1:
                 del broker.want[fact]
                 broker.load -= fact[0] in {"sub", "pub"}
                 broker.dirty[fact] = None
@@ -223,38 +230,37 @@ class Planner:
         if facts:
             self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]
 
-    def _tell_because(self, cause: Fact, facts: list[tuple[tuple[str, Principal], Fact, Any]]) -> None:
+    def _tell_because(self, cause: Cause, facts: list[_Told]) -> None:
         had = self.state.member_reasons.pop(cause, [])
-        kept: list[tuple[tuple[str, Principal], Fact]] = []
+        kept: list[tuple[tuple[str, Principal], MemberFact]] = []
         for key, fact, value in facts:
             member = self.state.members.get(key)
             if member is None:
                 continue
             kept.append((key, fact))
-            wanted = member.want.setdefault(fact, [value, 0])
-            wanted[0] = value
-            wanted[1] += 1
+            member.want[fact] = value, member.want.get(fact, (value, 0))[1] + 1
             self.state.restless[key] = None
         for key, fact in had:
             member = self.state.members.get(key)
             if member is None:
                 continue
-            wanted = member.want[fact]
-            wanted[1] -= 1
+            value, count = member.want[fact]
+            member.want[fact] = value, count - 1
             self.state.restless[key] = None
-            if not wanted[1]:
+            if count == 1:
                 del member.want[fact]
         if kept:
             self.state.member_reasons[cause] = kept
 
     def settled(self, fact: Fact) -> None:
         """A broadcaster holds a fact as it should be, or has dropped it: whoever waits for that is told."""
-        if fact[0] in {"sub", "pub"}:
-            keys_ = [("publisher", fact[2]), ("subscriber", fact[2])]
-        elif fact[0] in {"rp", "rr"} and fact[1] in self.state.replays:
-            keys_ = [("publisher", self.state.replays[fact[1]].publisher)]
-        else:
-            return
+        match fact:
+            case ("sub" | "pub", _, who):
+                keys_ = [("publisher", who), ("subscriber", who)]
+            case ("rp" | "rr", number) if number in self.state.replays:
+                keys_ = [("publisher", self.state.replays[number].publisher)]
+            case _:
+                return
         self.state.restless.update({key: None for key in keys_ if key in self.state.members})
 
     # What rests on what
@@ -271,17 +277,17 @@ class Planner:
         broker = self.state.brokers.get(broker_id)
         if broker is None or broker.dead or fact not in broker.want:
             return False
-        return bool(self._settled(broker, fact) == broker.want[fact][0])
+        return self._settled(broker, fact) == broker.want[fact][0]
 
     @staticmethod
-    def _settled(broker: Broker, fact: Fact) -> Any:
-        """The confirmed value of a fact about which nothing is under way; `ABSENT` otherwise."""
+    def _settled(broker: Broker, fact: Fact) -> FactValue | None:
+        """The confirmed value of a fact about which nothing is under way."""
         alert = broker.alert
         if alert is not None and (fact in alert.adds or fact in alert.removes):
-            return ABSENT
-        return broker.held.get(fact, ABSENT)
+            return None
+        return broker.held.get(fact)
 
-    def _believed(self, broker_id: Principal, fact: Fact) -> list[Any]:
+    def _believed(self, broker_id: Principal, fact: Fact) -> list[FactValue]:
         """Every value of a fact that a living broadcaster may act on."""
         broker = self.state.brokers[broker_id]
         if broker.dead:
@@ -291,25 +297,31 @@ class Planner:
             found.append(broker.alert.adds[fact])
         return found
 
-    def ready(self, broker: Broker, fact: Fact, value: Any) -> bool:
+    def _served_by(self, exit_: Principal, fact: Fact) -> list[tuple[Wanted, ...]]:
+        """The subscriptions that an exit may serve, by each value of the fact that it may act on."""
+        return cast("list[tuple[Wanted, ...]]", self._believed(exit_, fact))
+
+    def ready(self, broker: Broker, fact: Fact, value: FactValue) -> bool:
         """True when what an addition rests on is confirmed (IC-40a)."""
-        kind = fact[0]
-        if kind == "relay":
-            return self.sure(fact[2], ("relayer", fact[1], broker.id))
-        if kind == "sub":
-            number = self.state.by_namespace.get(fact[1])
-            if number is None:
+        match fact:
+            case ("relay", namespace, target, _):
+                return self.sure(target, ("relayer", namespace, broker.id))
+            case ("sub", namespace, who):
+                number = self.state.by_namespace.get(namespace)
+                if number is None:
+                    return True
+                others = [each for each in self.entries(self.state.publications[number]) if each != broker.id]
+                wanted = cast("tuple[Wanted, ...]", value)
+                return all(self._covers(each, namespace, broker.id, who, wanted) for each in others)
+            case ("pub", namespace, _):
+                publication = self.state.publications[self.state.by_namespace[namespace]]
+                relays = broker.wanted_relays.get(namespace, ())
+                return all(self.sure(broker.id, each) for each in relays) and self._all_served(publication)
+            case ("rr", number):
+                exit_ = cast("Forwarding", value)[1]
+                return self.sure(exit_, ("rp", number)) and self.sure(exit_, ("rf", number))
+            case _:
                 return True
-            publication = self.state.publications[number]
-            others = [each for each in self.entries(publication) if each != broker.id]
-            return all(self._covers(each, fact[1], broker.id, fact[2], value) for each in others)
-        if kind == "pub":
-            publication = self.state.publications[self.state.by_namespace[fact[1]]]
-            relays = broker.wanted_relays.get(fact[1], ())
-            return all(self.sure(broker.id, each) for each in relays) and self._all_served(publication)
-        if kind == "rr":
-            return self.sure(value[1], ("rp", fact[1])) and self.sure(value[1], ("rf", fact[1]))
-        return True
 
     def _all_served(self, publication: Publication) -> bool:
         """True when every subscriber's exit serves it; who was found served is not looked at again."""
@@ -324,7 +336,9 @@ class Planner:
         facts = self.state.reasons.get(("pair", publication.id, who), [])
         return all(self.sure(at, fact) for at, fact in facts if fact[0] == "sub")
 
-    def _covers(self, entry: Principal, namespace: str, exit_: Principal, who: Principal, value: Any) -> bool:
+    def _covers(
+        self, entry: Principal, namespace: str, exit_: Principal, who: Principal, value: tuple[Wanted, ...]
+    ) -> bool:
         """True when the entry surely relays to the exit all that the subscriptions let through."""
         broker = self.state.brokers[entry]
         if broker.dead:
@@ -336,29 +350,25 @@ class Planner:
         """True when nothing rests on a fact any more (IC-40a)."""
         if broker.sick:
             return True
-        kind = fact[0]
-        if kind == "sub":
-            return not broker.retiring or broker.emptied
-        if kind == "relayer":
-            source = self.state.brokers.get(fact[2])
-            return source is None or not self._relays(source, fact[1], broker.id)
-        if kind == "relay":
-            return self._unneeded(broker, fact)
-        if kind == "pub":
-            number = self.state.by_namespace.get(fact[1])
-            member = self.state.members.get(("publisher", fact[2]))
-            told = member.told if member is not None else {}
-            return number is None or broker.id not in told.get(("bc", number), ())
-        if kind in {"rp", "rr", "rf"}:
-            return self._replay_over(broker, kind, fact[1])
-        return True
+        match fact:
+            case ("sub", _, _):
+                return not broker.retiring or broker.emptied
+            case ("relayer", namespace, entry):
+                source = self.state.brokers.get(entry)
+                return source is None or source.dead or broker.id not in source.told("relay", namespace)
+            case ("relay", namespace, target, who):
+                return self._unneeded(broker, namespace, target, who)
+            case ("pub", namespace, who):
+                number = self.state.by_namespace.get(namespace)
+                member = self.state.members.get(("publisher", who))
+                if number is None or member is None:
+                    return True
+                return broker.id not in cast("tuple[Principal, ...]", member.told.get(("bc", number), ()))
+            case ("rp" | "rr" | "rf" as kind, number):
+                return self._replay_over(broker, kind, number)
 
-    def _relays(self, source: Broker, namespace: str, target: Principal) -> bool:
-        return not source.dead and any(fact[2] == target for fact in source.told("relay", namespace))
-
-    def _unneeded(self, broker: Broker, fact: Fact) -> bool:
+    def _unneeded(self, broker: Broker, namespace: str, target: Principal, who: Principal) -> bool:
         """A relay is needed while its exit may serve somebody for whom nothing else is as wide."""
-        _, namespace, target, who = fact
         exit_ = self.state.brokers.get(target)
         if exit_ is None or exit_.dead:
             return True
@@ -366,9 +376,9 @@ class Planner:
             return True  # nothing enters here
         if exit_.retiring and exit_.leaves is not None:  # its subscribers are served elsewhere
             return self.state.last_wake >= exit_.leaves
-        served = [who] if who != EVERYBODY else [each[2] for each in exit_.told("sub", namespace)]
+        served = [who] if who != EVERYBODY else exit_.told("sub", namespace)
         for each in served:
-            for value in self._believed(target, ("sub", namespace, each)):
+            for value in self._served_by(target, ("sub", namespace, each)):
                 other = each if who == EVERYBODY else EVERYBODY
                 width = self._settled(broker, ("relay", namespace, target, other))
                 if width != WIDE and not all((part[1], part[2]) == width for part in value):
@@ -387,37 +397,35 @@ class Planner:
         entry = replay.path[0]
         return entry == broker.id or not self.maybe(entry, ("rr", number))
 
-    def member_ready(self, member: Member, fact: Fact, value: Any) -> bool:
+    def member_ready(self, member: Member, fact: MemberFact, value: MemberValue) -> bool:
         """True when what a member is to be told rests on confirmed facts."""
-        kind = fact[0]
-        if kind == "bc":
-            namespace = self.state.publications[fact[1]].namespace
-            return all(self.sure(each, ("pub", namespace, member.id)) for each in value)
-        if kind == "sb":
-            subscription = self.state.subscriptions.get(fact[1])
-            if subscription is None:
-                return False
-            facts = [
-                (at, found)
-                for publication in self._publications_of(member.id)
-                if fact[1] in publication.subscribers[member.id]
-                for at, found in self.state.reasons.get(("pair", publication.id, member.id), [])
-            ]
-            return all(self.sure(at, found) for at, found in facts if found[0] == "sub")
-        replay = self.state.replays[fact[1]]
-        if replay.path is None:
-            return False
-        entry, exit_ = replay.path
-        if entry == exit_:
-            return self.sure(exit_, ("rp", replay.id))
-        return self.sure(entry, ("rr", replay.id))
+        match fact:
+            case ("bc", number):
+                namespace = self.state.publications[number].namespace
+                entries = cast("tuple[Principal, ...]", value)
+                return all(self.sure(each, ("pub", namespace, member.id)) for each in entries)
+            case ("sb", number, _):
+                facts = [
+                    (at, found)
+                    for publication in self._publications_of(member.id)
+                    if number in publication.subscribers[member.id]
+                    for at, found in self.state.reasons.get(("pair", publication.id, member.id), [])
+                ]
+                known = number in self.state.subscriptions
+                return known and all(self.sure(at, found) for at, found in facts if found[0] == "sub")
+            case ("rp", number):
+                path = self.state.replays[number].path
+                if path is None:
+                    return False
+                entry, exit_ = path
+                return self.sure(exit_, ("rp", number)) if entry == exit_ else self.sure(entry, ("rr", number))
 
     def plan_replay(self, number: int) -> None:
         """What entry, exit and publisher should know of a replay (RP-6)."""
-        cause = ("replay", number)
+        cause: Cause = ("replay", number)
         replay = self.state.replays.get(number)
-        facts: list[tuple[Principal, Fact, Any]] = []
-        told: list[tuple[tuple[str, Principal], Fact, Any]] = []
+        facts: list[_Fact] = []
+        told: list[_Told] = []
         if replay is not None and replay.path is not None:
             entry, exit_ = replay.path
             live = replay.ended is None

@@ -1,30 +1,37 @@
 """Publications: registered, changed, deleted, and who may publish and subscribe (IC-31, IC-33)."""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError
-from pubsub_emulator.eventplane.icrc72.messages import PublicationDelete, PublicationRegistration, PublicationUpdate
-from pubsub_emulator.eventplane.icrc72.namespaces import check_namespace, is_system, matches
-from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access, Question
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import (
-    MEMO_BYTES,
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import (
+    Identifier,
+    PublicationDelete,
+    PublicationRegistration,
+    PublicationUpdate,
+    Result,
+    changes,
+    named,
+)
+from pubsub_emulator.icrc72.namespaces import check_namespace, is_system, matches
+from pubsub_emulator.icrc72.orchestrator.access import Access, Question
+from pubsub_emulator.icrc72.orchestrator.config import (
+    PublicationConfig,
     changed_publication,
     check_memo,
+    check_same,
     check_size,
     new_publication,
 )
-from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.eventplane.icrc72.orchestrator.replays import Replays
-from pubsub_emulator.eventplane.icrc72.orchestrator.results import err, generic, ok
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry, Subscription
-from pubsub_emulator.eventplane.icrc72.settings import Settings
+from pubsub_emulator.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.icrc72.orchestrator.replays import Replays
+from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
+from pubsub_emulator.icrc72.results import err, forbidden, generic, ok
+from pubsub_emulator.icrc72.settings import Settings
 
-Result = Variant
 Hook = Callable[[Principal, str], bool]
 """Whether a caller may publish in a namespace."""
 
@@ -56,18 +63,20 @@ class Publications:
             return []
         return self.access.questions(self.state.publications[number], "publishers", ctx.caller)
 
-    def register(self, ctx: Context, item: PublicationRegistration, silent: set[Question]) -> Result:
+    def register(self, ctx: Context, item: PublicationRegistration, silent: set[Question]) -> Result[int]:
         """Register the caller as a publisher; the first one creates the publication (IC-31)."""
         who = ctx.caller
         if is_system(item.namespace) or not self._may_publish(who, item.namespace):
             return err("Unauthorized")
         check_namespace(item.namespace)
-        check_memo(item.memo)
+        check_memo(item.memo, self.settings.config_bytes)
         check_size(item.config, self.settings)
-        config = new_publication(who, item.config)
+        config = replace(new_publication(who, item.config), memo=item.memo)
         number = self.state.by_namespace.get(item.namespace)
         publication = None if number is None else self.state.publications[number]
         if publication is not None and who in publication.publishers:
+            if who == publication.config.creator:
+                check_same(item.config, config, publication.config, f"publication {publication.id}")
             return ok(publication.id)
         if self.state.by_publisher.get(who, 0) >= self.settings.publications:
             return generic(keys.QUOTA)
@@ -76,13 +85,13 @@ class Publications:
         elif any(each in silent for each in self.access.questions(publication, "publishers", who)):
             return generic(keys.LIST_SILENT)
         elif not self.access.may(publication, "publishers", who):
-            return err("UnauthorizedPublisher", (item.namespace,))
+            return forbidden("UnauthorizedPublisher", item.namespace)
         self.state.by_publisher[who] = self.state.by_publisher.get(who, 0) + 1
         publication.publishers[who] = True
         self.planner.assign_entries(publication, who)
         return ok(publication.id)
 
-    def _create(self, namespace: str, config: Any) -> Publication:
+    def _create(self, namespace: str, config: PublicationConfig) -> Publication:
         state = self.state
         state.last_publication += 1
         made = Publication(state.last_publication, namespace, config, {})
@@ -95,7 +104,7 @@ class Publications:
                 self.match(made, subscription)
         return made
 
-    def match(self, publication: Publication, subscription: Subscription) -> None:
+    def match(self, publication: Publication, subscription: SubscriptionRecord) -> None:
         """A subscription meets a publication: it is authorised now (IC-32a)."""
         who = subscription.subscriber
         may = self.access.may(publication, "subscribers", who)
@@ -115,10 +124,9 @@ class Publications:
             member.errors[number, code, namespace] = None
             self.state.restless[role, who] = None
 
-    def _find(self, identifier: Variant) -> Publication | None:
-        number = identifier.value
-        if identifier.tag == "namespace":
-            number = self.state.by_namespace.get(identifier.value, 0)
+    def _find(self, identifier: Identifier) -> Publication | None:
+        name = named(identifier)
+        number = self.state.by_namespace.get(name, 0) if isinstance(name, str) else name
         return self.state.publications.get(number)
 
     def ask_update(self, ctx: Context, item: PublicationUpdate) -> list[Question]:
@@ -127,21 +135,22 @@ class Publications:
         if publication is None or ctx.caller not in publication.config.controllers:
             return []
         try:
-            return self.access.questions_of_change(publication, changed_publication(publication.config, *item.config))
+            return self.access.questions_of_change(publication, _changed(publication.config, item))
         except ConfigError:
             return []  # it is answered when the item is judged
 
-    def update(self, ctx: Context, item: PublicationUpdate, _silent: set[Question]) -> Result:
+    def update(self, ctx: Context, item: PublicationUpdate, _silent: set[Question]) -> Result[bool]:
         """Change a publication, and judge everybody by it."""
-        check_memo(item.memo)
+        check_memo(item.memo, self.settings.config_bytes)
         publication = self._find(item.publication)
         if publication is None:
             return generic(keys.NOT_FOUND)
         if ctx.caller not in publication.config.controllers:
             return err("Unauthorized")
-        config = changed_publication(publication.config, *item.config)
+        config = _changed(publication.config, item)
+        config = replace(config, memo=config.memo if item.memo is None else item.memo)
         check_size(config, self.settings)
-        publication.config = config
+        before, publication.config = publication.config, config
         places = set(config.canisters.values())
         publication.verdicts = {said: verdict for said, verdict in publication.verdicts.items() if said[:2] in places}
         publication.heard = {said: at for said, at in publication.heard.items() if said[:2] in places}
@@ -152,7 +161,7 @@ class Publications:
         for who in publication.publishers:
             self.planner.plan_publisher(publication, who)
         for number in {n for numbers in publication.subscribers.values() for n in numbers}:
-            self.state.subscriptions[number].version += item.config[0] == keys.PRIORITIES
+            self.state.subscriptions[number].version += publication.config.priorities != before.priorities
         self.planner.plan_all_pairs(publication)
         return ok(True)
 
@@ -180,9 +189,9 @@ class Publications:
                     self.replays.forbidden(publication.id, who)
                 self.planner.plan_pair(publication, who)
 
-    def delete(self, ctx: Context, item: PublicationDelete, _silent: set[Question]) -> Result:
+    def delete(self, ctx: Context, item: PublicationDelete, _silent: set[Question]) -> Result[bool]:
         """Delete a publication; its replays are canceled."""
-        if item.memo is not None and len(item.memo) > MEMO_BYTES:
+        if item.memo is not None and len(item.memo) > self.settings.config_bytes:
             return generic(keys.TOO_LARGE)
         publication = self._find(item.publication)
         if publication is None:
@@ -205,3 +214,9 @@ class Publications:
         for publication in self.state.publications.values():
             if publication.config.canisters:
                 self.judge(publication)
+
+
+def _changed(config: PublicationConfig, item: PublicationUpdate) -> PublicationConfig:
+    for key, value in changes(item.config):
+        config = changed_publication(config, key, value)
+    return config

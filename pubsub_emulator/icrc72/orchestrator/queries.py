@@ -5,28 +5,44 @@ Parts may be empty. Something is listed when a row that contains it satisfies ev
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar, cast
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.messages import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.facts import Fact, Wanted
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import (
+    ALL,
     BroadcasterInfo,
+    ByNat,
+    ByPrincipal,
+    ByText,
     OrchestrationFilter,
     PublicationInfo,
     PublisherInfo,
+    Slice,
     SubscriberInfo,
     SubscriptionInfo,
 )
-from pubsub_emulator.eventplane.icrc72.namespaces import has_wildcard, is_system, matches
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import SubscriptionConfig
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Broker, Publication, Registry, Subscription
-from pubsub_emulator.eventplane.icrc72.role import Query, RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-from pubsub_emulator.eventplane.icrc72.values import Pairs, as_nat, nat
+from pubsub_emulator.icrc72.methods import GET_BROADCASTER_STATS
+from pubsub_emulator.icrc72.namespaces import has_wildcard, is_system, matches
+from pubsub_emulator.icrc72.orchestrator.config import SubscriptionConfig
+from pubsub_emulator.icrc72.orchestrator.state import Broker, Publication, Registry, SubscriptionRecord
+from pubsub_emulator.icrc72.role import Query, RoleCanister
+from pubsub_emulator.icrc72.services import type_codec
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.values import Pairs, as_nat, nat
 
-_ALL: Final = OrchestrationFilter(Variant("All"), ())
+_ALL: Final = OrchestrationFilter(ALL, ())
+
+E = TypeVar("E")
+K = TypeVar("K", bytes, int)
+
+
+MOST_SLICES: Final = 32
+MOST_STEPS: Final = 400_000
+"""Rows and slices that one query may compare."""
 
 
 class Row(NamedTuple):
@@ -35,7 +51,7 @@ class Row(NamedTuple):
     publication: Publication | None
     publisher: Principal | None
     entry: Principal | None
-    subscription: Subscription | None
+    subscription: SubscriptionRecord | None
     exit: Principal | None
 
 
@@ -58,12 +74,18 @@ class Queries:
 
     # The relation
 
-    def rows(self, slices: Iterable[Variant]) -> Iterator[Row]:
-        """The rows that satisfy every slice."""
-        wanted = tuple(slices)
+    def rows(self, slices: Iterable[Slice]) -> Iterator[Row]:
+        """The rows that satisfy every slice. Raises `Trap` for a query that would take long."""
+        wanted = tuple(dict.fromkeys(slices))
+        if len(wanted) > MOST_SLICES:
+            raise Trap(f"a query has at most {MOST_SLICES} different slices, not {len(wanted)}")
+        left = MOST_STEPS // max(1, len(wanted))
         for publication in self._met(wanted):
             subside = self._subside(publication, wanted)
             for publisher, entry in self._pubside(publication):
+                left -= len(subside)
+                if left < 0:
+                    raise Trap("the query would look at too many rows: name a namespace, publisher or subscriber")
                 for subscription, exit_ in subside:
                     row = Row(publication, publisher, entry, subscription, exit_)
                     if all(satisfies(row, each) for each in wanted):
@@ -73,7 +95,7 @@ class Queries:
             if all(satisfies(row, each) for each in wanted):
                 yield row
 
-    def _met(self, slices: tuple[Variant, ...]) -> Iterable[Publication]:
+    def _met(self, slices: tuple[Slice, ...]) -> Iterable[Publication]:
         names = [each.value for each in slices if each.tag == "ByNamespace" and not has_wildcard(each.value)]
         if names:
             number = self.state.by_namespace.get(names[0])
@@ -89,20 +111,20 @@ class Queries:
         return found or [(None, None)]
 
     def _subside(
-        self, publication: Publication, slices: tuple[Variant, ...]
-    ) -> list[tuple[Subscription | None, Principal | None]]:
+        self, publication: Publication, slices: tuple[Slice, ...]
+    ) -> list[tuple[SubscriptionRecord | None, Principal | None]]:
         whose = [each.value for each in slices if each.tag == "BySubscriber"]
         subscribers: Iterable[Principal] = whose[:1] if whose else publication.subscribers
-        found: list[tuple[Subscription | None, Principal | None]] = [
+        found: list[tuple[SubscriptionRecord | None, Principal | None]] = [
             (self.state.subscriptions[number], self.state.exits.get(who))
             for who in subscribers
             for number in publication.subscribers.get(who, ())
         ]
         return found or [(None, None)]
 
-    def _unmatched(self, slices: tuple[Variant, ...]) -> Iterator[Subscription]:
+    def _unmatched(self, slices: tuple[Slice, ...]) -> Iterator[SubscriptionRecord]:
         whose = [each.value for each in slices if each.tag == "BySubscriber"]
-        candidates: Iterable[Subscription] = self.state.subscriptions.values()
+        candidates: Iterable[SubscriptionRecord] = self.state.subscriptions.values()
         if whose:
             mine = self.state.by_subscriber.get(whose[0], {})
             candidates = [self.state.subscriptions[number] for number in mine.values()]
@@ -117,26 +139,46 @@ class Queries:
             ):
                 yield subscription
 
-    def _might_match(self, subscription: Subscription) -> Iterable[Publication]:
+    def _might_match(self, subscription: SubscriptionRecord) -> Iterable[Publication]:
         if has_wildcard(subscription.pattern):
             return self.state.publications.values()
         number = self.state.by_namespace.get(subscription.pattern)
         return () if number is None else (self.state.publications[number],)
 
+    def _open(self) -> Iterator[SubscriptionRecord]:
+        """Every subscription but those to system namespaces."""
+        return (each for each in self.state.subscriptions.values() if not is_system(each.pattern))
+
+    def _fitting(self, infos: Iterable[E], name: str) -> tuple[E, ...]:
+        """The first of a page that fit into an answer."""
+        found: list[E] = []
+        left = self.settings.batch_bytes
+        for info in infos:
+            left -= type_codec("orchestrator", name).size(info)
+            if left < 0 and found:
+                break
+            found.append(info)
+        return tuple(found)
+
     # The queries
 
-    def _publishers(self, _caller: Principal, _time: int, page: Any) -> Any:
+    def _publishers(self, _caller: Principal, _time: int, page: ByPrincipal) -> tuple[PublisherInfo, ...]:
         filter_ = page.filter or _ALL
-        found = {row.publisher for row in self.rows(filter_.slice) if row.publisher is not None}
+        if filter_.slice:
+            found = {row.publisher for row in self.rows(filter_.slice) if row.publisher is not None}
+        else:
+            found = {who for each in self.state.publications.values() for who in each.publishers}
         return tuple(
             PublisherInfo(each, self._stats(filter_, "icrc72:publisher:stats:", self._publisher_stats(each)))
-            for each in self._page(found, page, bytes)
+            for each in self._page(found, page.prev, page.take, bytes)
         )
 
-    def _publications(self, _caller: Principal, _time: int, page: Any) -> Any:
+    def _publications(self, _caller: Principal, _time: int, page: ByText) -> tuple[PublicationInfo, ...]:
         filter_ = page.filter or _ALL
         if all(each.tag == "ByNamespace" for each in filter_.slice):  # every publication has a row
-            wanted = [each.value for each in filter_.slice]
+            wanted = list(dict.fromkeys(each.value for each in filter_.slice if each.tag == "ByNamespace"))
+            if len(wanted) > MOST_SLICES:
+                raise Trap(f"a query has at most {MOST_SLICES} different slices, not {len(wanted)}")
             found = {
                 each.namespace
                 for each in self._met(filter_.slice)
@@ -144,35 +186,43 @@ class Queries:
             }
         else:
             found = {row.publication.namespace for row in self.rows(filter_.slice) if row.publication is not None}
-        made = []
-        for name in self._page(found, page, str.encode):
-            each = self.state.publications[self.state.by_namespace[name]]
-            stats = self._stats(filter_, "icrc72:publication:stats:", self._publication_stats(each))
-            made.append(PublicationInfo(name, each.id, each.config.pairs(), stats))
-        return tuple(made)
+        names = self._page(found, page.prev, page.take, str.encode)
+        return self._fitting((self._publication(name, filter_) for name in names), "PublicationInfo")
 
-    def _subscribers(self, _caller: Principal, _time: int, page: Any) -> Any:
+    def _publication(self, name: str, filter_: OrchestrationFilter) -> PublicationInfo:
+        each = self.state.publications[self.state.by_namespace[name]]
+        stats = self._stats(filter_, "icrc72:publication:stats:", self._publication_stats(each))
+        return PublicationInfo(name, each.id, each.config.pairs(), stats)
+
+    def _subscribers(self, _caller: Principal, _time: int, page: ByPrincipal) -> tuple[SubscriberInfo, ...]:
         filter_ = page.filter or _ALL
-        found = {row.subscription.subscriber for row in self.rows(filter_.slice) if row.subscription is not None}
+        if filter_.slice:
+            found = {row.subscription.subscriber for row in self.rows(filter_.slice) if row.subscription is not None}
+        else:
+            found = {each.subscriber for each in self._open()}
         return tuple(
             SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber:stats:", self._subscriber_stats(each)))
-            for each in self._page(found, page, bytes)
+            for each in self._page(found, page.prev, page.take, bytes)
         )
 
-    def _subscriptions(self, caller: Principal, _time: int, page: Any) -> Any:
+    def _subscriptions(self, caller: Principal, _time: int, page: ByNat) -> tuple[SubscriptionInfo, ...]:
         filter_ = page.filter or _ALL
         broker = self.state.brokers.get(caller)
         if broker is not None:
             shown = self._shown(broker, filter_)
             if shown is not None:
                 return shown
-        found = {row.subscription.id for row in self.rows(filter_.slice) if row.subscription is not None}
-        made = []
-        for number in self._page(found, page, lambda number: number):
-            each = self.state.subscriptions[number]
-            stats = self._stats(filter_, "icrc72:subscription:stats:", self._subscription_stats(number))
-            made.append(SubscriptionInfo(number, each.pattern, each.config.pairs(), stats))
-        return tuple(made)
+        if filter_.slice:
+            found = {row.subscription.id for row in self.rows(filter_.slice) if row.subscription is not None}
+        else:
+            found = {each.id for each in self._open()}
+        numbers = self._page(found, page.prev, page.take, lambda number: number)
+        return self._fitting((self._subscription(number, filter_) for number in numbers), "SubscriptionInfo")
+
+    def _subscription(self, number: int, filter_: OrchestrationFilter) -> SubscriptionInfo:
+        each = self.state.subscriptions[number]
+        stats = self._stats(filter_, "icrc72:subscription:stats:", self._subscription_stats(number))
+        return SubscriptionInfo(number, each.pattern, each.config.pairs(), stats)
 
     def _shown(self, broker: Broker, filter_: OrchestrationFilter) -> tuple[SubscriptionInfo, ...] | None:
         """To a broadcaster: the subscriptions that go with the alerts already sent to it (IC-38c)."""
@@ -180,19 +230,19 @@ class Queries:
         names = [each.value for each in filter_.slice if each.tag == "ByNamespace"]
         if len(whose) != 1 or len(names) != 1:
             return None
-        fact = ("sub", names[0], whose[0])
+        fact: Fact = ("sub", names[0], whose[0])
         value = broker.held.get(fact, ())
         if broker.alert is not None and fact in broker.alert.adds:
             value = broker.alert.adds[fact]
         made = []
-        for number, text, skip, _ in value:
+        for number, text, skip, _ in cast("tuple[Wanted, ...]", value):
             config = SubscriptionConfig((whose[0],), skip, text)
             subscription = self.state.subscriptions.get(number)
             pattern = names[0] if subscription is None else subscription.pattern
             made.append(SubscriptionInfo(number, pattern, config.pairs(), ()))
         return tuple(made)
 
-    def _broadcasters(self, _caller: Principal, _time: int, page: Any) -> Any:
+    def _broadcasters(self, _caller: Principal, _time: int, page: ByPrincipal) -> tuple[BroadcasterInfo, ...]:
         filter_ = page.filter or _ALL
         if filter_.slice:
             rows = list(self.rows(filter_.slice))
@@ -200,29 +250,32 @@ class Queries:
         else:
             found = {each.id for each in self.state.brokers.values() if each.registered}
         made = []
-        for each in self._page(found, page, bytes):
+        for each in self._page(found, page.prev, page.take, bytes):
             prefix = "icrc72:broadcaster:stats:"
             stats = self.state.brokers[each].stats
             numbers = {name: stats.get(prefix + name, 0) for name in keys.STATISTICS[prefix]}
             made.append(BroadcasterInfo(each, self._stats(filter_, prefix, numbers)))
         return tuple(made)
 
-    def _page(self, found: Iterable[Any], page: Any, key: Callable[[Any], Any]) -> list[Any]:
-        take = self.settings.page if page.take is None else min(page.take, self.settings.page_most)
+    def _page(self, found: Iterable[E], prev: E | None, taken: int | None, key: Callable[[E], K]) -> list[E]:
+        take = self.settings.page if taken is None else min(taken, self.settings.page_most)
         ordered = sorted(found, key=key)
-        if page.prev is not None:
-            ordered = [each for each in ordered if key(each) > key(page.prev)]
+        if prev is not None:
+            ordered = [each for each in ordered if key(each) > key(prev)]
         return ordered[:take]
 
     # Statistics
 
     @staticmethod
     def _stats(filter_: OrchestrationFilter, prefix: str, numbers: Mapping[str, int]) -> Pairs:
-        kind, names = filter_.statistics
-        if kind == "None":
-            return ()
         pairs = [(prefix + name, nat(number)) for name, number in numbers.items()]
-        return tuple(each for each in pairs if kind == "All" or each[0] in names)
+        match filter_.statistics:
+            case ("None", _):
+                return ()
+            case ("All", _):
+                return tuple(pairs)
+            case ("List", names):
+                return tuple(each for each in pairs if each[0] in names)
 
     def _sum(self, name: str) -> int:
         return sum(each.stats.get(name, 0) for each in self.state.brokers.values())
@@ -242,11 +295,12 @@ class Queries:
         return {name: self._sum(start + name) for name in ("notifications", "confirmations")}
 
     def _subscriber_stats(self, who: Principal) -> dict[str, int]:
+        unconfirmed = self._sum(f"icrc72:subscriber:{who.text}:unconfirmed")
         mine = [number for name, number in self.state.by_subscriber.get(who, {}).items() if not is_system(name)]
         sums = {
             name: sum(self._subscription_stats(n)[name] for n in mine) for name in ("notifications", "confirmations")
         }
-        return {"subscriptions": len(mine), **sums}
+        return {"subscriptions": len(mine), **sums, "unconfirmed": unconfirmed}
 
     def refresh(self, ctx: Context, role: RoleCanister) -> None:
         """Ask broadcasters for their statistics when it is time (IC-35d)."""
@@ -263,24 +317,25 @@ class Queries:
         """Ask one broadcaster for its statistics now."""
         asked = broker.asked_stats = ctx.now
 
-        def got(_ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            if values is not None and asked >= broker.told_stats:
+        def got(_ctx: Context, stats: Pairs | None) -> None:
+            if stats is not None and asked >= broker.told_stats:
                 broker.told_stats = asked
-                broker.stats = {name: as_nat(value) or 0 for name, value in values[0]}
+                broker.stats = {name: as_nat(value) or 0 for name, value in stats}
 
-        role.ask(ctx, broker.id, "icrc72_get_broadcaster_stats", then=got)
+        role.ask(ctx, broker.id, GET_BROADCASTER_STATS, None, got)
 
 
-def satisfies(row: Row, slice_: Variant) -> bool:
+def satisfies(row: Row, slice_: Slice) -> bool:
     """True when a row satisfies a slice."""
-    tag, value = slice_
-    if tag == "BySubscriber":
-        return row.subscription is not None and row.subscription.subscriber == value
-    if tag == "ByPublisher":
-        return bool(row.publisher == value)
-    if tag == "ByBroadcaster":
-        return value in {row.entry, row.exit}
-    if row.publication is not None:
-        return matches(value, row.publication.namespace)
-    pattern = "" if row.subscription is None else row.subscription.pattern
-    return value == pattern or matches(pattern, value)
+    match slice_:
+        case ("BySubscriber", who):
+            return row.subscription is not None and row.subscription.subscriber == who
+        case ("ByPublisher", who):
+            return row.publisher == who
+        case ("ByBroadcaster", who):
+            return who in {row.entry, row.exit}
+        case ("ByNamespace", name):
+            if row.publication is not None:
+                return matches(name, row.publication.namespace)
+            pattern = "" if row.subscription is None else row.subscription.pattern
+            return name == pattern or matches(pattern, name)

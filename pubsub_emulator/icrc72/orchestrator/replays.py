@@ -1,25 +1,25 @@
 """Replays: requests, states, alerts and what happens when somebody fails (ICRC-77)."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError
-from pubsub_emulator.eventplane.icrc72.identifiers import OWN
-from pubsub_emulator.eventplane.icrc72.messages import ReplayRegistration, ReplayStatusUpdate
-from pubsub_emulator.eventplane.icrc72.namespaces import is_system, matches
-from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import check_memo, check_size, replay_config
-from pubsub_emulator.eventplane.icrc72.orchestrator.escrow import Escrow
-from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.eventplane.icrc72.orchestrator.results import err, generic, too_many
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Publication, Registry, Replay
-from pubsub_emulator.eventplane.icrc72.role import Handler, RoleCanister, reply
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-from pubsub_emulator.eventplane.icrc72.values import as_nat
+from pubsub_emulator.icrc72 import keys, methods
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.identifiers import OWN
+from pubsub_emulator.icrc72.messages import Err, Ok, ReplayRegistration, ReplayStatusUpdate, Result, StateName
+from pubsub_emulator.icrc72.namespaces import is_system, matches
+from pubsub_emulator.icrc72.orchestrator.access import Access
+from pubsub_emulator.icrc72.orchestrator.config import check_memo, check_size, replay_config
+from pubsub_emulator.icrc72.orchestrator.escrow import Escrow
+from pubsub_emulator.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.icrc72.orchestrator.state import Registry, Replay
+from pubsub_emulator.icrc72.results import err, forbidden, generic, ok, refused, too_many
+from pubsub_emulator.icrc72.role import Handler, RoleCanister
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.values import Pairs, as_nat
 
 LIVE: Final = frozenset(["pending", "running"])
 
@@ -50,7 +50,7 @@ class Replays:
     def _register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
         caller = ctx.caller
         taken = items[: self.settings.batch_items]
-        results: list[Variant] = []
+        results: list[Result[int]] = []
 
         def step(ctx: Context) -> None:
             ctx.caller = caller
@@ -65,9 +65,9 @@ class Replays:
                     return
             if len(items) > len(taken):
                 results.append(too_many(self.settings.batch_items))
-            reply(ctx, "icrc77_register_replay", tuple(results))
+            methods.REGISTER_REPLAY.reply(ctx, tuple(results))
 
-        def paid(ctx: Context, replay: Replay, refusal: Variant | None) -> None:
+        def paid(ctx: Context, replay: Replay, refusal: Err | None) -> None:
             ctx.caller = caller
             again = refusal or self._checked(ctx, taken[len(results)])
             if isinstance(again, Replay):
@@ -80,7 +80,7 @@ class Replays:
 
         step(ctx)
 
-    def _checked(self, ctx: Context, item: ReplayRegistration) -> Replay | Variant:
+    def _checked(self, ctx: Context, item: ReplayRegistration) -> Replay | Err:
         """The checks of RP-3 in order: a replay that could be accepted, or the answer."""
         who, state = ctx.caller, self.state
         if is_system(item.namespace):
@@ -89,48 +89,39 @@ class Replays:
         if publication is None:
             return err("PublicationNotFound")
         if not self.access.may(publication, "subscribers", who):
-            return err("UnauthorizedSubscriber", (item.namespace,))
+            return forbidden("UnauthorizedSubscriber", item.namespace)
         mine = sorted(n for name, n in state.by_subscriber.get(who, {}).items() if matches(name, item.namespace))
         if not mine:
             return err("SubscriptionNotFound")
         start, end = item.range
         chosen = state.subscriptions[mine[0]].config
         if end is not None and not start < end:
-            return err("ImproperConfig", "the range is empty")
-        if end is not None and start // OWN != (end - 1) // OWN:
-            return err("ImproperConfig", "the range has ids of two publishers")
+            return refused("ImproperConfig", "the range is empty")
         try:
             check_memo(item.memo)
             check_size(item.config, self.settings)
             filter_, skip = replay_config(item.config, chosen.filter, chosen.skip)
         except ConfigError as error:
-            return err("ImproperConfig", str(error))
+            return refused("ImproperConfig", str(error))
         config = publication.config
         most = config.max_range or self.settings.max_range
-        if end is not None and end - start > most:
-            return err("RangeTooLarge", f"at most {most} ids, not {end - start}")
-        publisher = self._publisher_of(publication, start)
-        if not config.replay or publisher is None:
+        count = most if end is None or start // OWN != (end - 1) // OWN else end - start
+        if end is not None and count > most:
+            return refused("RangeTooLarge", f"at most {shown(most)} ids, not {shown(count)}")
+        publishers = [each for each, may in publication.publishers.items() if may]
+        if not config.replay or not publishers:
             return generic(keys.NO_REPLAY)
         if not self._within_quota(ctx, who):
             return generic(keys.QUOTA)
         made = Replay(
-            0, item.namespace, publication.id, publisher, who, start, end, filter_, skip, item.config, ctx.now
+            0, item.namespace, publication.id, publishers[0], who, start, end, filter_, skip, item.config, ctx.now
         )
+        made.rest = tuple(publishers[1:])
         if config.price is not None and config.price[0]:
             made.price, made.ledger = config.price
             made.payer = who
-            made.paid = made.price * (most if end is None else end - start)
+            made.paid = made.price * count * (len(publishers) if count == most else 1)
         return made
-
-    @staticmethod
-    def _publisher_of(publication: Publication, identifier: int) -> Principal | None:
-        whose = identifier // OWN
-        for publisher, may in publication.publishers.items():
-            mine = 0 if publisher == publication.config.creator else int.from_bytes(publisher, "big")
-            if may and mine == whose:
-                return publisher
-        return None
 
     def _within_quota(self, ctx: Context, who: Principal) -> bool:
         settings = self.settings
@@ -139,7 +130,7 @@ class Replays:
         self.state.requests[who] = recent
         return live < settings.live_replays and len(recent) < settings.replay_requests
 
-    def _accept(self, ctx: Context, replay: Replay) -> Variant:
+    def _accept(self, ctx: Context, replay: Replay) -> Ok[int]:
         self.state.last_replay += 1
         replay.id = self.state.last_replay
         replay.settled = replay.payer is None
@@ -147,7 +138,7 @@ class Replays:
         self.state.replays[replay.id] = replay
         self.state.requests.setdefault(replay.subscriber, []).append(ctx.now)
         self._start_waiting(ctx)
-        return Variant("Ok", replay.id)
+        return ok(replay.id)
 
     def _refund(self, ctx: Context, replay: Replay) -> None:
         """The whole amount goes back, although there is no replay: kept as one that ended."""
@@ -187,7 +178,7 @@ class Replays:
             if replay.state in LIVE and replay.path is not None:
                 running[replay.publication] = running.get(replay.publication, 0) + 1
         for replay in self.state.replays.values():
-            if replay.state != "pending" or replay.path is not None:
+            if replay.state not in LIVE or replay.path is not None:
                 continue
             publication = self.state.publications.get(replay.publication)
             if publication is None:
@@ -206,6 +197,8 @@ class Replays:
         settings = self.settings
         member = self.state.members.get(("publisher", replay.publisher))
         if replay.path is None:
+            if replay.state == "running" and ctx.now - replay.since > settings.replay_silence:
+                self._end(ctx, replay, "errored", text="publisher silent")
             return
         if replay.alerted is None and member is not None and ("rp", replay.id) in member.told:
             replay.alerted = replay.heard = ctx.now
@@ -244,26 +237,42 @@ class Replays:
         entry = replay.path[0]
         reported = (replay.done, replay.reported)
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
-            if values is None:
+        def got(ctx: Context, told: Pairs | None) -> None:
+            if told is None:
                 return
-            stats = {name: as_nat(value) for name, value in values[0]}
+            stats = {name: as_nat(value) for name, value in told}
             queued = stats.get(f"icrc77:replay:{replay.id}:queued")
             if reported == (replay.done, replay.reported):  # otherwise it may have accepted more by then
                 replay.accepted = stats.get(f"icrc77:replay:{replay.id}:accepted") or 0
             if queued != 0:
                 return
             if replay.state == "running" and replay.done is not None:
-                self._end(ctx, replay, "completed", replay.done)
+                self._part_ended(ctx, replay, replay.done)
             elif replay.state not in LIVE and replay.exit_kept:
                 self._release_exit(replay)
 
-        self.role.ask(ctx, entry, "icrc72_get_broadcaster_stats", then=got)
+        self.role.ask(ctx, entry, methods.GET_BROADCASTER_STATS, None, got)
 
-    def _end(self, ctx: Context, replay: Replay, state: str, count: int = 0, *, text: str = "") -> None:
+    def _part_ended(self, ctx: Context, replay: Replay, done: int) -> None:
+        """One publisher has sent all that it has in the range: the next one goes on, or the replay is completed."""
+        if not replay.rest:
+            self._end(ctx, replay, "completed", done)
+            return
+        if replay.path is not None:
+            entry = replay.path[0]
+            before = sum(count for _, at, count in replay.parts if at == entry)
+            replay.parts.append((replay.publisher, entry, min(done, (replay.accepted or 0) - before)))
+        replay.publisher, *rest = replay.rest
+        replay.rest, replay.path, replay.alerted, replay.done, replay.accepted = tuple(rest), None, None, None, None
+        replay.since = ctx.now
+        self.planner.plan_replay(replay.id)
+        self._start_waiting(ctx)
+
+    def _end(self, ctx: Context, replay: Replay, state: StateName, count: int = 0, *, text: str = "") -> None:
         replay.state, replay.count, replay.text, replay.ended = state, count, text, ctx.now
         if state == "completed":
             replay.reported = count
+            replay.count += sum(part for _, _, part in replay.parts)
             if replay.path is not None:
                 replay.exit_kept = False
         self.planner.plan_replay(replay.id)
@@ -278,51 +287,49 @@ class Replays:
                 if ctx.now >= replay.asked + self.settings.replay_poll:
                     self._ask_entry(ctx, replay)
                 return
-            count = min(count, replay.accepted)
+            entry_id = entry.id
+            count = min(count, replay.accepted - sum(part for _, at, part in replay.parts if at == entry_id))
         self.escrow.settle(ctx, replay, count)
 
     # Reports, cancelling and asking: RP-5, RP-11, RP-12
 
     def _status(self, ctx: Context, items: tuple[ReplayStatusUpdate, ...]) -> None:
-        results = [self._report(ctx, each) for each in items[: self.settings.batch_items]]
+        results: list[Result[int]] = [self._report(ctx, each) for each in items[: self.settings.batch_items]]
         if len(items) > len(results):
             results.append(too_many(self.settings.batch_items))
-        reply(ctx, "icrc77_replay_status", tuple(results))
+        methods.REPLAY_STATUS.reply(ctx, tuple(results))
 
-    def _report(self, ctx: Context, item: ReplayStatusUpdate) -> Variant:
+    def _report(self, ctx: Context, item: ReplayStatusUpdate) -> Result[int]:
         replay = self.state.replays.get(item.replayId)
         if replay is None:
             return err("NotFound")
         if ctx.caller != replay.publisher:
             return err("Unauthorized")
-        tag, value = item.status
-        ok = Variant("Ok", replay.id)
-        if replay.state == "canceled" and tag == "canceled" and replay.reported is None:
-            replay.reported = replay.count = value
+        status = item.status
+        if replay.state == "canceled" and status.tag == "canceled" and replay.reported is None:
+            replay.reported = replay.count = status.value
             replay.accepted, replay.asked = None, 0
-            return ok
-        now = "completed" if replay.state == "running" and replay.done is not None else replay.state
-        if tag == now:
-            replay.heard = ctx.now
-            return ok
-        if replay.state == "pending" and tag == "running" and replay.path is not None:
-            replay.state = "running"
-        elif replay.state == "running" and replay.done is None and tag == "completed":
-            replay.done, replay.since, replay.asked = value, ctx.now, 0
-        elif replay.state == "running" and replay.done is None and tag == "errored":
-            self._end(ctx, replay, "errored", text=value)
-        else:
-            return generic(keys.WRONG_STATE)
+            return ok(replay.id)
+        if status.tag != ("completed" if replay.state == "running" and replay.done is not None else replay.state):
+            match replay.state, status:
+                case "pending", ("running", _) if replay.path is not None:
+                    replay.state = "running"
+                case "running", ("completed", count) if replay.done is None:
+                    replay.done, replay.since, replay.asked = count, ctx.now, 0
+                case "running", ("errored", words) if replay.done is None:
+                    self._end(ctx, replay, "errored", text=words)
+                case _:
+                    return generic(keys.WRONG_STATE)
         replay.heard = ctx.now
-        return ok
+        return ok(replay.id)
 
     def _cancel(self, ctx: Context, numbers: tuple[int, ...]) -> None:
-        results = [self._cancel_one(ctx, each) for each in numbers[: self.settings.batch_items]]
+        results: list[Result[int]] = [self._cancel_one(ctx, each) for each in numbers[: self.settings.batch_items]]
         if len(numbers) > len(results):
             results.append(too_many(self.settings.batch_items))
-        reply(ctx, "icrc77_cancel_replay", tuple(results))
+        methods.CANCEL_REPLAY.reply(ctx, tuple(results))
 
-    def _cancel_one(self, ctx: Context, number: int) -> Variant:
+    def _cancel_one(self, ctx: Context, number: int) -> Result[int]:
         replay = self.state.replays.get(number)
         if replay is None:
             return err("NotFound")
@@ -331,9 +338,9 @@ class Replays:
         if ctx.caller != replay.subscriber and ctx.caller not in controllers:
             return err("Unauthorized")
         if replay.state not in LIVE:
-            return err("CannotCancel", replay.state)
+            return refused("CannotCancel", replay.state)
         self._end(ctx, replay, "canceled")
-        return Variant("Ok", number)
+        return ok(number)
 
     # When somebody fails (RP-13)
 
@@ -367,6 +374,3 @@ class Replays:
             if replay.state in LIVE and which(replay):
                 replay.state, replay.count, replay.ended = "canceled", 0, self.state.last_wake
                 self.planner.plan_replay(replay.id)
-
-
-__all__ = ["Replays"]

@@ -1,32 +1,19 @@
 """The state of the orchestrator: the registry, assignments, and what each member has been told."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.stable import stable
-from pubsub_emulator.eventplane.icrc72.messages import Event
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import PublicationConfig, SubscriptionConfig
-from pubsub_emulator.eventplane.icrc72.skip import Skip
-
-Fact = tuple[Any, ...]
-"""Something a broadcaster or member is told, by what names it; its value is kept beside it.
-
-Of broadcasters: ("sub", namespace, subscriber), ("pub", namespace, publisher), ("relay", namespace, target, subscriber
-or no bytes), ("relayer", namespace, source), ("rp", replay), ("rr", replay), ("rf", replay). Of members: ("bc",
-publication), ("sb", subscription, broadcaster), ("rp", replay).
-"""
+from pubsub_emulator.icrc72.facts import Cause, Fact, Facts, FactValue, MemberFact, MemberValue
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.messages import Event, StateName
+from pubsub_emulator.icrc72.orchestrator.config import PublicationConfig, SubscriptionConfig
+from pubsub_emulator.icrc72.skip import Skip
+from pubsub_emulator.icrc72.values import Pairs
 
 Said = tuple[Principal, str, Principal]
 """A list canister, the name of its list, and who is on it or not."""
 
-ABSENT: Final = ("absent",)
-
 stable(Event)
-
-_NAMED: Final = frozenset(["pub", "sub", "relay"])
 
 
 @stable
@@ -58,7 +45,7 @@ class Publication:
 
 @stable
 @dataclass(slots=True)
-class Subscription:
+class SubscriptionRecord:
     """A registered subscription, or the registration of a system namespace."""
 
     id: int
@@ -75,7 +62,7 @@ class Alert:
 
     id: int
     notification: int
-    adds: dict[Fact, Any]
+    adds: dict[Fact, FactValue]
     removes: tuple[Fact, ...]
     message: bytes = b""
     age: int = 0
@@ -92,11 +79,11 @@ class Broker:
     id: Principal
     subnet: int
     registered: bool = False
-    want: dict[Fact, list[Any]] = field(default_factory=dict)
+    want: dict[Fact, tuple[FactValue, int]] = field(default_factory=dict)
     """What it should be told: value, and how many reasons there are for it."""
     load: int = 0
     """How many pairs of namespace and principal are assigned to it."""
-    held: dict[Fact, Any] = field(default_factory=dict)
+    held: dict[Fact, FactValue] = field(default_factory=dict)
     """What it has confirmed."""
     dirty: dict[Fact, None] = field(default_factory=dict)
     wanted_relays: dict[str, dict[Fact, None]] = field(default_factory=dict)
@@ -123,25 +110,34 @@ class Broker:
     told_stats: int = 0
     """When it was asked for those that it gave last."""
 
-    def hold(self, facts: Mapping[Fact, Any]) -> None:
+    def hold(self, facts: Facts) -> None:
         """Note facts that the broadcaster has confirmed."""
         self.held.update(facts)
         for fact in facts:
-            if fact[0] in _NAMED:
-                self.held_by_name.setdefault(fact[:2], {})[fact] = None
+            name = _name_of(fact)
+            if name is not None:
+                self.held_by_name.setdefault(name, {})[fact] = None
 
     def release(self, fact: Fact) -> None:
         """Note that the broadcaster has confirmed the removal of a fact."""
         self.held.pop(fact, None)
-        named = self.held_by_name.get(fact[:2], {})
-        named.pop(fact, None)
-        if not named:
-            self.held_by_name.pop(fact[:2], None)
+        name = _name_of(fact)
+        if name is not None:
+            named = self.held_by_name.get(name, {})
+            named.pop(fact, None)
+            if not named:
+                self.held_by_name.pop(name, None)
 
-    def told(self, kind: str, namespace: str) -> list[Fact]:
-        """The facts of a kind and namespace on which it may act."""
+    def told(self, kind: str, namespace: str) -> list[Principal]:
+        """Who the facts of a kind and namespace are about on which it may act: subscribers, publishers or targets."""
         adds = () if self.alert is None else self.alert.adds
-        return [*self.held_by_name.get((kind, namespace), ()), *(f for f in adds if f[:2] == (kind, namespace))]
+        found = [*self.held_by_name.get((kind, namespace), ()), *(f for f in adds if f[:2] == (kind, namespace))]
+        return [fact[2] for fact in found if len(fact) > 2]
+
+
+def _name_of(fact: Fact) -> tuple[str, str] | None:
+    """Kind and namespace of a fact that is looked up by them."""
+    return fact[:2] if fact[0] == "sub" or fact[0] == "pub" or fact[0] == "relay" else None
 
 
 @stable
@@ -150,8 +146,8 @@ class MemberAlert:
     """A system event under way to a publisher or subscriber."""
 
     id: int
-    adds: dict[Fact, Any]
-    removes: tuple[Fact, ...]
+    adds: dict[MemberFact, MemberValue]
+    removes: tuple[MemberFact, ...]
     errors: tuple[tuple[int, int, str], ...]
     exit: Principal | None
     message: bytes = b""
@@ -170,9 +166,9 @@ class Member:
 
     role: str
     id: Principal
-    want: dict[Fact, list[Any]] = field(default_factory=dict)
-    told: dict[Fact, Any] = field(default_factory=dict)
-    may: dict[Fact, None] = field(default_factory=dict)
+    want: dict[MemberFact, tuple[MemberValue, int]] = field(default_factory=dict)
+    told: dict[MemberFact, MemberValue] = field(default_factory=dict)
+    may: dict[MemberFact, None] = field(default_factory=dict)
     """What it may still believe since it has not answered the message that tells it everything again."""
     errors: dict[tuple[int, int, str], None] = field(default_factory=dict)
     alert: MemberAlert | None = None
@@ -196,9 +192,9 @@ class Replay:
     end: int | None
     filter: str | None
     skip: Skip | None
-    config: tuple[tuple[str, Variant], ...]
+    config: Pairs
     created: int
-    state: str = "pending"
+    state: StateName = "pending"
     count: int = 0
     text: str = ""
     path: tuple[Principal, Principal] | None = None
@@ -226,6 +222,10 @@ class Replay:
     paying: bool = False
     next_pay: int = 0
     accepted: int | None = None
+    rest: tuple[Principal, ...] = ()
+    """The publishers that follow when this one has sent what it has in the range."""
+    parts: list[tuple[Principal, Principal, int]] = field(default_factory=list)
+    """Publishers that have sent all that they have, with their entries and how many events these accepted."""
 
 
 @stable
@@ -235,7 +235,7 @@ class Registry:
 
     publications: dict[int, Publication] = field(default_factory=dict)
     by_namespace: dict[str, int] = field(default_factory=dict)
-    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    subscriptions: dict[int, SubscriptionRecord] = field(default_factory=dict)
     by_subscriber: dict[Principal, dict[str, int]] = field(default_factory=dict)
     """Of each subscriber, its subscriptions by pattern; system namespaces too."""
     patterns: dict[int, None] = field(default_factory=dict)
@@ -249,9 +249,9 @@ class Registry:
     members: dict[tuple[str, Principal], Member] = field(default_factory=dict)
     restless: dict[tuple[str, Principal], None] = field(default_factory=dict)
     """Members to whom something may have to be told now; who waits for a broadcaster is not listed meanwhile."""
-    reasons: dict[Fact, list[tuple[Principal, Fact]]] = field(default_factory=dict)
+    reasons: dict[Cause, list[tuple[Principal, Fact]]] = field(default_factory=dict)
     """What each cause makes broadcasters want, so that it can be taken back."""
-    member_reasons: dict[Fact, list[tuple[tuple[str, Principal], Fact]]] = field(default_factory=dict)
+    member_reasons: dict[Cause, list[tuple[tuple[str, Principal], MemberFact]]] = field(default_factory=dict)
     last_publication: int = 0
     last_subscription: int = 0
     last_replay: int = 0

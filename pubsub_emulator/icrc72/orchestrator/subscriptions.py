@@ -1,32 +1,39 @@
 """Subscriptions of subscribers, and of members to what concerns them (IC-32)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.errors import ConfigError
-from pubsub_emulator.eventplane.icrc72.messages import SubscriptionDelete, SubscriptionRegistration, SubscriptionUpdate
-from pubsub_emulator.eventplane.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
-from pubsub_emulator.eventplane.icrc72.orchestrator.access import Access, Question
-from pubsub_emulator.eventplane.icrc72.orchestrator.config import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import (
+    Identifier,
+    Result,
+    SubscriptionDelete,
+    SubscriptionRegistration,
+    SubscriptionUpdate,
+    changes,
+    named,
+)
+from pubsub_emulator.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
+from pubsub_emulator.icrc72.orchestrator.access import Access, Question
+from pubsub_emulator.icrc72.orchestrator.config import (
     MEMO_BYTES,
     SubscriptionConfig,
     changed_subscription,
     check_memo,
+    check_same,
     check_size,
     new_subscription,
 )
-from pubsub_emulator.eventplane.icrc72.orchestrator.planner import Planner
-from pubsub_emulator.eventplane.icrc72.orchestrator.publications import Publications
-from pubsub_emulator.eventplane.icrc72.orchestrator.replays import Replays
-from pubsub_emulator.eventplane.icrc72.orchestrator.results import err, generic, ok
-from pubsub_emulator.eventplane.icrc72.orchestrator.state import Member, Publication, Registry, Subscription
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-
-Result = Variant
+from pubsub_emulator.icrc72.orchestrator.planner import Planner
+from pubsub_emulator.icrc72.orchestrator.publications import Publications
+from pubsub_emulator.icrc72.orchestrator.replays import Replays
+from pubsub_emulator.icrc72.orchestrator.state import Member, Publication, Registry, SubscriptionRecord
+from pubsub_emulator.icrc72.results import err, forbidden, generic, ok
+from pubsub_emulator.icrc72.settings import Settings
 
 _SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])
 
@@ -67,7 +74,7 @@ class Subscriptions:
             met = [each for each in self.state.publications.values() if matches(item.namespace, each.namespace)]
         return [each for one in met for each in self.access.questions(one, "subscribers", ctx.caller)]
 
-    def register(self, ctx: Context, item: SubscriptionRegistration, silent: set[Question]) -> Result:
+    def register(self, ctx: Context, item: SubscriptionRegistration, silent: set[Question]) -> Result[int]:
         """Register a subscription of the caller, or the caller for system events (IC-32)."""
         who, state = ctx.caller, self.state
         system = is_system(item.namespace)
@@ -80,7 +87,7 @@ class Subscriptions:
             check_pattern(item.namespace)
         check_memo(item.memo)
         check_size(item.config, self.settings)
-        config = new_subscription(who, item.config)
+        config = replace(new_subscription(who, item.config), memo=item.memo)
         if system and any(keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config):
             raise ConfigError("a system namespace takes no skip, filter or stopped")
         mine = state.by_subscriber.setdefault(who, {})
@@ -88,6 +95,7 @@ class Subscriptions:
         if owner is not None:
             return ok(self._register_system(owner[0], who, item.namespace, known))
         if known is not None:
+            check_same(item.config, config, state.subscriptions[known].config, f"subscription {known}")
             return ok(known)
         exact = state.by_namespace.get(item.namespace)
         if exact is not None:
@@ -95,7 +103,7 @@ class Subscriptions:
             if any(each in silent for each in self.access.questions(publication, "subscribers", who)):
                 return generic(keys.LIST_SILENT)
             if not self.access.may(publication, "subscribers", who):
-                return err("UnauthorizedSubscriber", (item.namespace,))
+                return forbidden("UnauthorizedSubscriber", item.namespace)
         if sum(1 for pattern in mine if not is_system(pattern)) >= self.settings.subscriptions:
             return generic(keys.QUOTA)
         return ok(self._subscribe(who, item.namespace, config))
@@ -103,7 +111,7 @@ class Subscriptions:
     def _subscribe(self, who: Principal, pattern: str, config: SubscriptionConfig) -> int:
         state = self.state
         state.last_subscription += 1
-        made = Subscription(state.last_subscription, pattern, who, config)
+        made = SubscriptionRecord(state.last_subscription, pattern, who, config)
         state.subscriptions[made.id] = made
         state.by_subscriber[who][pattern] = made.id
         self.planner.assign_exit(who)
@@ -124,7 +132,7 @@ class Subscriptions:
         if known is None:
             state.last_subscription += 1
             known = state.last_subscription
-            state.subscriptions[known] = Subscription(known, namespace, who, SubscriptionConfig((who,)))
+            state.subscriptions[known] = SubscriptionRecord(known, namespace, who, SubscriptionConfig((who,)))
             state.by_subscriber[who][namespace] = known
             again = False
         else:
@@ -158,17 +166,17 @@ class Subscriptions:
             if role == "subscriber" and who in publication.subscribers:
                 self.planner.plan_pair(publication, who)
 
-    def _find(self, ctx: Context, identifier: Variant, whose: Principal | None) -> Subscription | None:
-        number = identifier.value
-        if identifier.tag == "namespace":
-            number = self.state.by_subscriber.get(whose or ctx.caller, {}).get(identifier.value, 0)
+    def _find(self, ctx: Context, identifier: Identifier, whose: Principal | None) -> SubscriptionRecord | None:
+        name = named(identifier)
+        mine = self.state.by_subscriber.get(whose or ctx.caller, {})
+        number = mine.get(name, 0) if isinstance(name, str) else name
         found = self.state.subscriptions.get(number)
         return None if found is None or is_system(found.pattern) else found
 
-    def _may_change(self, ctx: Context, subscription: Subscription) -> bool:
+    def _may_change(self, ctx: Context, subscription: SubscriptionRecord) -> bool:
         return ctx.caller == subscription.subscriber or ctx.caller in subscription.config.controllers
 
-    def update(self, ctx: Context, item: SubscriptionUpdate, _silent: set[Question]) -> Result:
+    def update(self, ctx: Context, item: SubscriptionUpdate, _silent: set[Question]) -> Result[bool]:
         """Change a subscription; setting `stopped` to false ends a suspension."""
         check_memo(item.memo)
         subscription = self._find(ctx, item.subscription, item.subscriber)
@@ -176,9 +184,12 @@ class Subscriptions:
             return generic(keys.NOT_FOUND)
         if not self._may_change(ctx, subscription):
             return err("Unauthorized")
-        config = changed_subscription(subscription.config, *item.config)
+        config = subscription.config
+        for key, value in changes(item.config):
+            config = changed_subscription(config, key, value)
+        config = replace(config, memo=config.memo if item.memo is None else item.memo)
         check_size(config, self.settings)
-        resumes = keys.canonical(item.config[0]) == keys.STOPPED and not config.stopped
+        resumes = any(keys.canonical(key) == keys.STOPPED for key, _ in changes(item.config)) and not config.stopped
         if config == subscription.config and not resumes:
             return ok(True)
         subscription.config = config
@@ -187,11 +198,11 @@ class Subscriptions:
             self.planner.plan_pair(publication, subscription.subscriber)
         return ok(True)
 
-    def _matched(self, subscription: Subscription) -> list[Publication]:
+    def _matched(self, subscription: SubscriptionRecord) -> list[Publication]:
         who = subscription.subscriber
         return [each for each in self.state.publications.values() if subscription.id in each.subscribers.get(who, ())]
 
-    def delete(self, ctx: Context, item: SubscriptionDelete, _silent: set[Question]) -> Result:
+    def delete(self, ctx: Context, item: SubscriptionDelete, _silent: set[Question]) -> Result[bool]:
         """Delete a subscription."""
         if item.memo is not None and len(item.memo) > MEMO_BYTES:
             return generic(keys.TOO_LARGE)

@@ -5,16 +5,15 @@ published and the newest `keep` rows follow it, in parts that fit into a call. T
 answer costs a call and nothing else.
 """
 
-from typing import Any
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import ArchivePart, Event
+from pubsub_emulator.icrc72.methods import ARCHIVE_APPEND
+from pubsub_emulator.icrc72.publisher.replays import Log
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.values import boolean
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72.messages import Event
-from pubsub_emulator.eventplane.icrc72.publisher.replays import Log
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-
-_NOTHING = Variant("Bool", value=False)
+_NOTHING = boolean(False)
 
 
 class Archiving:
@@ -46,20 +45,20 @@ class Archiving:
         parent = state.blocks[state.archived - 1].hash if state.archived else bytes(32)
         offset = state.archived_events
         events = self._part(block.first + offset, block.first + block.count)
-        part = (state.archived + 1, block.round, parent, block.hash, offset, block.count, tuple(events))
+        part = ArchivePart(state.archived + 1, block.round, parent, block.hash, offset, block.count, tuple(events))
         self._busy = True
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, place: tuple[int, int] | None) -> None:
             self._busy = False
-            if values is None:
+            if place is None:
                 state.archive_wait = ctx.now + self.settings.publisher_wait
                 return
-            blocks, state.archived_events = values[0]
+            blocks, state.archived_events = place
             while state.archived < min(blocks, len(state.blocks)):
                 self._forget(state.archived)
                 state.archived += 1
 
-        self.publisher.role.ask(ctx, self.archive, "archive_append", part, then=got)
+        self.publisher.role.ask(ctx, self.archive, ARCHIVE_APPEND, part, got)
 
     def _ready(self) -> bool:
         """True when a block is old enough and published."""
@@ -87,6 +86,3 @@ class Archiving:
         for row in self.publisher.state.log[block.first : block.first + block.count]:
             row.archived = True
             row.event = row.event._replace(data=_NOTHING, headers=None)
-
-
-__all__ = ["Archiving"]

@@ -1,28 +1,43 @@
 """The role of a publisher: its log, and publishing with one batch under way (IC-39, IC-48)."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
-from pubsub_emulator.eventplane.icrc72.errors import Icrc72Error
-from pubsub_emulator.eventplane.icrc72.identifiers import OWN, own_id, to_text
-from pubsub_emulator.eventplane.icrc72.inbox import Inbox
-from pubsub_emulator.eventplane.icrc72.messages import ByText, Event, OrchestrationFilter, PublicationRegistration
-from pubsub_emulator.eventplane.icrc72.publisher.archiving import Archiving
-from pubsub_emulator.eventplane.icrc72.publisher.replays import Replays
-from pubsub_emulator.eventplane.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
-from pubsub_emulator.eventplane.icrc72.registering import Registering, renew
-from pubsub_emulator.eventplane.icrc72.role import Core
-from pubsub_emulator.eventplane.icrc72.services import type_codec
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
-from pubsub_emulator.eventplane.icrc72.values import Pairs, array, as_nat, as_principal, as_text, first, nat
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.alerts import MemberAlert
+from pubsub_emulator.icrc72.errors import Icrc72Error
+from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.identifiers import OWN, first_id, to_text
+from pubsub_emulator.icrc72.inbox import Inbox
+from pubsub_emulator.icrc72.messages import (
+    NO_STATISTICS,
+    ByText,
+    Error,
+    Event,
+    OrchestrationFilter,
+    PublicationInfo,
+    PublicationRegistration,
+    Results,
+    by_namespace,
+)
+from pubsub_emulator.icrc72.methods import GET_PUBLICATIONS, PUBLISH, REGISTER_PUBLICATION
+from pubsub_emulator.icrc72.publisher.archiving import Archiving
+from pubsub_emulator.icrc72.publisher.replays import Replays
+from pubsub_emulator.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
+from pubsub_emulator.icrc72.registering import Registering, renew
+from pubsub_emulator.icrc72.results import words_of
+from pubsub_emulator.icrc72.role import Core, restored
+from pubsub_emulator.icrc72.services import type_codec
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.value_hash import value_hash
+from pubsub_emulator.icrc72.values import Pairs, Value, array, as_nat, as_principal, as_text, blob, first, nat
 from pubsub_emulator.primitives.hashing import blake2_256
+
+_PATIENCE: Final = 2
+"""How often an event is refused for good before its publisher gives it up."""
 
 
 class TooLarge(Icrc72Error):
@@ -51,18 +66,20 @@ class Publisher(Core):
         self.settings = settings
         self.with_hashes = with_hashes
         inbox.told["publisher"] = self._told
+        self.on_refused: Callable[[Context, Event, str], None] = lambda _ctx, _event, _why: None
+        """Called with an event that no broadcaster will ever take, and with the reason."""
         self._asking = Registering()
         self.archive = archive
         self.archiving = None if archive is None else Archiving(archive, keep, settings, self)
         self.replays = Replays(orchestrator, settings, self)
 
-    def saved(self) -> Any:
+    def saved(self) -> PublisherState:
         """Everything remembered."""
         return self.state
 
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         """Go on where it was; calls under way have ended. What only the new code has is registered."""
-        given, self.state = self.state.mine, state
+        given, self.state = self.state.mine, restored(state, PublisherState)
         renew(given, self.state.mine)
         self._asking.under_way.clear()
         if self.archiving is not None:
@@ -76,7 +93,7 @@ class Publisher(Core):
     # What authors call
 
     def emit(
-        self, ctx: Context, namespace: str, data: Variant, headers: Pairs = (), *, number: int | None = None
+        self, ctx: Context, namespace: str, data: Value, headers: Pairs = (), *, number: int | None = None
     ) -> None:
         """Make an event; it is logged with this round and published from the next one on.
 
@@ -84,18 +101,24 @@ class Publisher(Core):
         `Icrc72Error` for a namespace that this publisher does not have.
         """
         mine = self.check(ctx, namespace, data, headers)
-        if number is not None and number <= mine.last:
-            raise Icrc72Error(f"event {shown(number)} does not come after event {shown(mine.last)}")
+        made = max([mine.last, *(each[2] or 0 for each in mine.waiting)])
+        if number is not None and number <= made:
+            raise Icrc72Error(f"event {shown(number)} does not come after event {shown(made)}")
         if mine.creator is None:
             mine.waiting.append((data, headers, number, ctx.time, ctx.now))
         else:
             self._log(mine, ctx.me, (data, headers, number, ctx.time, ctx.now))
 
-    def check(self, ctx: Context, namespace: str, data: Variant, headers: Pairs) -> Mine:
+    def check(self, ctx: Context, namespace: str, data: Value, headers: Pairs) -> Mine:
         """The publication under which an event would be made. Raises as `emit` does, and `CandidError` for bad data."""
         mine = self.state.mine.get(namespace)
         if mine is None:
             raise Icrc72Error(f"{namespace!r} is no publication of this publisher")
+        said = read(headers)
+        if said.planted:
+            raise Icrc72Error("an event has headers that only broadcasters append")
+        if said.hash is not None and said.hash != value_hash(data):
+            raise Icrc72Error(f"the header {keys.HASH} is not the hash of the data")
         trial = Event(OWN * OWN, OWN * OWN, ctx.time, namespace, data, ctx.me, headers)
         size = type_codec("broadcaster", "Event").size(trial)
         if size > self.settings.event_bytes:
@@ -113,18 +136,18 @@ class Publisher(Core):
         mine = self.state.mine.get(namespace)
         return 0 if mine is None else sum(sender.next for sender in mine.senders.values())
 
-    def _log(self, mine: Mine, me: Principal, made: tuple[Variant, Pairs, int | None, int, int]) -> None:
+    def _log(self, mine: Mine, me: Principal, made: tuple[Value, Pairs, int | None, int, int]) -> None:
         data, headers, number, time, at = made
         state = self.state
-        mine.last = mine.last + 1 if number is None else number
-        identifier = own_id(mine.last, me, mine.creator or me)
+        following = mine.last + 1 if mine.last else first_id(me, mine.creator or me)
+        identifier = mine.last = following if number is None else number
         partition = identifier % OWN % mine.partitions
         prev = None if mine.mode == "unordered" else mine.lasts.get(partition)
         mine.lasts[partition] = identifier
         hashed = value_hash(data)
         head = list(headers)
         if self.with_hashes:
-            head.append((keys.HASH, Variant("Blob", hashed)))
+            head.append((keys.HASH, blob(hashed)))
         if mine.partitions > 1:
             head.append((keys.PARTITION, array([nat(partition), nat(mine.partitions)])))
         event = Event(identifier, prev, time, mine.namespace, data, me, tuple(head))
@@ -177,8 +200,9 @@ class Publisher(Core):
         batch = [each for each in new if not each.error][: self.settings.batch_items]
         if batch:
             items = {each.namespace: PublicationRegistration(each.namespace, each.config) for each in batch}
-            method = "icrc72_register_publication"
-            self._asking.register(ctx, self.role, self.orchestrator, method, items, self._registered, self.wake)
+            self._asking.register(
+                ctx, self.role, self.orchestrator, REGISTER_PUBLICATION, items, self._registered, self.wake
+            )
         for each in self.state.mine.values():
             if each.id is not None and each.creator is None and each.namespace not in asking:
                 self._look_up(ctx, each)
@@ -189,12 +213,11 @@ class Publisher(Core):
     def _look_up(self, ctx: Context, mine: Mine) -> None:
         """Who created the publication, and how it is ordered: needed to give ids."""
         self._asking.under_way[mine.namespace] = None
-        slices = (Variant("ByNamespace", mine.namespace),)
-        page = ByText(None, 1, OrchestrationFilter(Variant("None"), slices))
+        page = ByText(None, 1, OrchestrationFilter(NO_STATISTICS, (by_namespace(mine.namespace),)))
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, infos: tuple[PublicationInfo, ...] | None) -> None:
             self._asking.under_way.pop(mine.namespace, None)
-            for info in () if values is None else values[0]:
+            for info in infos or ():
                 if info.namespace == mine.namespace:
                     mine.creator = as_principal(first(info.config, keys.CREATOR)) or ctx.me
                     mine.mode = as_text(first(info.config, keys.MODE)) or "fifo"
@@ -204,7 +227,7 @@ class Publisher(Core):
                         self._log(mine, ctx.me, (*made[:4], ctx.now))
             self.wake(ctx)
 
-        self.role.ask(ctx, self.orchestrator, "icrc72_get_publications", page, then=got)
+        self.role.ask(ctx, self.orchestrator, GET_PUBLICATIONS, page, got)
 
     def _append(self, ctx: Context) -> None:
         """Append the events of former rounds to the log, a block a round."""
@@ -234,22 +257,43 @@ class Publisher(Core):
         self.state.batches += 1
         token = sender.busy = self.state.batches
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
             if sender.busy != token:
                 return
             sender.busy = 0
-            for result in () if values is None else values[0][: len(batch)]:
+            for event, result in zip(batch, results or (), strict=False):
+                if result is not None and result.tag == "Err" and sender.tries >= _PATIENCE and _is_final(result.value):
+                    self._give_up(ctx, sender, event, result.value)
+                    sender.tries = 0
+                    return
                 if result is None or result.tag != "Ok":
                     break
                 sender.next += 1
                 sender.tries = 0
             else:
-                if values is not None:
+                if results is not None:
                     return  # the timer goes on, so that a canister that is to stop can
             sender.wait = ctx.now + min(1 << min(sender.tries, 20), self.settings.publisher_wait)
             sender.tries += 1
 
-        self.role.ask(ctx, sender.entry, "icrc72_publish", tuple(batch), then=got)
+        self.role.ask(ctx, sender.entry, PUBLISH, tuple(batch), got)
+
+    def _give_up(self, ctx: Context, sender: Sender, event: Event, error: Error) -> None:
+        """A broadcaster will never take an event: its author is told, and the next one follows the one before it."""
+        state = self.state
+        refused = sender.events.pop(sender.next)
+        state.log[refused].refused = words_of(error)
+        state.refused.append((event.namespace, event.eventId, words_of(error)))
+        del state.refused[: -self.settings.gaps]
+        if sender.next < len(sender.events):
+            row = state.log[sender.events[sender.next]]
+            if row.event.prevEventId == event.eventId:
+                row.event = row.event._replace(prevEventId=event.prevEventId)
+        else:
+            mine = state.mine[event.namespace]
+            last = state.log[sender.events[-1]].event.eventId if sender.events else None
+            mine.lasts = {at: last if each == event.eventId else each for at, each in mine.lasts.items()}
+        self.on_refused(ctx, event, words_of(error))
 
     def _batch(self, rows: list[int]) -> list[Event]:
         batch: list[Event] = []
@@ -292,4 +336,8 @@ class Publisher(Core):
                 sender.entry, sender.busy, sender.wait, sender.tries = entry, 0, 0, 0
 
 
-__all__ = ["Publisher", "TooLarge"]
+def _is_final(error: Error) -> bool:
+    """True for an error that the same event would get again."""
+    if error.tag == "GenericError":
+        return error.value.error_code in {keys.TOO_LARGE, keys.HASH_MISMATCH}
+    return error.tag == "ImproperId"

@@ -1,18 +1,18 @@
 """How a publisher replays events: the range of its log in the order of ids, a batch at a time (RP-7)."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.words import shown
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.messages import Event, ReplayStatusUpdate
-from pubsub_emulator.eventplane.icrc72.publisher.state import Logged, PublisherState, Replaying
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-from pubsub_emulator.eventplane.icrc72.value_hash import value_hash
-from pubsub_emulator.eventplane.icrc72.values import as_nat, boolean, first, nat
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.messages import Event, ReplayStatusUpdate, Results, state_of
+from pubsub_emulator.icrc72.methods import ARCHIVE_PAGE, PUBLISH, REPLAY_STATUS
+from pubsub_emulator.icrc72.publisher.state import Logged, PublisherState, Replaying
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.value_hash import value_hash
+from pubsub_emulator.icrc72.values import Value, as_nat, boolean, first, nat
 
 
 class Log(Protocol):
@@ -62,8 +62,8 @@ class Replays:
                 self._send_replayed(ctx, number, each)
         for number, count in list(self.publisher.state.canceled.items()):
             del self.publisher.state.canceled[number]
-            update = ReplayStatusUpdate(number, Variant("canceled", count))
-            self.publisher.role.ask(ctx, self.orchestrator, "icrc77_replay_status", (update,), kind=GUARANTEED)
+            update = ReplayStatusUpdate(number, state_of("canceled", count, ""))
+            self.publisher.role.ask(ctx, self.orchestrator, REPLAY_STATUS, (update,), kind=GUARANTEED)
 
     def _rows(self, each: Replaying) -> list[int]:
         """Rows of the log in the rest of the range, in the order of ids."""
@@ -82,32 +82,29 @@ class Replays:
 
     def _fix_end(self, each: Replaying) -> None:
         rows = self._rows(each)
-        if each.end is None:
-            mine = self.publisher.state.mine.get(each.namespace)
-            said = None if mine is None else as_nat(first(mine.config, keys.MAX_RANGE))
-            rows = rows[: said or self.settings.max_range]
+        mine = self.publisher.state.mine.get(each.namespace)
+        said = None if mine is None else as_nat(first(mine.config, keys.MAX_RANGE))
+        rows = rows[: said or self.settings.max_range]
         each.last = self.publisher.state.log[rows[-1]].event.eventId if rows else -1
-        each.head = self.publisher.state.log[rows[0]].event.eventId if rows else None
 
     def _report(self, ctx: Context, number: int, each: Replaying) -> None:
         due = each.told != each.state or ctx.now >= each.report
         if each.reporting or not due or (each.told != each.state and ctx.now < each.report and each.told):
             return
         state = each.state if each.told else "running"
-        inside: Any = {"completed": each.count, "errored": each.text}.get(state)
         each.reporting = True
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, results: Results[int] | None) -> None:
             each.reporting = False
-            if values is None:
+            if results is None:
                 each.report = ctx.now + 1
                 return
             each.told = state
             each.report = ctx.now + (self.settings.replay_report if each.state == state else 0)
             self.publisher.wake(ctx)
 
-        update = ReplayStatusUpdate(number, Variant(state, inside))
-        self.publisher.role.ask(ctx, self.orchestrator, "icrc77_replay_status", (update,), then=got)
+        update = ReplayStatusUpdate(number, state_of(state, each.count, each.text))
+        self.publisher.role.ask(ctx, self.orchestrator, REPLAY_STATUS, (update,), got)
 
     def _send_replayed(self, ctx: Context, number: int, each: Replaying) -> None:
         rows = self._rows(each)[: self.settings.replay_events]
@@ -122,7 +119,7 @@ class Replays:
             if value_hash(event.data) != logged.hash:
                 each.state, each.text = "errored", f"hash mismatch at {shown(event.eventId)}"
                 break
-            batch.append(self._marked(event, number, each))
+            batch.append(self.marked(event, number, each))
         if not batch and each.state == "running" and rows:
             self._fetch(ctx, number, each, self.publisher.state.log[rows[0]].event.eventId)
             return
@@ -131,22 +128,22 @@ class Replays:
             return
         each.busy = True
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
             each.busy = False
-            for event, result in zip(batch, () if values is None else values[0], strict=False):
+            for event, result in zip(batch, results or (), strict=False):
                 if result is None or result.tag != "Ok":
                     break
                 each.place = event.eventId + 1
                 each.count += 1
                 each.tries, each.since = 0, ctx.now
             else:
-                if values is not None:
+                if results is not None:
                     each.wait = ctx.now
                     return
             each.wait = ctx.now + min(1 << min(each.tries, 20), self.settings.publisher_wait)
             each.tries += 1
 
-        self.publisher.role.ask(ctx, each.entry, "icrc72_publish", tuple(batch), then=got)
+        self.publisher.role.ask(ctx, each.entry, PUBLISH, tuple(batch), got)
 
     @staticmethod
     def _whole(logged: Logged, each: Replaying) -> Event | None:
@@ -165,26 +162,24 @@ class Replays:
             return
         each.busy = True
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, events: tuple[Event, ...] | None) -> None:
             each.busy = False
-            if values is None:
+            if events is None:
                 each.wait = ctx.now + min(1 << min(each.tries, 20), self.settings.publisher_wait)
                 each.tries += 1
                 return
-            each.page = {event.eventId: event for event in values[0]}
+            each.page = {event.eventId: event for event in events}
             each.wait = ctx.now
             if start not in each.page:
                 each.state, each.text = "errored", f"the archive lacks event {shown(start)}"
 
         asked = (each.namespace, start, each.last + 1, self.settings.replay_events)
-        self.publisher.role.ask(ctx, archive, "archive_page", asked, then=got)
+        self.publisher.role.ask(ctx, archive, ARCHIVE_PAGE, asked, got)
 
     @staticmethod
-    def _marked(event: Event, number: int, each: Replaying) -> Event:
-        marks = [(keys.REPLAYED, boolean(True)), (keys.REPLAY_ID, nat(number))]
-        if event.eventId in {each.head, each.last} and each.last is not None:
+    def marked(event: Event, number: int, each: Replaying) -> Event:
+        """An event with the marks of a replay, which tell where it ends: filters may leave any of them out."""
+        marks: list[tuple[str, Value]] = [(keys.REPLAYED, boolean(True)), (keys.REPLAY_ID, nat(number))]
+        if each.last is not None:
             marks.append((keys.REPLAY_END, nat(each.last)))
         return event._replace(headers=(*(event.headers or ()), *marks))
-
-
-__all__ = ["Replays"]

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.stable import stable
-from pubsub_emulator.eventplane.icrc72.messages import Event
-from pubsub_emulator.eventplane.icrc72.values import Pairs
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.messages import Event, StateName
+from pubsub_emulator.icrc72.values import Pairs, Value
 
 stable(Event)
 
@@ -24,6 +23,8 @@ class Logged:
     """Bytes of Candid."""
     archived: bool = False
     """Data and headers are in the archive; the event here is without them."""
+    refused: str = ""
+    """Why no broadcaster takes the event."""
 
 
 @stable
@@ -65,12 +66,12 @@ class Mine:
     mode: str = "fifo"
     partitions: int = 1
     last: int = 0
-    """The number of the last event."""
-    lasts: dict[int, int] = field(default_factory=dict)
+    """The id of the last event."""
+    lasts: dict[int, int | None] = field(default_factory=dict)
     """Of each partition the last id."""
     senders: dict[int, Sender] = field(default_factory=dict)
     entries: tuple[Principal, ...] = ()
-    waiting: list[tuple[Variant, Pairs, int | None, int, int]] = field(default_factory=list)
+    waiting: list[tuple[Value, Pairs, int | None, int, int]] = field(default_factory=list)
     """Events made before ids could be given: data, headers, a number of one's own, time, round."""
     error: str = ""
 
@@ -88,11 +89,10 @@ class Replaying:
     """The id behind the last that the entry took."""
     last: int | None = None
     """The id of the last event that it will send; -1 when there is none."""
-    head: int | None = None
     busy: bool = False
     tries: int = 0
     wait: int = 0
-    state: str = "running"
+    state: StateName = "running"
     text: str = ""
     count: int = 0
     told: str = ""
@@ -115,11 +115,10 @@ class PublisherState:
     canceled: dict[int, int] = field(default_factory=dict)
     batches: int = 0
     errors: list[tuple[int, int, str]] = field(default_factory=list)
+    refused: list[tuple[str, int, str]] = field(default_factory=list)
+    """Events that no broadcaster takes: namespace, id and why."""
     archived: int = 0
     """How many blocks the archive has."""
     archived_events: int = 0
     """How many events of the next block it has."""
     archive_wait: int = 0
-
-
-__all__ = ["LogBlock", "Logged", "Mine", "PublisherState", "Replaying", "Sender"]

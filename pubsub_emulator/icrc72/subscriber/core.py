@@ -2,24 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from pubsub_emulator.eventplane.ic.canister import STOPPING, Answer, Context
-from pubsub_emulator.eventplane.ic.errors import Trap
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.alerts import MemberAlert
-from pubsub_emulator.eventplane.icrc72.identifiers import OWN
-from pubsub_emulator.eventplane.icrc72.inbox import Inbox
-from pubsub_emulator.eventplane.icrc72.messages import EventNotification, SubscriptionRegistration
-from pubsub_emulator.eventplane.icrc72.registering import Registering, renew
-from pubsub_emulator.eventplane.icrc72.role import Core, RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.eventplane.icrc72.subscriber.repairs import Repairs
-from pubsub_emulator.eventplane.icrc72.subscriber.state import Followed, Gap, HeldBack, SubscriberState, Wanted
-from pubsub_emulator.eventplane.icrc72.values import Pairs, as_items, as_nat, first
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.alerts import MemberAlert
+from pubsub_emulator.icrc72.filters import parse
+from pubsub_emulator.icrc72.headers import Headers, read
+from pubsub_emulator.icrc72.ic.canister import STOPPING, Answer, Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.inbox import Inbox
+from pubsub_emulator.icrc72.messages import EventNotification, SubscriptionRegistration
+from pubsub_emulator.icrc72.methods import REGISTER_SUBSCRIPTION
+from pubsub_emulator.icrc72.registering import Registering, renew
+from pubsub_emulator.icrc72.role import Core, RoleCanister, restored
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.subscriber.repairs import Repairs
+from pubsub_emulator.icrc72.subscriber.state import Followed, Gap, HeldBack, SubscriberState, Wanted
+from pubsub_emulator.icrc72.values import Pairs
 
-HANDLE: Final = "handle_event"
+RUN: Final = "handle_event"
 """The method by which a subscriber calls itself."""
 
 
@@ -29,10 +31,10 @@ class EventHandler(Protocol):
     def handle(self, ctx: Context, notification: EventNotification) -> None:
         """Handle an event, in an execution of its own. Raises `Trap` to undo it."""
 
-    def snapshot(self) -> Any:
+    def snapshot(self) -> object:
         """What `restore` needs to undo `handle`."""
 
-    def restore(self, snapshot: Any) -> None:
+    def restore(self, snapshot: object) -> None:
         """Undo what was done since `snapshot`."""
 
 
@@ -64,15 +66,15 @@ class Subscriber(Core):
     def attach(self, role: RoleCanister) -> None:
         """Give the canister the call that runs a handler."""
         super().attach(role)
-        role.private(HANDLE, lambda ctx, arg: self.run(ctx, int.from_bytes(arg, "big")))
+        role.private(RUN, lambda ctx, arg: self.run(ctx, int.from_bytes(arg, "big")))
 
-    def saved(self) -> Any:
+    def saved(self) -> SubscriberState:
         """Everything remembered."""
         return self.state
 
-    def resume(self, state: Any) -> None:
+    def resume(self, state: object) -> None:
         """Go on; what waits for the handler is handed over again. What only the new code wants is registered."""
-        given, self.state = self.state.wanted, state
+        given, self.state = self.state.wanted, restored(state, SubscriberState)
         renew(given, self.state.wanted)
         self._asking.under_way.clear()
         self.state.called.clear()
@@ -105,7 +107,10 @@ class Subscriber(Core):
         return min([*found, *([] if due is None else [due])], default=None)
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
-        """Add a subscription."""
+        """Add a subscription. Raises `FilterError`."""
+        for key, value in config:
+            if keys.canonical(key) == keys.FILTER and value.tag == "Text":
+                parse(value.value)
         if pattern not in self.state.wanted:
             self.state.wanted[pattern] = Wanted(pattern, config)
             self.wake(ctx)
@@ -116,8 +121,9 @@ class Subscriber(Core):
         batch = [each for each in new if each.pattern not in asking][: self.settings.batch_items]
         if batch:
             items = {each.pattern: SubscriptionRegistration(each.pattern, each.config) for each in batch}
-            method = "icrc72_register_subscription"
-            self._asking.register(ctx, self.role, self.orchestrator, method, items, self._registered, lambda _ctx: None)
+            self._asking.register(
+                ctx, self.role, self.orchestrator, REGISTER_SUBSCRIPTION, items, self._registered, lambda _ctx: None
+            )
 
     def _registered(self, name: str, number: int | None, error: str) -> None:
         self.state.wanted[name].id, self.state.wanted[name].error = number, error
@@ -130,18 +136,18 @@ class Subscriber(Core):
         self.inbox.count("notifications")
         if state.exit is None:
             state.met = caller
-        chain = self._chain(notification)
+        headers = read(notification.headers)
+        chain = self._chain(notification, headers)
         identifier = notification.eventId
-        replay = as_nat(first(notification.headers, keys.REPLAY_ID))
-        if replay is not None:
-            return self._take_replayed(ctx, notification, chain, replay)
+        if headers.replay is not None:
+            return self._take_replayed(ctx, notification, chain, headers.replay)
         if identifier in chain.handled or identifier in chain.held:
             self.inbox.count("duplicates")
             return True
-        if self._in_order(notification, chain):
+        if self._in_order(notification, headers.prev, chain):
             self._handle(notification, chain)
             return True
-        if sum(len(each.held) for each in state.chains.values()) >= self.settings.held:
+        if self._held() >= self.settings.held:
             return False
         chain.held[identifier] = HeldBack(notification, ctx.now)
         return True
@@ -155,6 +161,13 @@ class Subscriber(Core):
     def subscribed(self) -> int:
         """How many subscriptions are registered."""
         return sum(each.id is not None for each in self.state.wanted.values())
+
+    def holding(self) -> int:
+        """How many events wait in memory, for those before them or for the handler."""
+        return len(self.state.waiting) + self._held()
+
+    def _held(self) -> int:
+        return sum(len(each.held) for each in self.state.chains.values())
 
     def _take_replayed(self, ctx: Context, notification: EventNotification, chain: Followed, replay: int) -> bool:
         state = self.state
@@ -172,16 +185,16 @@ class Subscriber(Core):
             self._handle(notification, chain)
         return True
 
-    def _chain(self, notification: EventNotification) -> Followed:
-        parts = as_items(first(notification.headers, keys.PARTITION)) or ()
-        partition = (as_nat(parts[0]) or 0) if len(parts) == 2 else 0
+    def _chain(self, notification: EventNotification, headers: Headers) -> Followed:
+        parts = headers.partition or ()
+        partition = (parts[0] or 0) if len(parts) == 2 else 0
         key = (notification.namespace, notification.source, partition)
         found = self.state.chains.get(key)
         if found is None:
             found = self.state.chains[key] = Followed(moved=self.state.moved)
         return found
 
-    def _in_order(self, notification: EventNotification, chain: Followed) -> bool:
+    def _in_order(self, notification: EventNotification, former: int | None, chain: Followed) -> bool:
         prev = notification.prevEventId
         if prev is None:
             return True
@@ -189,7 +202,6 @@ class Subscriber(Core):
             return not chain.moved
         if prev in chain.handled:
             return True
-        former = as_nat(first(notification.headers, keys.PREV))
         return former is not None and former in chain.handled and not self.state.plain(notification.namespace)
 
     def _handle(self, notification: EventNotification, chain: Followed) -> None:
@@ -207,7 +219,7 @@ class Subscriber(Core):
                 waits = chain.held[identifier].notification
                 if identifier in chain.handled:
                     del chain.held[identifier]
-                elif self._in_order(waits, chain):
+                elif self._in_order(waits, read(waits.headers).prev, chain):
                     self._handle(waits, chain)
                 else:
                     continue
@@ -224,9 +236,7 @@ class Subscriber(Core):
                         break
                     identifier = min(at for at, e in chain.held.items() if ctx.now - e.since >= self.settings.gap_wait)
                 low = chain.handled.below(identifier)
-                start = (
-                    low + 1 if low is not None else max(identifier - self.settings.max_range, identifier // OWN * OWN)
-                )
+                start = low + 1 if low is not None else max(identifier - self.settings.max_range, 0)
                 self._gap(Gap(key[0], key[1], low, identifier, start))
                 self._handle(chain.held[identifier].notification, chain)
                 self._drain(chain)
@@ -245,7 +255,7 @@ class Subscriber(Core):
                 if len(self.state.called) >= self.settings.confirmations:
                     break
                 self.state.called[number] = None
-                ctx.call(ctx.me, HANDLE, number.to_bytes(8, "big"), lambda c, a, n=number: self._answered(c, a, n))  # type: ignore[misc]
+                ctx.call(ctx.me, RUN, number.to_bytes(8, "big"), lambda c, a, n=number: self._answered(c, a, n))  # type: ignore[misc]
 
     def run(self, ctx: Context, number: int) -> None:
         """The call to itself: handle the event, if all before it are done. Raises `Trap` as the handler does."""
@@ -326,12 +336,10 @@ class Subscriber(Core):
 
     def _suspended(self, subscription: int, namespace: str, missed: int) -> None:
         self.state.resuming[subscription] = None
-        source, low = None, None
+        low, source = -1, None
         for key, chain in self.state.chains.items():
-            highest = chain.handled.highest()
-            if key[0] == namespace and highest is not None and highest // OWN == missed // OWN:
-                source, low = key[1], chain.handled.below(missed)
-        self._gap(Gap(namespace, source, low, None, missed if low is None else low + 1))
-
-
-__all__ = ["EventHandler", "Subscriber"]
+            below = chain.handled.below(missed) if key[0] == namespace else None
+            if below is not None and below > low:
+                low, source = below, key[1]
+        start = missed if source is None else low + 1
+        self._gap(Gap(namespace, source, None if source is None else low, None, start))

@@ -1,21 +1,26 @@
 """How a subscriber closes gaps: it ends suspensions and asks for replays, one gap at a time (IC-45f, RP-10)."""
 
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
-from pubsub_emulator.eventplane.ic.candid.types import Variant
-from pubsub_emulator.eventplane.ic.canister import GUARANTEED, Answer, Context
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.messages import (
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import (
+    NO_STATISTICS,
     ByNat,
+    Error,
     OrchestrationFilter,
     ReplayRegistration,
+    ReplayStatus,
+    Results,
     SubscriptionUpdate,
 )
-from pubsub_emulator.eventplane.icrc72.role import RoleCanister
-from pubsub_emulator.eventplane.icrc72.settings import Settings
-from pubsub_emulator.eventplane.icrc72.subscriber.state import Asked, Gap, SubscriberState
-from pubsub_emulator.eventplane.icrc72.values import boolean
+from pubsub_emulator.icrc72.methods import GET_REPLAYS, REGISTER_REPLAY, UPDATE_SUBSCRIPTION
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.subscriber.state import Gap, GapReplay, SubscriberState
+from pubsub_emulator.icrc72.values import boolean
 
 
 class Follower(Protocol):
@@ -76,16 +81,15 @@ class Repairs:
         name = f"resume {number}"
         self._asking[name] = None
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, results: Results[bool] | None) -> None:
             self._asking.pop(name, None)
-            if values is not None:
+            if results is not None:
                 self.subscriber.state.resuming.pop(number, None)
             self.subscriber.state.wait = ctx.now + 5
 
-        update = SubscriptionUpdate(Variant("id", number), (keys.STOPPED, boolean(False)))
-        self.subscriber.role.ask(
-            ctx, self.orchestrator, "icrc72_update_subscription", (update,), then=got, kind=GUARANTEED
-        )
+        which: Variant[Literal["id"], int] = Variant("id", number)
+        update = SubscriptionUpdate(which, (keys.STOPPED, boolean(False)))
+        self.subscriber.role.ask(ctx, self.orchestrator, UPDATE_SUBSCRIPTION, (update,), got, kind=GUARANTEED)
 
     def _closed(self, gap: Gap) -> bool:
         if gap.low is None or gap.high is None or not self.subscriber.state.plain(gap.namespace):
@@ -105,13 +109,13 @@ class Repairs:
             return
         narrow = gap.high is not None and gap.high - gap.start <= self.settings.max_range and not gap.wide
         end = gap.high if narrow else None
-        current = state.current = Asked(gap, gap.start, end, gap.start - 1, ctx.now)
+        current = state.current = GapReplay(gap, gap.start, end, gap.start - 1, ctx.now)
         state.ever_asked = True
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, results: Results[int] | None) -> None:
             if state is not self.subscriber.state or state.current is not current:
                 return
-            result = values[0][0] if values is not None and values[0] else None
+            result = results[0] if results else None
             if result is not None and result.tag == "Ok":
                 current.id = result.value
                 current.sign = ctx.now
@@ -129,14 +133,16 @@ class Repairs:
                 state.gaps.remove(gap)
 
         item = ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
-        self.subscriber.role.ask(ctx, self.orchestrator, "icrc77_register_replay", (item,), then=got, kind=GUARANTEED)
+        cycles = min(self.settings.replay_cycles, ctx.balance)
+        role = self.subscriber.role
+        role.ask(ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles)
 
     @staticmethod
-    def _may_come(error: Variant) -> bool:
+    def _may_come(error: Error) -> bool:
         """A quota passes; other refusals stay."""
-        return bool(error.tag == "GenericError" and error.value.error_code == keys.QUOTA)
+        return error.tag == "GenericError" and error.value.error_code == keys.QUOTA
 
-    def _watch(self, ctx: Context, current: Asked) -> None:
+    def _watch(self, ctx: Context, current: GapReplay) -> None:
         if current.id is None or current.asking:
             return
         quiet = ctx.now - current.sign >= self.settings.replay_sign
@@ -144,14 +150,14 @@ class Repairs:
             return
         current.asking = True
         current.check = ctx.now + 20
-        page = ByNat(current.id - 1, 1, OrchestrationFilter(Variant("None"), ()))
+        page = ByNat(current.id - 1, 1, OrchestrationFilter(NO_STATISTICS, ()))
 
-        def got(ctx: Context, values: tuple[Any, ...] | None, _answer: Answer) -> None:
+        def got(ctx: Context, replays: tuple[ReplayStatus | None, ...] | None) -> None:
             current.asking = False
-            if values is None or self.subscriber.state.current is not current:
+            if replays is None or self.subscriber.state.current is not current:
                 return
             current.sign = ctx.now if quiet else current.sign
-            found = [each for each in values[0] if each is not None and each.replayId == current.id]
+            found = [each for each in replays if each is not None and each.replayId == current.id]
             tag = found[0].status.tag if found else "forgotten"
             if tag in {"pending", "running"}:
                 return
@@ -160,9 +166,9 @@ class Repairs:
             else:
                 self._again(current)
 
-        self.subscriber.role.ask(ctx, self.orchestrator, "icrc77_get_replays", page, then=got)
+        self.subscriber.role.ask(ctx, self.orchestrator, GET_REPLAYS, page, got)
 
-    def _again(self, current: Asked) -> None:
+    def _again(self, current: GapReplay) -> None:
         """It ended otherwise, or its end was lost: ask again, a few times (RP-10d)."""
         state, gap = self.subscriber.state, current.gap
         state.current = None
@@ -170,7 +176,7 @@ class Repairs:
         if gap.tries > self.settings.replay_tries and gap in state.gaps:
             state.gaps.remove(gap)
 
-    def _ended(self, current: Asked) -> None:
+    def _ended(self, current: GapReplay) -> None:
         state, gap = self.subscriber.state, current.gap
         state.current = None
         came = current.top >= current.start
@@ -181,6 +187,3 @@ class Repairs:
         plain = self.subscriber.state.plain(gap.namespace) and gap.high is not None and gap.low is not None
         if (not plain or self._closed(gap) or gap.tries > self.settings.replay_tries) and gap in state.gaps:
             state.gaps.remove(gap)
-
-
-__all__ = ["Repairs"]

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.stable import stable
-from pubsub_emulator.eventplane.icrc72 import keys
-from pubsub_emulator.eventplane.icrc72.messages import EventNotification
-from pubsub_emulator.eventplane.icrc72.namespaces import matches
-from pubsub_emulator.eventplane.icrc72.ranges import Ranges
-from pubsub_emulator.eventplane.icrc72.values import Pairs, option
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.messages import EventNotification
+from pubsub_emulator.icrc72.namespaces import matches
+from pubsub_emulator.icrc72.ranges import Ranges
+from pubsub_emulator.icrc72.values import Pairs, Value, option
 
 ChainKey = tuple[str, Principal, int]
 """Namespace, source and partition."""
@@ -32,7 +32,7 @@ class Wanted:
 
     def replay_config(self) -> Pairs:
         """The configuration of a replay with the filter and skip of this subscription."""
-        chosen = {keys.FILTER: option(None), keys.SKIP: option(None)}
+        chosen: dict[str, Value] = {keys.FILTER: option(None), keys.SKIP: option(None)}
         chosen |= {name: value for key, value in self.config if (name := keys.canonical(key)) in chosen}
         return ((keys.REPLAY_FILTER, chosen[keys.FILTER]), (keys.REPLAY_SKIP, chosen[keys.SKIP]))
 
@@ -77,7 +77,7 @@ class Gap:
 
 @stable
 @dataclass(slots=True)
-class Asked:
+class GapReplay:
     """The replay by which a gap is to be closed."""
 
     gap: Gap
@@ -113,7 +113,7 @@ class SubscriberState:
     """Of these, those that were handled and whose answer is not yet known."""
     last: int = 0
     gaps: list[Gap] = field(default_factory=list)
-    current: Asked | None = None
+    current: GapReplay | None = None
     own: dict[int, None] = field(default_factory=dict)
     announced: dict[int, None] = field(default_factory=dict)
     over: dict[int, None] = field(default_factory=dict)
@@ -136,6 +136,3 @@ class SubscriberState:
         if len(mine) < 2:
             return [()] * len(mine)
         return [each.replay_config() for each in mine if each.plain()][:1] or [each.replay_config() for each in mine]
-
-
-__all__ = ["Asked", "ChainKey", "Followed", "Gap", "HeldBack", "SubscriberState", "Wanted"]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from support.candid_text import values
 
-from pubsub_emulator.eventplane.ic.candid.decode import Decoder
-from pubsub_emulator.eventplane.ic.candid.did import parse, parse_types
-from pubsub_emulator.eventplane.ic.errors import CandidError, DidError
+from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
+from pubsub_emulator.icrc72.ic.errors import CandidError, DidError
 
 ESCAPED = re.compile(r"""\\(["'\\])""")
 VECTORS = Path(__file__).parents[2] / "vectors" / "icrc"

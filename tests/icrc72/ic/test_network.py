@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.ic.canister import (
+from pubsub_emulator.icrc72.ic.canister import (
     BOUNDED,
     CANISTER_ERROR,
     CANISTER_REJECT,
@@ -21,11 +21,11 @@ from pubsub_emulator.eventplane.ic.canister import (
     Canister,
     Context,
 )
-from pubsub_emulator.eventplane.ic.errors import IcError, Trap
-from pubsub_emulator.eventplane.ic.network import EMPTY, RUNNING, STOPPED, STOPPING_STATUS, Network
-from pubsub_emulator.eventplane.ic.principal import ANONYMOUS, Principal, canister_id
-from pubsub_emulator.eventplane.ic.schedule import Limits, Schedule
-from pubsub_emulator.eventplane.ic.trace import Recorder
+from pubsub_emulator.icrc72.ic.errors import IcError, Trap
+from pubsub_emulator.icrc72.ic.network import EMPTY, RUNNING, STOPPED, STOPPING_STATUS, CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, canister_id
+from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
+from pubsub_emulator.icrc72.ic.trace import Recorder
 
 
 class Scripted(Canister):
@@ -72,8 +72,8 @@ def caller_of(target: list[Principal], kind: str = GUARANTEED) -> Scripted:
     return Scripted(go=go)
 
 
-def pair(kind: str = GUARANTEED, **settings: Any) -> tuple[Network, Principal, Principal, Scripted, Scripted]:
-    network = Network(2, **settings)
+def pair(kind: str = GUARANTEED, **settings: Any) -> tuple[CanisterNetwork, Principal, Principal, Scripted, Scripted]:
+    network = CanisterNetwork(2, **settings)
     target: list[Principal] = []
     a, b = caller_of(target, kind), Scripted()
     one, two = network.create(0, a), network.create(1, b)
@@ -82,16 +82,16 @@ def pair(kind: str = GUARANTEED, **settings: Any) -> tuple[Network, Principal, P
 
 
 def test_ic_1_time_is_genesis_rounds_and_skew() -> None:
-    network = Network(2, genesis=5, skew=(0, 7))
+    network = CanisterNetwork(2, genesis=5, skew=(0, 7))
     network.step(3)
     assert (network.time(0), network.time(1)) == (5 + 3 * SECOND, 12 + 3 * SECOND)
 
 
 def test_ic_3_ids_are_handed_out_once_ascending_per_subnet() -> None:
-    network = Network(2)
+    network = CanisterNetwork(2)
     ids = [network.create(at % 2, Scripted()) for at in range(4)]
     assert ids == [canister_id(0, 0), canister_id(1, 0), canister_id(0, 1), canister_id(1, 1)]
-    assert network.user("a") == Network(1).user("a") != network.user("b")
+    assert network.user("a") == CanisterNetwork(1).user("a") != network.user("b")
     assert network.user("a").kind == "self-authenticating"
 
 
@@ -105,7 +105,7 @@ def test_ic_4_acceptance_2_a_trapping_callback_keeps_the_first_effect() -> None:
 
         ctx.call(ctx.me, "x", b"", then)
 
-    network = Network()
+    network = CanisterNetwork()
     a = Scripted(go=go)
     one = network.create(0, a)
     ticket = network.submit(ANONYMOUS, one, "go", b"")
@@ -122,7 +122,7 @@ def test_i8_a_trap_or_refusal_leaves_the_state_bytes_as_they_were() -> None:
         ctx.set_timer(0)
         raise Trap("no")
 
-    network = Network()
+    network = CanisterNetwork()
     a = Scripted(go=go)
     one = network.create(0, a)
     before = a.state_bytes()
@@ -134,7 +134,7 @@ def test_i8_a_trap_or_refusal_leaves_the_state_bytes_as_they_were() -> None:
 
 
 def test_ic_4_a_call_that_nothing_can_answer_is_rejected() -> None:
-    network = Network()
+    network = CanisterNetwork()
     one = network.create(0, Scripted(nothing=lambda _me, _ctx, _arg: None))
     ticket = network.submit(ANONYMOUS, one, "nothing", b"")
     network.step(2)
@@ -151,7 +151,7 @@ def test_ic_5_a_guaranteed_call_waits_and_a_bounded_one_times_out() -> None:
 
 
 def test_ic_5_a_bounded_callee_may_act_after_the_timeout() -> None:
-    network, one, _, a, b = pair(BOUNDED, limits=Limits(across=12))
+    network, one, _, a, b = pair(BOUNDED, limits=MessageLimits(across=12))
     network.submit(ANONYMOUS, one, "go", b"hello x")
     network.step(40)
     assert [answer.code for answer in a.seen] == [SYS_UNKNOWN]
@@ -169,7 +169,7 @@ def test_ic_5_the_system_stamps_the_caller_and_rejects_say_why() -> None:
     network.submit(ANONYMOUS, one, "go", b"hello z")
     network.step(6)
     assert [answer.code for answer in a.seen] == [0, CANISTER_ERROR, CANISTER_ERROR]
-    nobody = Network(1)
+    nobody = CanisterNetwork(1)
     lonely = caller_of([canister_id(0, 77)])
     alone = nobody.create(0, lonely)
     nobody.submit(ANONYMOUS, alone, "go", b"hello x")
@@ -181,7 +181,7 @@ def test_ic_5_the_system_stamps_the_caller_and_rejects_say_why() -> None:
 def test_ic_6_i7_acceptance_3_requests_of_a_pair_start_in_the_order_sent(
     seed: bytes, delay: int, refuse: int, count: int
 ) -> None:
-    network = Network(2, schedule=Schedule(seed, delay, refuse))
+    network = CanisterNetwork(2, schedule=Schedule(seed, delay, refuse))
     b = Scripted()
     targets = [canister_id(0, 1), canister_id(1, 0)]
 
@@ -209,7 +209,7 @@ def test_ic_6_i7_acceptance_3_requests_of_a_pair_start_in_the_order_sent(
 
 @given(seed=st.binary(max_size=8), kinds=st.lists(st.sampled_from([GUARANTEED, BOUNDED, ONE_WAY]), max_size=20))
 def test_i6_a_call_has_one_answer_a_one_way_call_none(seed: bytes, kinds: list[str]) -> None:
-    network = Network(2, schedule=Schedule(seed, 6, 20))
+    network = CanisterNetwork(2, schedule=Schedule(seed, 6, 20))
     answers: dict[int, int] = {}
 
     def go(_me: Any, ctx: Context, arg: bytes) -> None:
@@ -237,7 +237,7 @@ def test_ic_7_limits_of_bytes_messages_under_way_and_executions() -> None:
     def big(_me: Any, ctx: Context, _arg: bytes) -> None:
         ctx.reply(bytes(11))
 
-    network = Network(2, limits=Limits(message_bytes=10, under_way=4, messages_a_round=3))
+    network = CanisterNetwork(2, limits=MessageLimits(message_bytes=10, under_way=4, messages_a_round=3))
     a, b = Scripted(flood=flood, big=big), Scripted()
     one, _ = network.create(0, a), network.create(1, b)
     network.submit(ANONYMOUS, one, "flood", b"")
@@ -279,7 +279,7 @@ def test_ic_8_upgrades_keep_what_pre_upgrade_gives_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("word", [b"no upgrade", b"bad"])
 def test_ic_8_an_upgrade_that_traps_has_not_happened(word: bytes) -> None:
-    network = Network()
+    network = CanisterNetwork()
     old = Scripted()
     one = network.create(0, old)
     network.submit(ANONYMOUS, one, "x", word)
@@ -304,7 +304,7 @@ def test_ic_9_heartbeats_run_each_round_and_a_timer_once_before_messages() -> No
         ctx.set_timer(ctx.time + 3 * SECOND)
         ctx.reply(b"")
 
-    network = Network(genesis=0)
+    network = CanisterNetwork(genesis=0)
     a = Scripted(go=go)
     a.heartbeat = True
     one = network.create(0, a)
@@ -333,7 +333,7 @@ def test_ic_12_i13_the_same_seed_gives_the_same_trace() -> None:
 
 
 def test_a_round_with_nothing_to_do_touches_no_canister() -> None:
-    network = Network(2)
+    network = CanisterNetwork(2)
     for at in range(50):
         network.create(at % 2, Scripted())
     network.step(3)

@@ -6,9 +6,9 @@ pair of types are made when a message first needs them, and kept per type table.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar, cast
 
-from pubsub_emulator.eventplane.ic.candid.types import (
+from pubsub_emulator.icrc72.ic.candid.types import (
     Cases,
     Opt,
     Prim,
@@ -22,11 +22,11 @@ from pubsub_emulator.eventplane.ic.candid.types import (
     may_be_null,
     resolved,
 )
-from pubsub_emulator.eventplane.ic.candid.wire import Reader, read_header
-from pubsub_emulator.eventplane.ic.errors import CandidError
-from pubsub_emulator.eventplane.ic.words import shown
+from pubsub_emulator.icrc72.ic.candid.wire import Reader, read_header
+from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.words import shown
 
-Read = Callable[[Reader], Any]
+Read = Callable[[Reader], object]
 
 L = TypeVar("L", int, str)
 
@@ -49,14 +49,16 @@ class _Mismatch(CandidError):
 class Decoder:
     """Reads the arguments or results of one method."""
 
-    __slots__ = ("_kept", "_recent", "_types")
+    __slots__ = ("_kept", "_recent", "_strict", "_types")
 
-    def __init__(self, types: Sequence[Type]) -> None:
+    def __init__(self, types: Sequence[Type], *, strict: bool = False) -> None:
+        """`strict` refuses a value that does not fit under `opt`, instead of reading it as null."""
         self._types = tuple(types)
+        self._strict = strict
         self._kept: dict[bytes, list[Read]] = {}
-        self._recent: dict[bytes, tuple[Any, ...]] = {}
+        self._recent: dict[bytes, tuple[object, ...]] = {}
 
-    def decode(self, data: bytes) -> tuple[Any, ...]:
+    def decode(self, data: bytes) -> tuple[object, ...]:
         """The values of a message, one per expected type. Raises `CandidError` alone; it names the byte."""
         values = self._recent.get(data)
         if values is None:
@@ -67,7 +69,7 @@ class Decoder:
                 self._recent[data] = values
         return values
 
-    def _decode(self, data: bytes) -> tuple[Any, ...]:
+    def _decode(self, data: bytes) -> tuple[object, ...]:
         reader = Reader(data)
         try:
             reads = self._known(reader)
@@ -91,7 +93,7 @@ class Decoder:
 
     def _prepare(self, reader: Reader) -> list[Read]:
         wire = read_header(reader)
-        plans = _Plans()
+        plans = _Plans(strict=self._strict)
         reads: list[Read] = []
         for at, wanted in enumerate(self._types):
             if at >= len(wire):
@@ -112,7 +114,8 @@ class Decoder:
 class _Plans:
     """Readers and skippers for the types of one type table."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, strict: bool) -> None:
+        self._strict = strict
         self._readers: dict[tuple[int, int], Read] = {}
         self._skippers: dict[int, Read] = {}
         self._kept: list[Type] = []
@@ -159,7 +162,7 @@ class _Plans:
     def _lazy(self, wire: Type, wanted: Type, put: Callable[[Read], None]) -> Read:
         """A reader that makes the real reader when it is first called and is replaced by it."""
 
-        def read(reader: Reader) -> Any:
+        def read(reader: Reader) -> object:
             made = self.reader(wire, wanted)
             put(made)
             return made(reader)
@@ -168,14 +171,14 @@ class _Plans:
         return self.reader(wire, wanted) if isinstance(simple, Prim) or is_blob(simple) else read
 
     def _lazy_skip(self, wire: Type) -> Read:
-        def skip(reader: Reader) -> Any:
+        def skip(reader: Reader) -> object:
             return self.skipper(wire)(reader)
 
         return skip
 
     def _opt(self, wire: Type, wanted: Opt) -> Read:
         wrapped = may_be_null(wanted.inner)
-        nothing: Any = () if wrapped else None
+        nothing: object = () if wrapped else None
         if isinstance(wire, Prim) and wire.name in {"null", "reserved"}:
             return _always(nothing)
         inside = wire.inner if isinstance(wire, Opt) else wire
@@ -183,11 +186,11 @@ class _Plans:
             return _always(nothing, after=self._lazy_skip(wire))
         cell: list[Read] = []
         cell.append(self._lazy(inside, wanted.inner, lambda made: cell.__setitem__(0, made)))
-        inner = _tried(cell, self._lazy_skip(inside))
+        inner = _as_it_is(cell) if self._strict else _tried(cell, self._lazy_skip(inside))
         if not isinstance(wire, Opt):
             return lambda reader: None if (value := inner(reader)) is _NOTHING else value
 
-        def read(reader: Reader) -> Any:
+        def read(reader: Reader) -> object:
             there = reader.byte()
             if there > 1:
                 raise CandidError("an optional value must begin with 0 or 1")
@@ -207,13 +210,13 @@ class _Plans:
         cell: list[Read] = []
         cell.append(self._lazy(wire, wanted, lambda made: cell.__setitem__(0, made)))
 
-        def read(reader: Reader) -> Any:
+        def read(reader: Reader) -> object:
             count = reader.leb()
             reader.count(count + 1)
             reader.enter()
             found = tuple([cell[0](reader) for _ in range(count)])
             reader.depth -= 1
-            return bytes(found) if as_bytes else found
+            return bytes(cast("tuple[int, ...]", found)) if as_bytes else found
 
         return read
 
@@ -226,14 +229,14 @@ class _Plans:
                 steps.append((-1, self._lazy_skip(each.type)))
             else:
                 steps.append((at, self._lazy(each.type, wanted.fields[at].type, _step(steps, len(steps), at))))
-        blank: list[Any] = [None] * len(wanted.fields)
+        blank: list[object] = [None] * len(wanted.fields)
         for at in places.values():
             blank[at] = _nothing_of(wanted.fields[at].type)(None)
         make = wanted.make
         if any(not may_be_null(wanted.fields[at].type) for at in places.values()):
             return _mismatch
 
-        def read(reader: Reader) -> Any:
+        def read(reader: Reader) -> object:
             reader.count()
             reader.enter()
             values = blank[:]
@@ -256,7 +259,7 @@ class _Plans:
             else:
                 cases.append((case.name, self._lazy(each.type, case.type, _step(cases, len(cases), case.name))))
 
-        def read(reader: Reader) -> Any:
+        def read(reader: Reader) -> object:
             at = reader.leb()
             if at >= len(cases):
                 raise CandidError(f"the variant has no case {shown(at)}")
@@ -335,7 +338,7 @@ class _Plans:
         return skip
 
 
-def _mismatch(_reader: Reader) -> Any:
+def _mismatch(_reader: Reader) -> object:
     raise _Mismatch("a value does not have the expected type")
 
 
@@ -351,7 +354,7 @@ def _step(places: list[tuple[L, Read]], number: int, label: L) -> Callable[[Read
 def _tried(cell: list[Read], skip: Read) -> Read:
     """Read a value that may not fit the type. One that does not is skipped and gives `_NOTHING`."""
 
-    def read_or_skip(reader: Reader) -> Any:
+    def read_or_skip(reader: Reader) -> object:
         at, depth = reader.at, reader.depth
         try:
             return cell[0](reader)
@@ -363,8 +366,20 @@ def _tried(cell: list[Read], skip: Read) -> Read:
     return read_or_skip
 
 
-def _always(value: Any, after: Read | None = None) -> Read:
-    def read(reader: Reader) -> Any:
+def _as_it_is(cell: list[Read]) -> Read:
+    """Read a value that must fit the type, although it may be left out."""
+
+    def read(reader: Reader) -> object:
+        try:
+            return cell[0](reader)
+        except _Mismatch as error:
+            raise CandidError("an optional value has another type than the interface says") from error
+
+    return read
+
+
+def _always(value: object, after: Read | None = None) -> Read:
+    def read(reader: Reader) -> object:
         if after is not None:
             after(reader)
         return value
@@ -376,9 +391,9 @@ def _as_none(skip: Read) -> Read:
     return _always(None, after=skip)
 
 
-def _nothing_of(type_: Type) -> Callable[[Any], Any]:
+def _nothing_of(type_: Type) -> Callable[[object], object]:
     found = resolved(type_)
-    nothing: Any = () if isinstance(found, Opt) and may_be_null(found.inner) else None
+    nothing: object = () if isinstance(found, Opt) and may_be_null(found.inner) else None
     return lambda _reader: nothing
 
 
@@ -393,7 +408,7 @@ def _bool(reader: Reader) -> bool:
     return byte == 1
 
 
-def _empty(_reader: Reader) -> Any:
+def _empty(_reader: Reader) -> object:
     raise CandidError("there is no value of type empty")
 
 
@@ -436,5 +451,3 @@ _PRIMITIVE_READERS: Final[dict[str, Read]] = {
     **{f"nat{bits}": _fixed(bits // 8, signed=False) for bits in (8, 16, 32, 64)},
     **{f"int{bits}": _fixed(bits // 8, signed=True) for bits in (8, 16, 32, 64)},
 }
-
-__all__ = ["Decoder"]

@@ -5,14 +5,15 @@ functions and services as types are kept as references without their signature.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import (
+from pubsub_emulator.icrc72.ic.candid.types import (
     PRIMS,
     Cases,
     Field,
+    Make,
     Named,
     Opt,
     Record,
@@ -22,7 +23,7 @@ from pubsub_emulator.eventplane.ic.candid.types import (
     checked_fields,
     hash_of,
 )
-from pubsub_emulator.eventplane.ic.errors import DidError
+from pubsub_emulator.icrc72.ic.errors import DidError
 
 _TOKEN: Final = re.compile(
     r"\s+|//[^\n]*|/\*.*?\*/"
@@ -34,7 +35,7 @@ _TOKEN: Final = re.compile(
 )
 _MODES: Final = frozenset(["query", "oneway", "composite_query"])
 
-Makers = Mapping[str, Callable[[tuple[Any, ...]], Any]]
+Makers = Mapping[str, Make]
 """For the name of a record type, what builds its Python value."""
 
 
@@ -126,7 +127,7 @@ class _Parser:
                 self._expect(";")
         return methods
 
-    def _type(self, make: Callable[[tuple[Any, ...]], Any] | None = None) -> Type:
+    def _type(self, make: Make | None = None) -> Type:
         word = self._name()
         if word == "opt":
             return Opt(self._type())
@@ -230,6 +231,3 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
 
 def _unquoted(quoted: str) -> str:
     return re.sub(r"\\(.)", r"\1", quoted[1:-1])
-
-
-__all__ = ["Interface", "Makers", "Method", "parse", "parse_types"]

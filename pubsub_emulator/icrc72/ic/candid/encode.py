@@ -1,9 +1,9 @@
 """Writing Candid: the type table of a list of types is made once, then only values are written."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import (
+from pubsub_emulator.icrc72.ic.candid.types import (
     PRIMITIVES,
     Cases,
     Opt,
@@ -18,10 +18,10 @@ from pubsub_emulator.eventplane.ic.candid.types import (
     resolved,
     unencodable,
 )
-from pubsub_emulator.eventplane.ic.errors import CandidError
-from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.principal import Principal
 
-Write = Callable[[Any, bytearray], None]
+Write = Callable[[object, bytearray], None]
 
 MAGIC: Final = b"DIDL"
 
@@ -60,9 +60,9 @@ class Encoder:
         self._header = bytes(header)
         self._writers = [_writer(each, {}) for each in types]
         self._count = len(types)
-        self._sized: tuple[Any, int] | None = None
+        self._sized: tuple[object, int] | None = None
 
-    def encode(self, *values: Any) -> bytes:
+    def encode(self, *values: object) -> bytes:
         """The message that carries `values`. Raises `CandidError` when one does not have its type."""
         if len(values) != self._count:
             raise CandidError(f"{self._count} values are encoded, not {len(values)}")
@@ -74,7 +74,7 @@ class Encoder:
             raise CandidError("the value is too deep to be encoded") from error
         return bytes(out)
 
-    def size(self, value: Any) -> int:
+    def size(self, value: object) -> int:
         """How many bytes `encode` makes of the only value, without the header that all such messages share.
 
         The last value, which is immutable, is remembered: events are measured more than once in a row.
@@ -143,21 +143,21 @@ def _writer(type_: Type, made: dict[int, list[Write]]) -> Write:
 
 
 def _later(cell: list[Write]) -> Write:
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: object, out: bytearray) -> None:
         cell[0](value, out)
 
     return write
 
 
 def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: object, out: bytearray) -> None:
         if value is None:
             out.append(0)
         else:
             out.append(1)
             inner(value, out)
 
-    def write_wrapped(value: Any, out: bytearray) -> None:
+    def write_wrapped(value: object, out: bytearray) -> None:
         if not isinstance(value, tuple) or len(value) > 1:
             raise unencodable(value, "an optional of an optional type: () or (value,)")
         out.append(len(value))
@@ -168,7 +168,7 @@ def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
 
 
 def _vec_writer(inner: Write) -> Write:
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: object, out: bytearray) -> None:
         if not isinstance(value, list | tuple):
             raise unencodable(value, "vec")
         if len(value) < 128:
@@ -184,7 +184,7 @@ def _vec_writer(inner: Write) -> Write:
 def _record_writer(fields: list[tuple[int, Write]]) -> Write:
     count = len(fields)
 
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: object, out: bytearray) -> None:
         if not isinstance(value, tuple) or len(value) != count:
             raise unencodable(value, f"a record of {count} fields")
         for at, inner in fields:
@@ -200,7 +200,7 @@ def _variant_writer(ordered: list[tuple[str, Write]]) -> Write:
         leb128(at, tag)
         cases[name] = bytes(tag), inner
 
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: object, out: bytearray) -> None:
         if not isinstance(value, tuple) or len(value) != 2 or value[0] not in cases:
             raise unencodable(value, f"a variant of {', '.join(cases)[:120]}")
         tag, inner = cases[value[0]]
@@ -210,14 +210,14 @@ def _variant_writer(ordered: list[tuple[str, Write]]) -> Write:
     return write
 
 
-def _write_blob(value: Any, out: bytearray) -> None:
+def _write_blob(value: object, out: bytearray) -> None:
     if not isinstance(value, bytes):
         raise unencodable(value, "blob")
     leb128(len(value), out)
     out += value
 
 
-def _write_text(value: Any, out: bytearray) -> None:
+def _write_text(value: object, out: bytearray) -> None:
     if not isinstance(value, str):
         raise unencodable(value, "text")
     try:
@@ -231,7 +231,7 @@ def _write_text(value: Any, out: bytearray) -> None:
     out += raw
 
 
-def _write_nat(value: Any, out: bytearray) -> None:
+def _write_nat(value: object, out: bytearray) -> None:
     if type(value) is not int or value < 0:
         raise unencodable(value, "nat")
     if value < 128:
@@ -240,19 +240,19 @@ def _write_nat(value: Any, out: bytearray) -> None:
         leb128(value, out)
 
 
-def _write_int(value: Any, out: bytearray) -> None:
+def _write_int(value: object, out: bytearray) -> None:
     if type(value) is not int:
         raise unencodable(value, "int")
     sleb128(value, out)
 
 
-def _write_bool(value: Any, out: bytearray) -> None:
+def _write_bool(value: object, out: bytearray) -> None:
     if not isinstance(value, bool):
         raise unencodable(value, "bool")
     out.append(value)
 
 
-def _write_principal(value: Any, out: bytearray) -> None:
+def _write_principal(value: object, out: bytearray) -> None:
     if not isinstance(value, Principal):
         raise unencodable(value, "principal")
     out.append(1)
@@ -260,21 +260,21 @@ def _write_principal(value: Any, out: bytearray) -> None:
     out += value
 
 
-def _write_null(value: Any, _out: bytearray) -> None:
+def _write_null(value: object, _out: bytearray) -> None:
     if value is not None:
         raise unencodable(value, "null")
 
 
-def _write_reserved(_value: Any, _out: bytearray) -> None:
+def _write_reserved(_value: object, _out: bytearray) -> None:
     """Reserved has values without bytes."""
 
 
-def _write_empty(value: Any, _out: bytearray) -> None:
+def _write_empty(value: object, _out: bytearray) -> None:
     raise unencodable(value, "empty")
 
 
 def _fixed(name: str, size: int, *, signed: bool) -> Write:
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: object, out: bytearray) -> None:
         if type(value) is not int:
             raise unencodable(value, name)
         try:
@@ -286,7 +286,7 @@ def _fixed(name: str, size: int, *, signed: bool) -> Write:
 
 
 def _raw(name: str, size: int) -> Write:
-    def write(value: Any, out: bytearray) -> None:
+    def write(value: object, out: bytearray) -> None:
         if not isinstance(value, bytes) or len(value) != size:
             raise unencodable(value, name)
         out += value

@@ -8,7 +8,7 @@ variant is `{"Tag": x}` and `vec` is a list.
 from collections.abc import Callable
 from typing import Any, Final
 
-from pubsub_emulator.eventplane.ic.candid.types import (
+from pubsub_emulator.icrc72.ic.candid.types import (
     Cases,
     Opt,
     Prim,
@@ -20,8 +20,8 @@ from pubsub_emulator.eventplane.ic.candid.types import (
     may_be_null,
     resolved,
 )
-from pubsub_emulator.eventplane.ic.errors import CandidError
-from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.principal import Principal
 
 _FLOATS: Final = frozenset(["float32", "float64"])
 
@@ -105,5 +105,3 @@ _PRIMITIVES: Final[dict[str, Callable[[Any], Any]]] = {
     "float32": _float,
     "float64": _float,
 }
-
-__all__ = ["from_json", "to_json"]

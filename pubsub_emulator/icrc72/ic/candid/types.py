@@ -18,17 +18,26 @@ of a type looks like this:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from pubsub_emulator.eventplane.ic.errors import CandidError, DidError
+from pubsub_emulator.icrc72.ic.errors import CandidError, DidError
+
+Tag_co = TypeVar("Tag_co", bound=str, covariant=True)
+Inside_co = TypeVar("Inside_co", covariant=True)
 
 
-class Variant(NamedTuple):
-    """A value of a variant type: its tag as written in the type, and what it carries (`None` for null)."""
+class Variant(NamedTuple, Generic[Tag_co, Inside_co]):
+    """A value of a variant type: its tag as written in the type, and what it carries (`None` for null).
 
-    tag: str
-    value: Any = None
+    A variant type is a union of these, one for each type that its tags carry; `match` narrows it by the tag.
+    """
 
+    tag: Tag_co
+    value: Inside_co = None  # type: ignore[assignment]  # a tag that carries nothing
+
+
+Make = Callable[[tuple[Any, ...]], object]
+"""Makes the Python value of a record from its fields."""
 
 PRIMITIVES: Final = {
     "null": 0x7F,
@@ -88,7 +97,7 @@ class Record:
     """A record, its fields as written; `make` builds the Python value from them in that order."""
 
     fields: tuple[Field, ...]
-    make: Callable[[tuple[Any, ...]], Any] | None = None
+    make: Make | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -205,26 +214,3 @@ def checked_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
 def unencodable(value: object, type_: str) -> CandidError:
     """The error for a Python value that has no encoding under a type."""
     return CandidError(f"{type(value).__name__} {repr(value)[:80]} has no encoding as {type_}")
-
-
-__all__ = [
-    "PRIMITIVES",
-    "PRIMS",
-    "Cases",
-    "Field",
-    "Named",
-    "Opt",
-    "Prim",
-    "Record",
-    "Reference",
-    "Type",
-    "Variant",
-    "Vec",
-    "checked_fields",
-    "hash_of",
-    "is_blob",
-    "is_readable",
-    "may_be_null",
-    "resolved",
-    "unencodable",
-]

@@ -7,7 +7,7 @@ depth 256. So no message costs more than its length allows (IC-11b).
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.eventplane.ic.candid.types import (
+from pubsub_emulator.icrc72.ic.candid.types import (
     PRIMITIVES,
     PRIMS,
     Cases,
@@ -19,9 +19,9 @@ from pubsub_emulator.eventplane.ic.candid.types import (
     Type,
     Vec,
 )
-from pubsub_emulator.eventplane.ic.errors import CandidError, PrincipalError
-from pubsub_emulator.eventplane.ic.principal import Principal
-from pubsub_emulator.eventplane.ic.words import shown
+from pubsub_emulator.icrc72.ic.errors import CandidError, PrincipalError
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.words import shown
 
 DEPTH: Final = 256
 SPARE: Final = 100_000
@@ -246,6 +246,3 @@ def _methods(reader: Reader, type_: Callable[[], Type]) -> None:
             raise CandidError("the methods of a service are not in ascending order")
         last = name
         type_()
-
-
-__all__ = ["Reader", "read_header"]

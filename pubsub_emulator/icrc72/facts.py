@@ -1,0 +1,52 @@
+"""What broadcasters, publishers and subscribers are told: facts by what names them, each with its value (IC-38).
+
+A fact is a tuple of its kind and what names it. It has one value at a time, whose type its kind decides.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.skip import Skip
+
+Width = tuple[str | None, Skip | None]
+"""Filter and skip."""
+
+Wanted = tuple[int, str | None, Skip | None, int]
+"""A subscription in force: id, filter, skip and version."""
+
+Delivering = tuple[str, Principal, Principal, str | None, Skip | None, Principal | None]
+"""A replay at its exit: namespace, who hands the events over, subscriber, filter, skip, publisher if it is named."""
+
+Forwarding = tuple[str, Principal, Principal, str | None, Skip | None]
+"""A replay at its entry: namespace, target, publisher, filter, skip."""
+
+Handing = tuple[str, Principal]
+"""A relayed replay at its exit: namespace and the entry."""
+
+Fact = (
+    tuple[Literal["sub", "pub", "relayer"], str, Principal]
+    | tuple[Literal["relay"], str, Principal, Principal]
+    | tuple[Literal["rp", "rr", "rf"], int]
+)
+"""What a broadcaster is told: who subscribes (sub) and publishes (pub), from whom it accepts (relayer) and to whom it
+forwards (relay: namespace, target, and the subscriber or no bytes for all); of a replay that it delivers it (rp), that
+it forwards it (rr), and from whom it comes (rf)."""
+
+FactValue = int | Width | tuple[Wanted, ...] | Delivering | Forwarding | Handing
+"""Of sub the subscriptions, of pub and relayer a version, of relay its width."""
+
+MemberFact = tuple[Literal["bc", "rp"], int] | tuple[Literal["sb"], int, Principal]
+"""What a publisher is told: its entries for a publication (bc) and a replay that it is to make (rp); what a subscriber
+is told: the exit of a subscription (sb)."""
+
+Due = tuple[str, int, int | None, Principal]
+"""A replay at its publisher: namespace, first id, the id behind the last, entry."""
+
+MemberValue = bool | tuple[Principal, ...] | Due
+
+Cause = tuple[Literal["member", "replay"], Principal | int] | tuple[Literal["publisher", "pair"], int, Principal]
+"""Why something is to be told."""
+
+Facts = Mapping[Fact, FactValue]
+MemberFacts = Mapping[MemberFact, MemberValue]

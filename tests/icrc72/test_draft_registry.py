@@ -1,0 +1,227 @@
+"""The drafts' own text against the registry: configurations, memos, queries, and what is registered again."""
+
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.client import FILTER, SKIP, App
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
+from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.messages import (
+    ByNat,
+    ByText,
+    OrchestrationFilter,
+    PublicationRegistration,
+    PublicationUpdate,
+    SubscriptionRegistration,
+)
+from pubsub_emulator.icrc72.orchestrator.queries import MOST_SLICES
+from pubsub_emulator.icrc72.services import codec, interface
+from pubsub_emulator.icrc72.skip import Skip, skip_of
+from pubsub_emulator.icrc72.values import Pairs, array, first, nat, of, option, text
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME = "com.example.myapp.events"
+NAMED = Variant("namespace", NAME)
+
+
+def publish(lab: Canisters, who: Principal, *config: tuple[str, Any], memo: bytes | None = None) -> Any:
+    item = PublicationRegistration(NAME, tuple((key, of(value)) for key, value in config), memo)
+    return lab.answer(who, lab.orchestrator, "icrc72_register_publication", (item,))[0]
+
+
+def subscribe(lab: Canisters, who: Principal, *config: tuple[str, Any], memo: bytes | None = None) -> Any:
+    item = SubscriptionRegistration(NAME, tuple((key, of(value)) for key, value in config), memo)
+    return lab.answer(who, lab.orchestrator, "icrc72_register_subscription", (item,))[0]
+
+
+def publication(lab: Canisters) -> Pairs:
+    (found,) = lab.ask("icrc72_get_publications", ByText())
+    return tuple(found.config)
+
+
+def raw(lab: Canisters, who: Principal, method: str, arg: bytes) -> Any:
+    """Let a probe call a method of the orchestrator with bytes of its own."""
+    lab.probed(who).todo.append((lab.orchestrator, method, arg, BOUNDED, 1_000_000))
+    lab.step(10)
+    answer = lab.probed(who).answers.pop(1_000_000)
+    assert answer.ok, answer
+    return codec(method).rets.decode(answer.data)[0]
+
+
+def test_s000_059_061_the_publication_of_the_draft_is_registered_and_its_memo_and_controllers_are_shown() -> None:
+    lab = Canisters()
+    owner = lab.probe()
+    memo = b"Initial registration of MyApp events"
+    assert len(memo) == 36
+    assert publish(lab, owner, (keys.list_key("publishers:allowed"), [b""]), (keys.MODE, "fifo"), memo=memo).tag == "Ok"
+    shown = publication(lab)
+    assert first(shown, keys.MEMO) == ("Blob", memo)
+    assert first(shown, keys.CONTROLLERS_ADD) == of([bytes(owner)])
+    change = (PublicationUpdate(NAMED, (keys.TRUSTED, of(True)), b"again"),)
+    lab.answer(owner, lab.orchestrator, "icrc72_update_publication", change)
+    assert first(publication(lab), keys.MEMO) == ("Blob", b"again")
+
+
+def test_s000_085_a_subscription_shows_its_memo_and_controllers() -> None:
+    lab = Canisters()
+    reader = lab.probe(1)
+    assert subscribe(lab, reader, memo=b"mine").tag == "Ok"
+    (found,) = lab.ask("icrc72_get_subscriptions", ByNat())
+    assert first(found.config, keys.SUBSCRIPTION_MEMO) == ("Blob", b"mine")
+    assert first(found.config, keys.SUBSCRIPTION_ADD) == of([bytes(reader)])
+
+
+def test_s000_077_the_mode_is_changed_by_an_update() -> None:
+    lab = Canisters()
+    owner = lab.probe()
+    publish(lab, owner)
+    change = (PublicationUpdate(NAMED, (keys.MODE, of("unordered"))),)
+    assert lab.answer(owner, lab.orchestrator, "icrc72_update_publication", change) == (("Ok", True),)
+    assert first(publication(lab), keys.MODE) == ("Text", "unordered")
+
+
+@pytest.mark.parametrize(
+    ("written", "skip"),
+    [
+        (array([nat(5), option(nat(1))]), Skip(5, 1)),
+        (array([nat(5), option(None)]), Skip(5)),
+        (array([option(nat(5))]), Skip(5)),
+        (option(array([nat(5), nat(4)])), Skip(5, 4)),
+    ],
+)
+def test_s000_083_091_s001_067_a_skip_may_have_its_parts_in_options(written: Any, skip: Skip) -> None:
+    assert skip_of(written) == skip
+
+
+@pytest.mark.parametrize("written", [array([nat(5), option(nat(5))]), array([option(None)]), array([nat(0)]), nat(5)])
+def test_s000_083_a_skip_that_says_nothing_is_refused(written: Any) -> None:
+    with pytest.raises(ConfigError):
+        skip_of(written)
+
+
+@pytest.mark.parametrize("reading", ["map", "nested", "both"])
+def test_s000_088_090_an_update_may_have_a_map_and_an_id_inside_id(reading: str) -> None:
+    lab = Canisters()
+    owner = lab.probe()
+    number = publish(lab, owner).value
+    method = "icrc72_update_publication"
+    encoder = Encoder(interface("readings").methods[f"{method}__{reading}"].arguments)
+    which = ("publicationId", number) if reading == "map" else ("id", ("publicationId", number))
+    config: Any = (keys.TRUSTED, of(True))
+    if reading != "nested":
+        config = (config, ("own", of(1)))
+    assert raw(lab, owner, method, encoder.encode(((which, config, None),))) == (("Ok", True),)
+    assert first(publication(lab), keys.TRUSTED) == ("Bool", True)
+    assert (first(publication(lab), "own") is None) == (reading == "nested")
+
+
+def test_s000_102_103_registering_again_with_another_configuration_says_so() -> None:
+    lab = Canisters()
+    owner, reader = lab.probe(), lab.probe(1)
+    one = publish(lab, owner, (keys.MODE, "priority"))
+    assert publish(lab, owner, (keys.MODE, "priority")) == one
+    assert publish(lab, owner) == one
+    other = publish(lab, owner, (keys.MODE, "fifo"))
+    assert other.value.tag == "ImproperConfig"
+    assert f"publication {one.value} is registered with another configuration" in other.value.value
+    two = subscribe(lab, reader, (FILTER, "n > 1"))
+    assert subscribe(lab, reader, (FILTER, "n > 1")) == two
+    assert "another configuration" in subscribe(lab, reader, (FILTER, "n > 2")).value.value
+
+
+def test_a_wrong_configuration_raises_in_python_and_names_the_subscription() -> None:
+    lab = Canisters()
+    with pytest.raises(ConfigError, match=r"org\.example: the filter has"):
+        App(lab.orchestrator, subscriptions={"org.example": {FILTER: "n =="}})
+    with pytest.raises(ConfigError, match=r"org\.example: skip has the offset 5 modulo 5"):
+        App(lab.orchestrator, subscriptions={"org.example": {SKIP: [5, 5]}})
+    with pytest.raises(ConfigError, match="publication:partitons"):
+        App(lab.orchestrator, publications={"org.example": {"icrc72:publication:partitons": 2}})
+
+
+def test_s000_166_a_query_with_many_slices_or_rows_is_refused_at_once() -> None:
+    lab = Canisters()
+    owner = lab.probe()
+    names = [PublicationRegistration(f"org.n{at}", ()) for at in range(60)]
+    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", tuple(names))
+    for _ in range(3):
+        item = SubscriptionRegistration("org.*", ())
+        lab.answer(lab.probe(1), lab.orchestrator, "icrc72_register_subscription", (item,))
+
+    def asked(count: int) -> Any:
+        slices = tuple(Variant("ByNamespace", f"org.x{at}" if at else "org.n1") for at in range(count))
+        page = ByNat(None, None, OrchestrationFilter(Variant("None"), slices))
+        arg = codec("icrc72_get_subscriptions").args.encode(page)
+        return lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_subscriptions", arg)
+
+    assert asked(MOST_SLICES).ok
+    refused = asked(20_000)
+    assert refused.code == CANISTER_ERROR
+    assert f"at most {MOST_SLICES} different slices, not 20000" in refused.message
+    for method in ("icrc72_get_publications", "icrc77_get_replays"):
+        slices = tuple(Variant("ByNamespace", f"org.n{at}") for at in range(MOST_SLICES + 1))
+        page: Any = (ByText if "publications" in method else ByNat)(
+            None, None, OrchestrationFilter(Variant("None"), slices)
+        )
+        arg = codec(method).args.encode(page)
+        assert "different slices" in lab.network.query(ANONYMOUS, lab.orchestrator, method, arg).message
+
+
+def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Canisters()
+    publish(lab, lab.probe())
+    for _ in range(3):
+        subscribe(lab, lab.probe(1))
+    monkeypatch.setattr("pubsub_emulator.icrc72.orchestrator.queries.MOST_STEPS", 2)
+    page = ByNat(None, None, OrchestrationFilter(Variant("None"), (Variant("ByPublisher", ANONYMOUS),)))
+    arg = codec("icrc72_get_subscriptions").args.encode(page)
+    answer = lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_subscriptions", arg)
+    assert "too many rows" in answer.message
+    assert len(lab.ask("icrc72_get_subscriptions", ByNat())) == 3
+
+
+def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_whole() -> None:
+    lab = Canisters()
+    owner, other = lab.probe(), lab.probe()
+    large = (("own", text("x" * 15_000)),)
+    for who in (owner, other):
+        for start in range(0, 90, 30):
+            items = tuple(PublicationRegistration(f"org.{who.text}.n{start + at}", large) for at in range(30))
+            lab.answer(who, lab.orchestrator, "icrc72_register_publication", items)
+    found: list[str] = []
+    while True:
+        page = lab.ask("icrc72_get_publications", ByText(found[-1] if found else None, 200))
+        if not page:
+            break
+        assert len(page) < 180
+        found += [each.namespace for each in page]
+    assert len(found) == len(set(found)) == 180
+
+
+def test_s001_040_a_principal_as_prev_of_replays_is_refused_and_not_read_as_the_first_page() -> None:
+    lab = Canisters()
+    types = parse(
+        "type F = record { statistics : variant { None; All; List : vec text };"
+        " slice : vec variant { ByText : text } }; service : {}"
+    ).types
+    (page,) = parse_types("(record { prev : opt principal; take : opt nat; filter : opt F })", types)
+    answers = [
+        lab.network.query(
+            ANONYMOUS, lab.orchestrator, "icrc77_get_replays", Encoder((page,)).encode((prev, None, None))
+        )
+        for prev in (None, lab.orchestrator)
+    ]
+    assert answers[0].ok
+    assert (answers[1].code, "another type" in answers[1].message) == (CANISTER_ERROR, True)
+
+
+def test_s001_072_the_capability_is_advertised_under_both_keys() -> None:
+    lab = Canisters()
+    publish(lab, lab.probe(), (keys.CAPABLE, True))
+    assert first(publication(lab), keys.CAPABLE) == first(publication(lab), keys.REPLAY) == ("Bool", True)

@@ -1,0 +1,261 @@
+"""The drafts' own text against replays: ranges, alerts as they are written, payment, and the archive as a log."""
+
+from typing import Any
+
+import pytest
+from support.canister_apps import Source
+
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.alerts import MemberAlert, broker_alert, member_alert, one_entry, read_broker_alert
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.facts import Fact
+from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.network import CYCLES
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ledger import TokenLedger
+from pubsub_emulator.icrc72.messages import Account, ApproveArgs, ByNat, ReplayRegistration, SubscriptionRegistration
+from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.skip import Skip
+from pubsub_emulator.icrc72.values import Value, array, blob, class_, map_, nat, of, option, text
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME = "com.example.myapp.events"
+ME, YOU, OTHER = Principal(b"me"), Principal(b"you"), Principal(b"other")
+
+
+class Asker(App):
+    """Asks for a replay of `from to`, with so many cycles; `data` has ids, end ids, and the answers."""
+
+    def start(self) -> Any:
+        return {"came": [], "answers": []}
+
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        self.data["came"].append((plain(event.data)["n"], read(event.headers).end))
+
+    def on_call(self, ctx: Context, _method: str, arg: bytes) -> None:
+        assert self.subscriber is not None
+        start, end, cycles = (int(each) if each != b"-" else None for each in arg.split())
+        self.subscriber.state.ever_asked = True
+        item = ReplayRegistration(NAME, (start or 0, end), ())
+
+        def got(_ctx: Context, results: Any) -> None:
+            self.data["answers"].append(results[0])
+
+        there = self.subscriber.orchestrator
+        self.ask(ctx, there, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles or 0)
+        ctx.reply(b"")
+
+
+def sources(lab: Canisters, count: int, *, both: bool = False, **config: Any) -> list[Principal]:
+    """One or two publishers with events; of two each has every other one, and they are on different subnets."""
+    made: list[Principal] = []
+    other = lab.network.next_id(1)
+    allowed = {keys.list_key("publishers:allowed"): [bytes(other)]} if both else {}
+    made.append(lab.install(Source, 0, publications={NAME: {REPLAY: True, **allowed, **config}}))
+    lab.step(60)
+    if both:
+        made.append(lab.install(Source, 1, publications={NAME: {}}))
+        assert made[1] == other
+        lab.step(60)
+    for number in range(1, count + 1):
+        lab.call(made[number % len(made)], NAME, b"%d" % number)
+        lab.step()
+    lab.step(40)
+    return made
+
+
+def asks(lab: Canisters, order: bytes, **config: Any) -> Any:
+    reader = lab.install(Asker, 1, subscriptions={NAME: config})
+    lab.step(60)
+    lab.call(reader, "ask", order)
+    lab.step(400)
+    return reader
+
+
+@pytest.mark.parametrize("order", [b"0 - 0", b"1 %d 0" % (1 << 250)], ids=["open", "bounded"])
+def test_s001_002_a_range_covers_the_events_of_every_publisher(order: bytes) -> None:
+    lab = Canisters()
+    sources(lab, 10, both=True)
+    reader = asks(lab, order)
+    assert sorted(number for number, _ in lab.app(reader).data["came"]) == list(range(1, 11))
+    (replay,) = lab.ask("icrc77_get_replays", ByNat())
+    assert replay.status == ("completed", 10)
+
+
+@pytest.mark.parametrize(
+    ("config", "came"), [({FILTER: "n == 3"}, [(3, 9)]), ({SKIP: [3, 1]}, [(1, 9), (4, 9), (7, 9)])]
+)
+def test_s001_013_034_the_first_notification_tells_the_end_whatever_filters_leave_out(
+    config: dict[str, Any], came: list[tuple[int, int]]
+) -> None:
+    lab = Canisters()
+    sources(lab, 9)
+    reader = asks(lab, b"1 - 0", **config)
+    assert lab.app(reader).data["came"] == came
+
+
+def test_s001_026_who_confirms_nothing_gets_the_replay_once() -> None:
+    lab = Canisters()
+    sources(lab, 19)
+    probe = lab.probe(1)
+    item = (SubscriptionRegistration(NAME, ()),)
+    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", item)
+    lab.step(30)
+    for isolated in (False, True):
+        config = ((keys.REPLAY_ISOLATED, of(isolated)),)
+        asked = (ReplayRegistration(NAME, (1, 20), config),)
+        lab.answer(probe, lab.orchestrator, "icrc77_register_replay", asked, kind=GUARANTEED)
+        lab.step(200)
+        came = [note.eventId for _, note in lab.probed(probe).notified if note.namespace == NAME]
+        assert came == list(range(1, 20))
+        lab.probed(probe).notified.clear()
+
+
+# Alerts as the drafts write them
+
+SHAPES: list[tuple[Fact, Any, str, Value]] = [
+    (
+        ("rp", 7),
+        (NAME, ME, YOU, "n == 1", Skip(5, 1), OTHER),
+        keys.REPLAY_ADD,
+        array(
+            [nat(7), text(NAME), blob(ME), blob(YOU), text("n == 1"), array([nat(5), nat(1)]), blob(OTHER)],
+        ),
+    ),
+    (
+        ("rp", 7),
+        (NAME, ME, YOU, None, None, None),
+        keys.REPLAY_ADD,
+        array([nat(7), text(NAME), blob(ME), blob(YOU), option(None), option(None), option(None)]),
+    ),
+    (
+        ("rr", 7),
+        (NAME, ME, YOU, "n", Skip(2)),
+        keys.REPLAY_RELAY_ADD,
+        array([nat(7), text(NAME), blob(ME), blob(YOU), text("n"), array([nat(2), nat(0)])]),
+    ),
+    (("rf", 7), (NAME, ME), keys.REPLAY_RELAYER_ADD, array([nat(7), text(NAME), blob(ME)])),
+    (
+        ("relay", NAME, ME, YOU),
+        ("n", Skip(2)),
+        keys.RELAY_ADD,
+        array([text(NAME), blob(ME), option(blob(YOU)), option(text("n")), option(array([nat(2), nat(0)]))]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("fact", "value", "key", "entry"), SHAPES)
+def test_s001_042_043_alerts_are_written_as_the_drafts_write_them_and_read_back(
+    fact: Fact, value: Any, key: str, entry: Value
+) -> None:
+    made = broker_alert({fact: value}, [])
+    assert made == map_({key: array([entry])})
+    assert read_broker_alert(made) == ([(fact, value)], [])
+
+
+def test_s001_045_a_removal_is_nested_as_the_draft_has_it() -> None:
+    assert broker_alert({}, [("rp", 7)]) == map_({keys.REPLAY_REMOVE: array([array([nat(7)])])})
+    assert broker_alert({}, [("rr", 7)]) == map_({keys.REPLAY_RELAY_REMOVE: array([nat(7)])})
+    assert member_alert("publisher", {}, [("rp", 7)], []) == map_({keys.PUBLISHER_REPLAY_REMOVE: array([nat(7)])})
+    assert one_entry(keys.SUBSCRIBER_REPLAY_REMOVE, 7) == map_(
+        {keys.SUBSCRIBER_REPLAY_REMOVE: array([array([nat(7)])])}
+    )
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        nat(7),
+        array([nat(7)]),
+        array([array([nat(7)])]),
+        array([nat(7), text(NAME), blob(YOU), blob(ME)]),
+        array([array([nat(7), text(NAME), blob(YOU), blob(ME)])]),
+    ],
+)
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [(keys.REPLAY_REMOVE, "rp"), (keys.REPLAY_RELAY_REMOVE, "rr"), (keys.REPLAY_RELAYER_REMOVE, "rf")],
+)
+def test_s001_044_045_a_removal_is_read_in_every_nesting(key: str, kind: str, written: Value) -> None:
+    assert read_broker_alert(map_({key: written})) == ([], [(kind, 7)])
+
+
+@pytest.mark.parametrize(
+    ("written", "ids"), [(array([nat(7), nat(8)]), [7, 8]), (array([array([nat(7), nat(8)]), nat(9)]), [7, 8, 9])]
+)
+def test_s001_045_several_ids_are_read_in_every_nesting(written: Value, ids: list[int]) -> None:
+    assert MemberAlert(map_({keys.SUBSCRIBER_REPLAY_REMOVE: written})).finished == ids
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_s001_044_an_entry_may_stand_alone_and_without_what_is_optional(nested: bool) -> None:
+    for key, parts, fact, value in (
+        (keys.REPLAY_RELAYER_ADD, [nat(7), text(NAME), blob(ME)], ("rf", 7), (NAME, ME)),
+        (
+            keys.REPLAY_ADD,
+            [nat(7), text(NAME), blob(ME), blob(YOU), option(text("n")), option(None)],
+            ("rp", 7),
+            (NAME, ME, YOU, "n", None, None),
+        ),
+        (keys.RELAY_ADD, [text(NAME), blob(ME)], ("relay", NAME, ME, Principal()), (None, None)),
+    ):
+        entry: Value = array(parts)
+        written = array([entry]) if nested else entry
+        assert read_broker_alert(map_({key: written})) == ([(fact, value)], [])
+
+
+def test_an_alert_that_cannot_be_read_says_which_entry() -> None:
+    with pytest.raises(ConfigError, match="replay_relayer:add has 3 parts, not 2"):
+        read_broker_alert(map_({keys.REPLAY_RELAYER_ADD: array([array([nat(7), text(NAME)])])}))
+    assert read_broker_alert(map_({"icrc99:unknown:add": array([nat(1)])})) == ([], [])
+
+
+# Payment
+
+
+def priced(currency: str) -> Value:
+    return class_(("perEvent", nat(5)), ("currency", text(currency)))
+
+
+def test_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing() -> None:
+    lab = Canisters()
+    ledger = TokenLedger({}, fee=10)
+    token = lab.network.create(0, RoleCanister([ledger]))
+    (source,) = sources(lab, 60, **{keys.PRICING: priced(f"icrc2:{token.text}")})
+    probe = lab.probe(1)
+    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", (SubscriptionRegistration(NAME, ()),))
+    ledger.balances[probe] = 1000
+    lab.answer(probe, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), 510))
+    item = (ReplayRegistration(NAME, (1, 101), ()),)
+    answer = lab.answer(probe, lab.orchestrator, "icrc77_register_replay", item, kind=GUARANTEED)
+    assert answer[0].tag == "Ok"
+    lab.step(300)
+    assert ledger.balances[source] == 300 - 10
+    assert ledger.balances[probe] == 1000 - 510 + 200 - 10
+    assert ledger.balances[lab.orchestrator] == 0
+    assert ledger.total() == 1000
+
+
+def test_s001_073_cycles_pay_a_replay_and_what_is_not_used_comes_back() -> None:
+    lab = Canisters()
+    (source,) = sources(lab, 6, **{keys.PRICING: priced("cycles")})
+    reader = asks(lab, b"1 101 700")
+    assert [each.tag for each in lab.app(reader).data["answers"]] == ["Ok"]
+    cycles = [lab.network.cycles(each) - CYCLES for each in (source, reader, lab.orchestrator)]
+    assert cycles == [30, -30, 0]
+
+
+def test_s001_073_cycles_run_out() -> None:
+    lab = Canisters()
+    sources(lab, 6, **{keys.PRICING: priced("cycles")})
+    reader = asks(lab, b"1 101 499")
+    (refused,) = lab.app(reader).data["answers"]
+    assert refused.value == ("PaymentRequired", "perEvent=5;count=100;amount=500;currency=cycles")
+    assert lab.network.cycles(reader) == CYCLES
+    ticket = lab.call(reader, "ask", b"1 101 %d" % (CYCLES + 1))
+    lab.step(5)
+    assert ticket.answer is not None
+    assert f"the canister has {CYCLES}" in ticket.answer.message
