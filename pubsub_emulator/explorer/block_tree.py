@@ -5,7 +5,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.explorer.tree import Asked, Below, Drawn, Fate, Sources, draw
+from pubsub_emulator.explorer.tree import Below, Drawn, Fate, Sources, TreeQuery, draw
 from pubsub_emulator.explorer.words import Names, static_labels
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
@@ -24,7 +24,7 @@ def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item
     proof = {blake2_256(node): node for node in inherent.proof}
     root = record.relay_storage_root or inherent.relay_parent_storage_root
     if plan is None:
-        return draw(root, Asked((), everything=True, fate=lambda *_: Fate.PRUNED), Sources(proof))
+        return draw(root, TreeQuery((), everything=True, fate=lambda *_: Fate.PRUNED), Sources(proof))
     own = {
         name: node
         for publisher in plan.publishers.values()
@@ -48,7 +48,7 @@ def static_nodes(plan: Plan) -> frozenset[Hash]:
     return frozenset(name for name, cost in zip(plan.taken, costs, strict=True) if cost <= plan.static_bytes)
 
 
-def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> Asked:
+def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> TreeQuery:
     static = [*fixed_keys(para), *plan.statics.values]
     if plan.missing is not None and not plan.publishers:
         static.append(plan.missing.key)  # a channel's: which there are, the walk had learned from the proof
@@ -68,7 +68,7 @@ def _top(para: ParaId, plan: Plan, names: Names, reach: "_Reach") -> Asked:
         met = [owners[key] for key in keys[low:high] if key in owners]
         return Fate.PRUNED if any(publisher.disabled for publisher in met) else Fate.WAITING
 
-    return Asked(keys, labels, below, fate)
+    return TreeQuery(keys, labels, below, fate)
 
 
 def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
@@ -82,7 +82,7 @@ def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
             return Fate.PRUNED
         return Fate.REMEMBERED if reach.visited(publisher, low, high) else Fate.WAITING
 
-    asked = Asked(_digits(publisher.keys), labels, fate=fate)
+    asked = TreeQuery(_digits(publisher.keys), labels, fate=fate)
     if publisher.disabled is not None:
         return Below(asked, Fate.PRUNED, f"disabled: {publisher.disabled.value}")
     if publisher.unchanged:

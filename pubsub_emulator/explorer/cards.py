@@ -14,15 +14,16 @@ from pubsub_emulator.explorer.words import VERDICTS, Names, event_words, preview
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.framework.events import Event, EventRecord
+from pubsub_emulator.runtime.framework.events import EventRecord
 from pubsub_emulator.runtime.framework.executive import Block
 from pubsub_emulator.runtime.framework.lazy_state import is_lazy
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.ledger import Ledger
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 from pubsub_emulator.trie import Trie
 
 MOST_KEYS: Final = 256
@@ -255,7 +256,7 @@ def _evidence(refusal: InvalidBlock) -> Html:
     return tag("ul", *entries)
 
 
-def _ledger(ledger: Ledger, full: Mapping[Any, int]) -> Html:
+def _ledger(ledger: BlockLedger, full: Mapping[Any, int]) -> Html:
     shares = (
         ("static keys", ledger.static_bytes, "s"),
         ("top paths", sum(each.top_path_bytes for each in ledger.publishers), "p"),
@@ -317,7 +318,7 @@ CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
     Network: network_card,
     Step: step_card,
     BlockRecord: record_card,
-    Ledger: lambda ledger: card(_ledger(ledger, {})),
+    BlockLedger: lambda ledger: card(_ledger(ledger, {})),
     Delivery: lambda delivery: card(_deliveries([delivery])),
     InvalidBlock: lambda refusal: card(_evidence(refusal)),
     Candidate: candidate_card,
@@ -340,7 +341,7 @@ def line(thing: Any) -> str:
         case Delivery():
             value = "" if thing.value is None else f", {len(thing.value)} bytes"
             return f"<Delivery: publisher {thing.publisher}, key {short(thing.key)}, {thing.kind}{value}>"
-        case Ledger():
+        case BlockLedger():
             return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
         case Trie():
             return f"<Trie of {len(thing)} keys, root {short(thing.root())}>"

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from html import escape
 
+from pubsub_emulator.primitives.shown import safe
+
 
 class Html(str):
     """Markup, made only by this module and by drawings."""
@@ -12,7 +14,7 @@ class Html(str):
 
 def tag(name: str, *content: object, **attributes: str) -> Html:
     """An element; attributes that are Python keywords end in an underscore."""
-    given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
+    given = "".join(f' {key.rstrip("_")}="{escape(safe(value))}"' for key, value in attributes.items())
     return Html(f"<{name}{given}>{join(content)}</{name}>")
 
 
@@ -24,7 +26,7 @@ def join(content: Iterable[object]) -> Html:
 def _text(value: object) -> str:
     if isinstance(value, Html):
         return value
-    return escape(f"{value:,}" if isinstance(value, int) else str(value))
+    return escape(f"{value:,}" if isinstance(value, int) else safe(str(value)))
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:

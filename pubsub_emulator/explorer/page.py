@@ -18,6 +18,7 @@ from typing import Any, Final
 from pubsub_emulator.explorer.recorder import Recorder, as_json
 from pubsub_emulator.explorer.svg import asset, glyphs, legend
 from pubsub_emulator.explorer.words import VERDICTS
+from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.version import VERSION
 
@@ -34,7 +35,7 @@ def page_html(recorder: Recorder, title: str, description: str = "") -> str:
         for name, content in _parts(recorder, title, description)
     )
     pieces = {
-        "title": escape(title),
+        "title": escape(safe(title)),
         "style": asset("trie.css") + asset("page.css"),
         "legend": legend(),
         "parts": parts,

@@ -19,6 +19,7 @@ from pubsub_emulator.emulator.network.records import (
     SubscriptionRecord,
 )
 from pubsub_emulator.emulator.relay.chain import RelayChain
+from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.changes import state_changes
 from pubsub_emulator.explorer.svg import arrange, packed
@@ -26,7 +27,7 @@ from pubsub_emulator.explorer.tree import Drawn, Shape
 from pubsub_emulator.explorer.words import Names, event_words, execution_words, preview, ttl_words
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework import system
-from pubsub_emulator.runtime.framework.events import Event, decode_records
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -34,7 +35,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.runtime.parachain.governance import root_calls
-from pubsub_emulator.runtime.parachain.ledger import Ledger, make_ledger, own_state_bytes
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger, make_ledger, own_state_bytes
 from pubsub_emulator.runtime.parachain.validate import judge_proof
 
 Json = dict[str, Any]
@@ -47,12 +48,12 @@ class Walked(NamedTuple):
     """The walk over a candidate's proof, and the cursor at which it began."""
 
     plan: Plan
-    ledger: Ledger
+    ledger: BlockLedger
     start: Item | None
 
 
 @dataclass(slots=True)
-class Chain:
+class RecordedChain:
     """A parachain: its collators, whether it ever subscribed to anything, and its present state."""
 
     para: ParaId
@@ -85,7 +86,7 @@ class Recorder(Observer):
     def __init__(self, names: Names | None = None, relay: RelayChain | None = None) -> None:
         self.names = names or Names()
         self.relay = relay
-        self.chains: dict[ParaId, Chain] = {}
+        self.chains: dict[ParaId, RecordedChain] = {}
         self.relay_blocks: list[Json] = []
         self.relay_details: list[bytes] = []
         self.index: list[list[Any]] = []
@@ -153,7 +154,7 @@ class Recorder(Observer):
 
     # Helpers
 
-    def _detail(self, record: BlockRecord, chain: Chain, walked: Walked | None, keys: list[int]) -> Json:
+    def _detail(self, record: BlockRecord, chain: RecordedChain, walked: Walked | None, keys: list[int]) -> Json:
         header, inherent = record.candidate.header, record.candidate.inherent
         outcome, refusal = record.outcome, record.refusal
         drawing = arrange(draw_block(record, walked and walked.plan, self.names, walked and walked.start))
@@ -189,8 +190,8 @@ class Recorder(Observer):
             out["events"] = [event_words(each.event, self.names) for each in outcome.events]
         return out
 
-    def _chain(self, para: ParaId) -> Chain:
-        return self.chains.setdefault(para, Chain(para))
+    def _chain(self, para: ParaId) -> RecordedChain:
+        return self.chains.setdefault(para, RecordedChain(para))
 
     def _node(self, place: Drawn) -> int:
         """The number of a place's node, -1 if it has none."""
@@ -209,7 +210,7 @@ class Recorder(Observer):
         if kept is None:
             return [], [], []
         data = Storage(kept.state).get(system.EVENTS)
-        found: list[Event] = [] if data is None else [each.event for each in decode_records(data)]
+        found: list[Event] = [] if data is None else [each.event for each in RELAY.decode_records(data)]
         published = [
             self.keys.number((each.publisher, PubsubKey(each.key))) for each in found if isinstance(each, DataPublished)
         ]

@@ -14,6 +14,7 @@ from typing import Final
 
 from pubsub_emulator.explorer.tree import Drawn, Fate, Shape
 from pubsub_emulator.explorer.words import short
+from pubsub_emulator.primitives.shown import safe
 
 COLUMN: Final = 36
 ROW: Final = 22
@@ -123,14 +124,14 @@ def render(drawing: Drawing) -> str:
             nodes.append(f'<text class="n" x="{x - 17}" y="{y - 3}">{nibble}</text>')
         nodes.append(
             f'<g class="{place.fate.value}" data-n="{at}" transform="translate({x} {y})">'
-            f"<title>{escape(describe(place))}</title>{_glyph(place)}</g>"
+            f"<title>{escape(safe(describe(place)))}</title>{_glyph(place)}</g>"
         )
     width = 0.0
     for row, (label, note) in enumerate(drawing.texts):
         width = max(width, ends[row] + _LETTER * (len(label) + len(note) + 3))
-        faint = f'<tspan class="t">{" · " if label and note else ""}{escape(note)}</tspan>' if note else ""
+        faint = f'<tspan class="t">{" · " if label and note else ""}{escape(safe(note))}</tspan>' if note else ""
         if label or note:
-            nodes.append(f'<text x="{ends[row]}" y="{_y(row) + 4}">{escape(label)}{faint}</text>')
+            nodes.append(f'<text x="{ends[row]}" y="{_y(row) + 4}">{escape(safe(label))}{faint}</text>')
     height, across = len(drawing.texts) * ROW + 2, int(width + _MARGIN)
     return (
         f'<svg class="trie" xmlns="http://www.w3.org/2000/svg" width="{across}" height="{height}" '
@@ -203,7 +204,8 @@ def legend() -> str:
     """What shapes and colours mean, as HTML."""
     entries = (
         f'<span><svg class="trie" width="20" height="20" viewBox="-10 -10 20 20" aria-hidden="true">'
-        f'<g class="{fate.value}">{_glyph(Drawn(shape, fate, cells=fate.value * 16))}</g></svg>{escape(words)}</span>'
+        f'<g class="{fate.value}">{_glyph(Drawn(shape, fate, cells=fate.value * 16))}</g></svg>'
+        f"{escape(safe(words))}</span>"
         for fate, shape, words in LEGEND
     )
     return f'<div class="legend">{"".join(entries)}</div>'

@@ -112,13 +112,13 @@ def open_node(node: bytes) -> Opened | None:
 class Below(NamedTuple):
     """A trie whose root is a value in another one: a publisher's child trie. `unread` says why it stays closed."""
 
-    asked: "Asked"
+    asked: "TreeQuery"
     unread: Fate | None = None
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TreeQuery:
     """The keys asked of one trie, as ascending hex digits, and what is known of them.
 
     `labels` by key; `below` the tries whose roots are values of a key; `fate` says what became of the references on the
@@ -154,7 +154,7 @@ class _Todo(NamedTuple):
     """A place whose node is to be opened; `low` and `high` bound the keys asked for on its path."""
 
     place: Drawn
-    asked: Asked
+    asked: TreeQuery
     low: int
     high: int
 
@@ -173,7 +173,7 @@ class _Builder:
             opened = self.open(self.todo.pop())
             self.todo.extend(reversed(opened))
 
-    def reference(self, reference: bytes, path: str, asked: Asked, low: int, high: int) -> Drawn | None:
+    def reference(self, reference: bytes, path: str, asked: TreeQuery, low: int, high: int) -> Drawn | None:
         """The place of a referred node, none for one that nobody asked for and that is not at hand."""
         inline = len(reference) != _HASH
         wanted = low < high or asked.everything
@@ -249,7 +249,7 @@ class _Builder:
             place.children.append(Drawn(Shape.ABSENT, place.fate, path=end, label=label, note=note))
         return out
 
-    def value(self, place: Drawn, node: Opened, end: str, asked: Asked, at: int | None) -> list[_Todo]:
+    def value(self, place: Drawn, node: Opened, end: str, asked: TreeQuery, at: int | None) -> list[_Todo]:
         """The value of the key that ends in this node; `at` is its index among those asked for."""
         value = node.value or b""
         wanted = at is not None or asked.everything
@@ -289,7 +289,7 @@ class _Builder:
         return [_Todo(child, asked, 0, len(asked.keys))]
 
 
-def draw(root: Hash, asked: Asked, sources: Sources) -> list[Drawn]:
+def draw(root: Hash, asked: TreeQuery, sources: Sources) -> list[Drawn]:
     """The trie under `root`, and after it the nodes of the proof that nothing in it leads to."""
     builder = _Builder(sources)
     out: list[Drawn] = []
@@ -320,20 +320,20 @@ def draw_trie(root: Hash, nodes: Iterable[bytes], labels: Mapping[bytes, str] | 
     """A trie of which `nodes` are at hand, all of them asked for; `labels` by key."""
     found = {blake2_256(node): node for node in nodes}
     named = {key.hex(): label for key, label in (labels or {}).items()}
-    return draw(root, Asked((), named, fate=lambda *_: Fate.PRUNED, everything=True), Sources(found))
+    return draw(root, TreeQuery((), named, fate=lambda *_: Fate.PRUNED, everything=True), Sources(found))
 
 
 def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list[Drawn]:
     """A proof that some keys of one trie are read from: what it lacks for that, and what it holds beside, shows."""
     found = {blake2_256(node): node for node in nodes}
-    asked = Asked(tuple(sorted({key.hex() for key in keys})))
+    asked = TreeQuery(tuple(sorted({key.hex() for key in keys})))
     read = draw(root, asked, Sources(found))[:1]
     touched = frozenset(place.hash for tree in read for place in tree.preorder())
     used = Sources(found, used=lambda name: Fate.PROVEN if name in touched else Fate.UNUSED)
     return draw(root, asked, used)
 
 
-def _count(asked: Asked, low: int, high: int) -> str:
+def _count(asked: TreeQuery, low: int, high: int) -> str:
     high = min(high, len(asked.keys))
     if high - low == 1:
         return asked.label(asked.keys[low])

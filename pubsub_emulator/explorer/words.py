@@ -13,8 +13,7 @@ from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework import system
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.xcm import Complete, Incomplete
@@ -149,7 +148,7 @@ def _argument(name: str, value: object, names: Names) -> str:
 
 def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
     """A parachain's storage key: the item, and its arguments in words."""
-    full = "System.Events" if key == system.EVENTS else key_name(key)
+    full = key_name(key)
     item, bracket, _ = full.partition("[")
     rest = key[32:]
     if not bracket:

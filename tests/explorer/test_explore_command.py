@@ -1,37 +1,23 @@
 """`pubsub explore` and `pubsub run --explorer`."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from explorer_support import open_page
+from support.command import TINY
+from support.explorer import open_page
+from support.processes import program
 
 from pubsub_emulator.cli.main import main, pubsub
 
 ROOT = Path(__file__).resolve().parents[2]
 
-SMALL = """
-name = "small"
-seed = "small"
-relay_blocks = 4
-[[publishers]]
-paras = [1000]
-keys = 2
-value_size = 9
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = [1000] }]
-"""
-
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
     path = tmp_path / "small.toml"
-    path.write_text(SMALL)
+    path.write_text(TINY)
     return path
 
 
@@ -41,7 +27,7 @@ def test_explore_writes_the_page_in_the_place_of_an_older_one(scenario: Path, tm
     assert done.exit_code == 0
     assert str(out) in done.output
     first = out.read_text()
-    assert open_page(first).index["title"] == "small"
+    assert open_page(first).index["title"] == "tiny"
     out.write_text("older")
     CliRunner().invoke(pubsub, ["explore", str(scenario), "--out", str(out)], catch_exceptions=False)
     assert out.read_text() == first
@@ -75,7 +61,6 @@ def test_a_page_does_not_depend_on_how_python_hashes(scenario: Path, tmp_path: P
     pages = []
     for seed in ("1", "2"):
         out = tmp_path / f"{seed}.html"
-        command = [sys.executable, "-m", "pubsub_emulator.cli.main", "explore", str(scenario), "--out", str(out)]
-        subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed})
+        assert program("explore", scenario, "--out", out, PYTHONHASHSEED=seed).returncode == 0
         pages.append(out.read_bytes())
     assert pages[0] == pages[1]

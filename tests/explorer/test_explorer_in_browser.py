@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from explorer_support import Explored
 from playwright.sync_api import Page, expect
 from support.browser import DESKTOP, PHONE, NewPage, ViewportSize, overflows, show
+from support.explorer import Explored
 
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario.file import parse_scenario
@@ -242,6 +242,31 @@ def test_a_relay_block_lists_its_candidates_and_what_it_published(page: Page, fi
     page.locator(".links button").first.click()
     assert page.wait_for_selector("article[data-block^=c]")
     assert explored.told.blocks[here(page)].included_at == 6
+
+
+def test_many_published_keys_are_a_list_and_few_are_a_line(page: Page, file: Path, explored: Explored) -> None:
+    opened(page, file, "r6")
+    counts = [(row["number"], len(row["keys"])) for row in explored.page.index["relay"]]
+    most, fewest = max(counts, key=lambda each: each[1]), min(counts, key=lambda each: each[1])
+    assert most[1] > 12 >= fewest[1]
+    page.evaluate(f"location.hash = 'r{most[0]}'")
+    at_block(page, f"r{most[0]}")
+    expect(page.locator("dl.facts").first).to_contain_text(f"{most[1]} keys")
+    expect(page.locator("article")).to_contain_text(f"Published: {most[1]} keys")
+    assert page.locator("ul.lines").first.locator("li").count() == most[1]
+    page.evaluate(f"location.hash = 'r{fewest[0]}'")
+    at_block(page, f"r{fewest[0]}")
+    expect(page.locator("article")).not_to_contain_text("Published: ")
+
+
+def test_only_of_an_accepted_block_pruning_is_said_to_save_something(
+    page: Page, file: Path, explored: Explored
+) -> None:
+    blocks = explored.told.blocks
+    for accepted in (False, True):
+        at = next(at for at, each in enumerate(blocks) if (each.refusal is None) == accepted)
+        opened(page, file, f"c{at}")
+        assert ("pruning saves" in page.locator("article").inner_text()) == accepted
 
 
 def test_dark_and_light_follow_the_reader(new_page: NewPage, file: Path) -> None:

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from explorer_support import Explored
+from support.explorer import Explored
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.scenario.file import parse_scenario

@@ -1,6 +1,6 @@
 """What a block wrote, in words: nothing that differs goes untold."""
 
-from explorer_support import Explored
+from support.explorer import Explored
 
 from pubsub_emulator.explorer.changes import MOST_ROWS, Change, state_changes
 from pubsub_emulator.explorer.words import Names

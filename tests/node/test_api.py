@@ -6,6 +6,7 @@ import pytest
 from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer, storage_of
 
 from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.node import api
 from pubsub_emulator.node.at import At, WithoutAccounts, metadata, runtime_version
 from pubsub_emulator.primitives import scale
@@ -13,7 +14,7 @@ from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.weights import read_weight
 from pubsub_emulator.runtime.accounts.utility import origin_caller
 from pubsub_emulator.runtime.framework import system
-from pubsub_emulator.runtime.framework.dispatch import Token, TokenError, read_dispatch_error
+from pubsub_emulator.runtime.framework.dispatch import Token, TokenError
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.validity import Invalidity
 from pubsub_emulator.xcm import Parachain
@@ -108,7 +109,7 @@ def test_a_dry_run_says_what_then_happens_and_keeps_nothing(chain: int | None) -
     too_much = transfer(net, chain, 10**30)
     answer = Reader(api.dry_run(at(net, chain), too_much))
     assert answer.take(2) == b"\x00\x01"
-    assert read_dispatch_error(answer) == Token(TokenError.FundsUnavailable)
+    assert EVERY.decode_error(answer.data[answer.pos :]) == Token(TokenError.FundsUnavailable)
     stale = signed(net, chain, call(net, chain, "System", "remark", b""), ALICE, nonce=5)
     assert api.dry_run(at(net, chain), stale) == b"\x01" + Invalidity.FUTURE.value
     assert at(net, chain).state.root() == root

@@ -10,11 +10,11 @@ from typing import Any
 
 import aiohttp
 import pytest
-from node_support import Client, Refusal, Running, serving, story
+from support.node import Client, Refusal, Running, serving, story
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.chain.block import Moment
-from pubsub_emulator.node.rpc.dispatch import Limits
+from pubsub_emulator.node.rpc.dispatch import RequestLimits
 from pubsub_emulator.node.rpc.session import MOST_KEYS, compact
 from pubsub_emulator.node.server.options import Serving
 from pubsub_emulator.runtime.framework import system
@@ -324,7 +324,7 @@ def seen(client: Client) -> list[list[Any]]:
 
 @story
 async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are() -> None:
-    async with serving(serving=Serving(request=Limits())) as node:
+    async with serving(serving=Serving(request=RequestLimits())) as node:
         client = await node.connect()
         for marker in (10**40, -(10**20), 2**64, "\ud800", "é", "\x00"):
             request = {"jsonrpc": "2.0", "id": marker, "method": "system_chainType"}

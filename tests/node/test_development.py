@@ -1,9 +1,10 @@
 """`dev_*`: blocks on request, time, rewinds and snapshots; the network goes back whole (ND-8, ND-24)."""
 
 import pytest
-from node_support import Refusal, serving, story
+from support.node import Refusal, serving, story
 
 from pubsub_emulator.emulator.observers.summary import Summary
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.server.options import Build
 from pubsub_emulator.primitives.types import ParaId
@@ -42,7 +43,7 @@ async def test_messages_are_sent_the_true_way() -> None:
         failed = [
             event
             for moment in node.server.timeline.moments()
-            for event in system.stored_events(node.server.live.network.relay.storage().__class__(moment.relay.state))
+            for event in EVERY.stored_events(node.server.live.network.relay.storage().__class__(moment.relay.state))
             if type(event.event).__name__ == "ProcessingFailed"
         ]
         assert len(failed) == 1

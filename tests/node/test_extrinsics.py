@@ -1,8 +1,8 @@
 """Extrinsics from submission to finality, by the old methods and the new ones (ND-12 to ND-16, ND-21)."""
 
 import pytest
-from node_support import ALICE, Refusal, serving, story, transfer
 from support.accounts import call
+from support.node import ALICE, Refusal, serving, story, transfer
 
 from pubsub_emulator.node.server.options import Build
 from pubsub_emulator.primitives.hashing import blake2_256

@@ -1,7 +1,7 @@
 """The methods that polkadot-js, substrate-interface and others use, against the states that they speak of (ND-21)."""
 
 import pytest
-from node_support import Refusal, serving, story
+from support.node import Refusal, serving, story
 
 from pubsub_emulator.emulator.scenario.model import published_key
 from pubsub_emulator.node.chain.block import RELAY

@@ -2,7 +2,7 @@
 
 import re
 
-from node_support import Running, serving, story
+from support.node import Running, serving, story
 
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.explorer.live import LivePage

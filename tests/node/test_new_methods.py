@@ -5,12 +5,12 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from node_support import Client, Refusal, Running, serving, story
+from support.node import Client, Refusal, Running, serving, story
 
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.rpc import chain_head
 from pubsub_emulator.node.rpc.dispatch import Answer
-from pubsub_emulator.node.rpc.session import Session, Subscription
+from pubsub_emulator.node.rpc.session import RpcSubscription, Session
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import ParaId
@@ -207,7 +207,7 @@ class Paper:
     def __init__(self) -> None:
         self.sent: list[str] = []
 
-    def event(self, _subscription: Subscription, text: str) -> None:
+    def event(self, _subscription: RpcSubscription, text: str) -> None:
         self.sent.append(text)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:

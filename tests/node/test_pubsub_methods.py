@@ -1,7 +1,9 @@
 """`pubsub_*`: what the network publishes, delivers and refuses, alike on every path (ND-25)."""
 
+from dataclasses import replace
+
 import pytest
-from node_support import Refusal, serving, story
+from support.node import Refusal, serving, story
 
 from pubsub_emulator.node.chain import journal
 from pubsub_emulator.node.chain.actions import Action
@@ -9,6 +11,7 @@ from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
 from pubsub_emulator.runtime.parachain.block import Candidate
 
 NOWHERE = "0x" + "11" * 32
@@ -250,3 +253,64 @@ async def test_keys_are_deleted_and_delivered_again_as_governance_orders() -> No
             with pytest.raises(Refusal) as refused:
                 await client.call(method, *params)
             assert refused.value.code == code, (method, params)
+
+
+@story
+async def test_a_runtime_follows_the_newest_one_and_waits_for_its_block() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        newest = await client.call("pubsub_runtime", 2000)
+        assert newest["inForce"] is True
+        spec = decode_spec(bytes.fromhex(newest["code"][2:]))
+        newer = replace(spec, spec_version=spec.spec_version + 1, max_cache_bytes=5_000_000)
+        code = "0x" + newer.encode().hex()
+        assert await client.call("pubsub_setRuntime", 2000, code) == {"specVersion": newer.spec_version}
+        assert await client.call("pubsub_runtime", 2000) == {"code": code, "inForce": False}
+        for wrong, why in (
+            (newer, "does not follow"),
+            (replace(newer, spec_version=newer.spec_version + 1, para_id=ParaId(1000)), "keeps that id"),
+            (replace(newer, spec_version=newer.spec_version + 1, accounts=False), "accounts or their absence"),
+            (replace(newer, spec_version=newer.spec_version + 1, handler="gone"), "no handler is called 'gone'"),
+        ):
+            with pytest.raises(Refusal, match=f"^1: .*{why}"):
+                await client.call("pubsub_setRuntime", 2000, "0x" + wrong.encode().hex())
+        with pytest.raises(Refusal, match=r"^1: "):
+            await client.call("pubsub_setRuntime", 2000, "0x00")
+        await node.step(3)
+        assert await client.call("pubsub_runtime", 2000) == {"code": code, "inForce": True}
+
+
+@story
+async def test_storage_is_set_with_the_next_relay_block() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        await client.call("pubsub_setStorage", None, [["0x1234", "0xabcd"]])
+        await client.call("pubsub_setStorage", 2000, [["0x5678", "0x01"]])
+        assert await client.call("state_getStorage", "0x1234") is None
+        await node.step(3)
+        assert await client.call("state_getStorage", "0x1234") == "0xabcd"
+        assert await (await node.connect(2000)).call("state_getStorage", "0x5678") == "0x01"
+
+
+@story
+async def test_a_relay_block_tells_what_was_built_refused_and_failed() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        await client.call("pubsub_cheat", 2000, ["omit-node"], None, 1)
+        await client.call("pubsub_publish", 1000, "big", "0x" + "00" * 3000)
+        await client.call("pubsub_publish", 1000, "1000/0", "0x01")
+        await node.step(6)
+        blocks = [await client.call("pubsub_block", number) for number in range(2, 8)]
+        moments = [node.server.timeline.moment(number) for number in range(2, 8)]
+        for block, moment in zip(blocks, moments, strict=True):
+            assert moment is not None
+            assert block["hash"] == f"0x{moment.relay.hash.hex()}"
+            assert [each["hash"] for each in block["blocks"]] == [
+                f"0x{record.candidate.hash().hex()}" for record in moment.records
+            ]
+        refused = [each for block in blocks for each in block["blocks"] if each["verdict"] is not None]
+        assert refused
+        assert all(each["evidence"] and each["strategy"] == "omit-node" and not each["delivered"] for each in refused)
+        [failure] = [each for block in blocks for each in block["failures"]]
+        assert (failure["para"], failure["instruction"]) == (1000, 1)
+        assert "ValueTooLong" in failure["why"] or "2048" in failure["why"]

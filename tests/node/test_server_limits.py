@@ -4,18 +4,23 @@ import asyncio
 import json
 import logging
 import socket
+import threading
 from typing import Any
 
 import aiohttp
 import pytest
-from node_support import Client, Refusal, Running, serving, story
+from support.accounts import call, signed
+from support.node import ALICE, Client, Refusal, Running, serving, story
 
+from pubsub_emulator.node.pool import MOST_EXTRINSIC
 from pubsub_emulator.node.rpc import legacy_state
-from pubsub_emulator.node.rpc.dispatch import Limits
+from pubsub_emulator.node.rpc.author import SHORT
+from pubsub_emulator.node.rpc.dispatch import RequestLimits
+from pubsub_emulator.node.rpc.legacy_state import MOST_ARGUMENTS
 from pubsub_emulator.node.server.connection import Connection
 from pubsub_emulator.node.server.options import BadOption, Options, Serving
-from pubsub_emulator.node.server.safety import host_allowed, origin_allowed
 from pubsub_emulator.node.server.server import CannotListen
+from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.framework import system
 
 NUMBER = f"0x{system.NUMBER.key.hex()}"
@@ -69,7 +74,7 @@ async def test_a_notification_is_not_answered() -> None:
 
 @story
 async def test_batches_are_answered_in_order_up_to_their_limit() -> None:
-    limits = Serving(request=Limits(batch=5))
+    limits = Serving(request=RequestLimits(batch=5))
     async with serving(serving=limits) as node:
         one = {"jsonrpc": "2.0", "id": 1, "method": "chain_getBlockHash", "params": [0]}
         found = await node.post([one, {**one, "id": 2, "method": "nope"}, 7, {**one, "id": "x"}])
@@ -80,7 +85,7 @@ async def test_batches_are_answered_in_order_up_to_their_limit() -> None:
 
 @story
 async def test_what_is_too_big_is_refused_by_its_code() -> None:
-    limits = Serving(request=Limits(bytes=2000))
+    limits = Serving(request=RequestLimits(bytes=2000))
     async with serving(serving=limits) as node:
         client = await node.connect()
         with pytest.raises(Refusal, match="-32007"):
@@ -229,6 +234,82 @@ async def test_a_deaf_client_with_a_follow_gets_a_stop_and_one_with_deliveries_i
         delivered.raw.close()
 
 
+LONG = Serving(queued_bytes=1 << 20)
+
+
+@story
+async def test_a_deaf_client_that_asks_for_much_is_answered_one_call_at_a_time() -> None:
+    """What waits for it is one answer, however many it asked for."""
+    async with serving(serving=LONG) as node:
+        deaf = Deaf(node)
+        (slow,) = await deafen(node, 1)
+        witness = await node.connect()
+        keys = await witness.call("state_getKeysPaged", "0x", 1000)
+        sizes = {key: await witness.call("state_getStorageSize", key) or 0 for key in keys[:50]}
+        longest = max(sizes, key=sizes.__getitem__)
+        wanted = [longest] * (2_000_000 // (2 * sizes[longest] + 80))
+        text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "state_queryStorageAt", "params": [wanted]}).encode()
+        frame = bytes((0x81, 0xFF)) + len(text).to_bytes(8, "big") + bytes(4) + text
+        for _ in range(8):
+            await asyncio.to_thread(deaf.raw.settimeout, 0.2)
+            try:
+                await asyncio.to_thread(deaf.raw.sendall, frame)
+            except TimeoutError:
+                break
+        for _ in range(20):
+            assert await witness.call("system_chainType") == "Development"
+            await asyncio.sleep(0.01)
+        assert slow.waiting <= 1
+        deaf.raw.close()
+
+
+@story
+async def test_calls_that_compute_run_beside_the_loop_and_take_a_bounded_input() -> None:
+    async with serving() as node:
+        busy, witness = await node.connect(), await node.connect()
+        release = threading.Event()
+        entered = threading.Event()
+        call = node.server.node.runtimes.call
+
+        def slow(block: Any, name: str, data: bytes) -> bytes:
+            entered.set()
+            assert release.wait(30)
+            return call(block, name, data)
+
+        object.__setattr__(node.server.node.runtimes, "call", slow)
+        number = await busy.send("state_call", "Core_version", "0x")
+        while not entered.is_set():
+            assert await witness.call("system_chainType") == "Development"
+        assert await witness.call("system_chainType") == "Development"
+        release.set()
+        assert (await busy.read())["id"] == number
+        long = "0x" + "00" * (MOST_ARGUMENTS + 1)
+        with pytest.raises(Refusal, match="4003"):
+            await witness.call("state_call", "Core_version", long)
+        extrinsic = "0x" + "00" * (MOST_EXTRINSIC + 1)
+        for method in ("author_submitExtrinsic", "payment_queryInfo", "system_dryRun"):
+            with pytest.raises(Refusal) as refused:
+                await witness.call(method, extrinsic)
+            assert str(MOST_EXTRINSIC) in f"{refused.value.message} {refused.value.data}"
+
+
+@story
+async def test_a_long_extrinsic_is_checked_beside_the_loop_and_then_taken() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        net = node.server.live.network
+        raw = signed(net, None, call(net, None, "System", "remark", bytes(2 * SHORT)), ALICE)
+        name = await client.call("author_submitExtrinsic", f"0x{raw.hex()}")
+        with pytest.raises(Refusal, match="1013"):
+            await client.call("author_submitExtrinsic", f"0x{raw.hex()}")
+        assert name == "0x" + blake2_256(raw).hex()
+        assert await client.call("author_pendingExtrinsics") == [f"0x{raw.hex()}"]
+        with pytest.raises(Refusal, match="1010"):
+            await client.call("author_submitExtrinsic", f"0x{raw[:-1].hex()}02")
+        watched = await client.call("transactionWatch_v1_submitAndWatch", f"0x{raw[:-1].hex()}01")
+        assert (await client.event(watched))["event"] == "invalid"
+
+
 @story
 async def test_a_client_that_vanishes_leaves_nothing_behind() -> None:
     async with serving() as node:
@@ -341,45 +422,6 @@ async def test_a_network_that_cannot_step_is_read_and_heals_by_a_rewind(
 
 
 # Who may connect
-
-
-@pytest.mark.parametrize(
-    ("origin", "allowed"),
-    [
-        (None, True),
-        ("http://localhost:3000", True),
-        ("http://127.0.0.1", True),
-        ("http://[::1]:8080", True),
-        ("https://polkadot.js.org", True),
-        ("https://own.example", True),
-        ("https://evil.example", False),
-        ("https://polkadot.js.org.evil.example", False),
-        ("http://localhost.evil.example", False),
-        ("null", False),
-        ("http://[", False),
-    ],
-)
-def test_pages_of_this_machine_and_named_ones_may_call(origin: str | None, allowed: bool) -> None:
-    assert origin_allowed(origin, Options(origins=("https://own.example",))) is allowed
-
-
-@pytest.mark.parametrize(
-    ("host", "listening", "allowed"),
-    [
-        ("localhost:9944", "127.0.0.1", True),
-        ("127.0.0.1:9944", "127.0.0.1", True),
-        ("[::1]:9944", "::1", True),
-        ("evil.example:9944", "127.0.0.1", False),
-        ("10.0.0.7:9944", "127.0.0.1", False),
-        ("10.0.0.7:9944", "0.0.0.0", True),  # noqa: S104  # only compared
-        ("evil.example", "0.0.0.0", False),  # noqa: S104  # only compared
-        ("node.lan:9944", "node.lan", True),
-        (None, "127.0.0.1", False),
-        ("[", "127.0.0.1", False),
-    ],
-)
-def test_a_page_cannot_rebind_its_name_to_the_node(host: str | None, listening: str, allowed: bool) -> None:
-    assert host_allowed(host, Options(host=listening)) is allowed
 
 
 @story

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from node_support import ALICE, BOB, Refusal, serving, story, transfer
 from support.accounts import call
+from support.node import ALICE, BOB, Refusal, serving, story, transfer
 
 from pubsub_emulator.explorer.difference import difference_page
 from pubsub_emulator.node.types.delta import delta

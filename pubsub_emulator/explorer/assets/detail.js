@@ -1,6 +1,7 @@
 // What is shown of the block that was chosen.
 
 const MOST_ROWS = 200;
+const FEW_KEYS = 12;
 
 async function candidateView(run, block, go) {
   const detail = await run.detail(block);
@@ -40,6 +41,8 @@ async function relayView(run, number, go) {
   const block = run.relayAt.get(number);
   const detail = await run.relayDetail(block);
   const judged = run.candidates.filter((each) => each.relay === number);
+  const names = block.keys.map((each) => run.keyName(each).name);
+  const many = names.length > FEW_KEYS;
   const list = element("ul", { class: "links" });
   for (const each of judged) {
     list.append(element("li", {}, link(`${run.chainName(each.chain.id)} · block ${each.number}`, () => go(`c${each.at}`)), each.verdict ? element("span", { class: "badge refused" }, each.verdict) : each.keys.length ? ` ${plural(each.keys.length, "delivery", "deliveries")}` : null));
@@ -51,8 +54,9 @@ async function relayView(run, number, go) {
     facts([
       ["hash", `0x${block.hash}`],
       ["state root", `0x${block.root}`],
-      ["published", block.keys.length ? block.keys.map((each) => run.keyName(each).name).join(", ") : "nothing"],
+      ["published", many ? plural(names.length, "key") : names.join(", ") || "nothing"],
     ]),
+    many ? section(`Published: ${plural(names.length, "key")}`, lines(names)) : null,
     section(`Candidates: ${judged.length}`, judged.length ? list : element("p", { class: "hint" }, "None was judged in this block.")),
     detail.messages.length ? section(`Upward messages: ${detail.messages.length}`, lines(detail.messages)) : null,
     detail.events.length ? section(`Events: ${detail.events.length}`, lines(detail.events)) : null,

@@ -37,7 +37,7 @@ function ledgerView(run, ledger, refused) {
     key,
     facts([
       ["budget", `${bytes(ledger.used)} used of ${bytes(ledger.budget)} (${percent(ledger.used, ledger.budget)}), ${bytes(Math.max(ledger.budget - ledger.used, 0))} unused; messages take ${bytes(ledger.messages)} beside it`],
-      ["proof", `${plural(ledger.nodes, "node")}, ${bytes(ledger.proof)}; the full proof of all subscribed keys: ${bytes(ledger.full)}, so pruning saves ${percent(ledger.full - ledger.proof, ledger.full)}`],
+      ["proof", `${plural(ledger.nodes, "node")}, ${bytes(ledger.proof)}; the full proof of all subscribed keys: ${bytes(ledger.full)}${refused ? "" : `, so pruning saves ${percent(ledger.full - ledger.proof, ledger.full)}`}`],
       ["unchanged roots", unchanged.length ? `${plural(unchanged.length, "publisher")} unread, ${bytes(unread)} saved` : "none"],
       ["cache", cached ? `${bytes(cached)} of nodes came from the cache` : "no nodes came from the cache"],
       ["own state read", `${bytes(ledger.ownState)} added to the parachain's storage proof, ${bytes(ledger.cacheState)} of it by the cache`],

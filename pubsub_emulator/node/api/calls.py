@@ -10,12 +10,12 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, encode_weight, read_weight
-from pubsub_emulator.runtime.accounts.apply import BASE_WEIGHT
 from pubsub_emulator.runtime.accounts.chain import NextBlock
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, UndecodableExtrinsic, decode
 from pubsub_emulator.runtime.accounts.transaction_payment import LENGTH_FEE, Fee, fee_of, weight_fee
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import BASE_WEIGHT
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 
 

@@ -1,6 +1,6 @@
 """What can be asked of a running network beside a step, as data: what a journal holds and a replay does again."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter
 
@@ -15,6 +15,9 @@ def _from_hex(value: Any) -> Any:
         raise ValueError("bytes are hexadecimal digits after 0x")
     return bytes.fromhex(value[2:])
 
+
+LAST_SLOT: Final = 2**63 // 6_000
+"""The last slot that can be wished for: the milliseconds of blocks for ages after it fit 64 bits."""
 
 Hex = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(hexed, when_used="json")]
 Para = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
@@ -48,6 +51,14 @@ class Subscribe(_Action):
     kind: Literal["subscribe"] = "subscribe"
     para: Para
     items: tuple[tuple[Para, tuple[Hex, ...]], ...]
+
+
+class Upgrade(_Action):
+    """Give a parachain another runtime; `code` is its spec as SCALE bytes."""
+
+    kind: Literal["upgrade"] = "upgrade"
+    para: Para
+    code: Hex
 
 
 class Cheat(_Action):
@@ -133,6 +144,7 @@ Action = (
     Publish
     | Delete
     | Subscribe
+    | Upgrade
     | Cheat
     | Honest
     | Upward

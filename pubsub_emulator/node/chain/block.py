@@ -1,7 +1,7 @@
 """A block that a node keeps, and a moment: the whole network after one step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.emulator.network import Snapshot
@@ -62,6 +62,8 @@ class Moment:
 
     executions: tuple[MessageExecution, ...] = ()
     """Upward messages that ran in the relay block, in order."""
+    idle: Mapping[ParaId, str] = field(default_factory=dict)
+    """Parachains that could not build in their turn, each with the reason."""
 
     @property
     def number(self) -> RelayBlockNumber:

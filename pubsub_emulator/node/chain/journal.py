@@ -3,22 +3,28 @@
 {"format": "pubsub-journal/1", "scenario": {…}, "options": {…}}
 {"action": {"kind": "publish", …}}       what was asked for, in order
 {"step": 7, "relay": "0x…"}              a relay block was built with all actions since the last line of this kind
+
+A node that ends in the midst of a line leaves a last line without its end, which is left out.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.node.chain.actions import Action, action_adapter
+from pubsub_emulator.emulator.untrusted import MEBIBYTE, parse_json
+from pubsub_emulator.node.chain.actions import LAST_SLOT, Action, action_adapter
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 
 FORMAT: Final = "pubsub-journal/1"
+MOST_BYTES: Final = 256 * MEBIBYTE
+MOST_LINE: Final = 16 * MEBIBYTE
+"""Bytes of one line: a request with its hexadecimal digits."""
 
 
 class BadJournal(PubsubError):
@@ -54,11 +60,12 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A journal that was read. `rest` are actions after the last step."""
+    """A journal that was read. `rest` are actions after the last step; `cut` says that a last line lacked its end."""
 
     head: Head
     entries: tuple[Stepped, ...]
     rest: tuple[Action, ...]
+    cut: bool = False
 
 
 def action_line(action: Action) -> str:
@@ -72,51 +79,51 @@ def step_line(moment: Moment) -> str:
     return json.dumps({"step": moment.number, "relay": hexed(moment.relay.hash)}, separators=(",", ":"))
 
 
-def read_journal(lines: Iterable[str], name: str) -> Journal:
-    """A journal from its lines; `name` is what errors call it. Raises `BadJournal`."""
-    numbered = iter(enumerate(lines, 1))
-    head = _head(next(numbered, (1, "")), name)
+def read_journal(data: bytes, name: str) -> Journal:
+    """A journal from the bytes of its file; `name` is what errors call it. Raises `BadJournal`."""
+    *lines, rest = data.split(b"\n")
+    head = _head(lines, name)
     entries: list[Stepped] = []
     waiting: list[Action] = []
-    for line, document in _documents(numbered, name):
-        match document:
+    for line, text in enumerate(lines[1:], 2):
+        match _document(text, f"{name}:{line}"):
             case {"action": action}:
                 try:
                     waiting.append(action_adapter.validate_python(action))
                 except ValidationError as error:
                     raise BadJournal(f"{name}:{line}: no action: {error.errors()[0]['msg']}") from None
-            case {"step": int(number), "relay": str(relay)}:
+            case {"step": int(number), "relay": str(relay)} if not isinstance(number, bool):
                 entries.append(Stepped(line, number, _hash(relay, f"{name}:{line}"), tuple(waiting)))
                 waiting = []
             case _:
                 raise BadJournal(f"{name}:{line}: neither an action nor a step")
-    return Journal(head, tuple(entries), tuple(waiting))
+    return Journal(head, tuple(entries), tuple(waiting), cut=bool(rest))
 
 
-def _documents(numbered: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[int, Any]]:
-    for line, text in numbered:
-        try:
-            document = json.loads(text)
-        except (ValueError, RecursionError):
-            raise BadJournal(f"{name}:{line}: not JSON") from None
-        yield line, document
+def _document(text: bytes, place: str) -> Any:
+    if len(text) > MOST_LINE:
+        raise BadJournal(f"{place}: longer than {MOST_LINE:,} bytes")
+    return parse_json(text, place, BadJournal)
 
 
-def _head(first: tuple[int, str], name: str) -> Head:
-    for _, document in _documents(iter((first,)), name):
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise BadJournal(f"{name}:1: the first line does not say that this is {FORMAT}")
-        try:
-            return Head(
-                Scenario.model_validate_json(json.dumps(document["scenario"])), document["options"]["genesisSlot"]
-            )
-        except (KeyError, TypeError, ValidationError) as error:
-            raise BadJournal(f"{name}:1: no scenario and options: {str(error).splitlines()[0]}") from None
-    raise BadJournal(f"{name}: empty")
+def _head(lines: Sequence[bytes], name: str) -> Head:
+    if not lines:
+        raise BadJournal(f"{name}: empty, or the first line was cut")
+    document = _document(lines[0], f"{name}:1")
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadJournal(f"{name}:1: the first line does not say that this is {FORMAT}")
+    try:
+        scenario = Scenario.model_validate_json(json.dumps(document["scenario"]))
+        slot = document["options"]["genesisSlot"]
+    except (KeyError, TypeError, ValidationError) as error:
+        raise BadJournal(f"{name}:1: no scenario and options: {str(error).splitlines()[0]}") from None
+    if not isinstance(slot, int) or isinstance(slot, bool) or not 0 <= slot <= LAST_SLOT:
+        raise BadJournal(f"{name}:1: options.genesisSlot: {str(slot)[:40]!r} is no slot up to {LAST_SLOT}")
+    return Head(scenario, slot)
 
 
 def _hash(text: str, place: str) -> bytes:
     try:
         return unhex(text)
     except ValueError:
-        raise BadJournal(f"{place}: {text!r} is no hash") from None
+        raise BadJournal(f"{place}: {text[:80]!r} is no hash") from None

@@ -20,7 +20,7 @@ from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment, Saved
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, merge_subscriptions
 from pubsub_emulator.runtime.parachain.governance import check_runtime, transact
 
 _SET_STORAGE: Final = b"\x00\x04"
@@ -48,6 +48,8 @@ class LiveNetwork:
         self.genesis = self._genesis()
         self._clean = self._save()
         self._newest = self.genesis
+        self.pending: list[Action] = []
+        """What was applied since the last step, in order."""
 
     @property
     def network(self) -> Network:
@@ -70,6 +72,7 @@ class LiveNetwork:
         except BaseException:
             self.undo()
             raise
+        self.pending = []
         self._clean = self._save()
         self._ordered = {
             para: spec
@@ -82,6 +85,7 @@ class LiveNetwork:
     def undo(self) -> None:
         """Forget what was asked for since the last step."""
         self._restore(self._clean)
+        self.pending = []
 
     def rewind(self, moment: Moment) -> Moment:
         """Go back to a moment that has a snapshot; observers of this line end, and new ones begin."""
@@ -91,6 +95,7 @@ class LiveNetwork:
         self.network.finish()
         self.network.dismiss()
         self._restore(saved)
+        self.pending = []
         self._clean = saved
         self._newest = moment
         self.epoch += 1
@@ -107,15 +112,37 @@ class LiveNetwork:
         branch._restore(moment.saved)  # noqa: SLF001  # another object of this class
         branch._clean = moment.saved  # noqa: SLF001  # another object of this class
         branch._newest = moment  # noqa: SLF001  # another object of this class
+        branch.pending = []
         return branch
 
     # Actions
 
+    def runtime(self, para: ParaId) -> RuntimeSpec:
+        """A parachain's newest runtime, which may not be in force yet. Raises `UnknownParachain`."""
+        chain = self.network.parachain(para)
+        return self._ordered.get(chain.para) or chain.spec()
+
+    def apply_all(self, todo: Iterable[Action]) -> list[int | None]:
+        """Apply all of it, or nothing. Raises as `apply`."""
+        before = list(self.pending)
+        try:
+            return [self.apply(action) for action in todo]
+        except BaseException:
+            self.undo()
+            for action in before:
+                self.apply(action)
+            raise
+
     def apply(self, action: Action) -> int | None:
         """Do what is asked; it shows with the next step. Raises `PubsubError` and changes nothing when it cannot be.
 
-        Returns the new spec version for `Subscribe`, the collator for `Cheat`, their number for `Honest`.
+        Returns the new spec version for `Subscribe` and `Upgrade`, the collator for `Cheat`, their number for `Honest`.
         """
+        result = self._apply(action)
+        self.pending.append(action)
+        return result
+
+    def _apply(self, action: Action) -> int | None:
         network = self.network
         match action:
             case actions.Publish():
@@ -124,6 +151,8 @@ class LiveNetwork:
                 network.delete(ParaId(action.para), [PubsubKey(key) for key in action.keys])
             case actions.Subscribe():
                 return self._subscribe(action)
+            case actions.Upgrade():
+                return self._upgrade(action)
             case actions.Cheat():
                 return make_cheat(network, action.para, action.strategies, action.collator, action.rate)
             case actions.Honest():
@@ -153,12 +182,27 @@ class LiveNetwork:
             self.network.parachain(publisher)
             for key in keys:
                 ensure_key(key)
-        current = self._ordered.get(chain.para) or chain.spec()
+        current = self.runtime(chain.para)
         declared = [(ParaId(publisher), [PubsubKey(key) for key in keys]) for publisher, keys in action.items]
-        spec = replace(current, subscriptions=merge_subscriptions(declared), spec_version=current.spec_version + 1)
+        return self._order(
+            replace(current, subscriptions=merge_subscriptions(declared), spec_version=current.spec_version + 1)
+        )
+
+    def _upgrade(self, action: actions.Upgrade) -> int:
+        spec, current = decode_spec(action.code), self.runtime(ParaId(action.para))
+        if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
+            raise BadRequest(f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their absence")
+        if spec.spec_version != current.spec_version + 1:
+            raise BadRequest(
+                f"version {spec.spec_version} does not follow {current.spec_version}, the newest runtime of "
+                f"{current.para_id}"
+            )
+        return self._order(spec)
+
+    def _order(self, spec: RuntimeSpec) -> int:
         check_runtime(spec)
         self.network.upgrade(spec)
-        self._ordered[chain.para] = spec
+        self._ordered[spec.para_id] = spec
         return spec.spec_version
 
     def _set_storage(self, action: actions.SetStorage) -> None:
@@ -179,6 +223,8 @@ class LiveNetwork:
         following = self.network.relay.slot(self.network.number + 1)
         if slot < following:
             raise BadRequest(f"the next block has slot {following} at least: time goes forward")
+        if slot > actions.LAST_SLOT:
+            raise BadRequest(f"a slot is at most {actions.LAST_SLOT}, so that blocks can follow")
         self.network.travel(slot - following)
 
     # Moments
@@ -221,4 +267,4 @@ class LiveNetwork:
         )
         heads = {**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}}
         saved = self._clean if self._keep_snapshots else None
-        return Moment(relay, blocks, step.records, heads, saved, kept.executions)
+        return Moment(relay, blocks, step.records, heads, saved, kept.executions, step.idle)

@@ -166,14 +166,18 @@ class Timeline:
     def rewind(self, moment: Moment) -> Advance:
         """Make a kept moment the newest one, on whichever fork; what is no longer on the best chain is kept as a fork.
 
-        Raises `CannotRewind` where the way to it is not kept.
+        Where the way to it is not kept, the best chain begins with it. Raises `CannotRewind` where that leaves no final
+        block.
         """
-        branch = self._branch(moment)
-        shared = branch[0].number - 1 if branch else moment.number
+        branch, joins = self._branch(moment)
+        if not joins and self.finality:
+            raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")
+        shared = self._first if not joins else branch[0].number - 1 if branch else moment.number
         before = self.views
         left = tuple(
             block
-            for number in range(shared + 1, self.newest.number + 1)
+            for number in sorted(self._path)
+            if number > shared
             for block in (self._path[number].relay, *self._path[number].blocks)
         )
         heads = self._path[shared].heads
@@ -182,6 +186,8 @@ class Timeline:
             chain: {number: block for number, block in heights.items() if number <= heads[chain].number}
             for chain, heights in self._heights.items()
         }
+        if not joins:
+            self._keep_again(branch[0])
         for each in branch:
             self._path[each.number] = each
             for block in (each.relay, *each.blocks):
@@ -191,8 +197,18 @@ class Timeline:
         changed = {chain: ChainAdvance(view, (), (), before[chain].best) for chain, view in self.views.items()}
         return Advance(moment, changed, rewound=True, left=left)
 
-    def _branch(self, moment: Moment) -> list[Moment]:
-        """The moments from the best chain (without) to a kept moment (with), ascending."""
+    def _keep_again(self, moment: Moment) -> None:
+        """Keep a moment that has left the window, and the newest block of every chain in it."""
+        self._oldest = min(self._oldest, moment.number)
+        self._moments.setdefault(moment.number, []).append(moment)
+        for record in moment.records:
+            self._candidates[record.candidate.hash()] = record
+        for block in moment.heads.values():
+            self._blocks[block.chain][block.hash] = block
+            self._heights[block.chain][block.number] = block
+
+    def _branch(self, moment: Moment) -> tuple[list[Moment], bool]:
+        """The moments from the best chain (without) to a kept moment (with), ascending; whether they join it."""
         branch: list[Moment] = []
         current: Moment | None = moment
         while current is not None and self._path.get(current.number) is not current:
@@ -200,9 +216,7 @@ class Timeline:
             parent = current.relay.header.parent_hash
             before = self._moments.get(current.number - 1, ())
             current = next((each for each in before if each.relay.hash == parent), None)
-        if current is None:
-            raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")
-        return branch[::-1]
+        return branch[::-1], current is not None
 
     def pin(self, block: Block) -> None:
         """Keep a block until it is unpinned as often as it was pinned."""

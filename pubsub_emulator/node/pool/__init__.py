@@ -1,6 +1,6 @@
 """The pool of one chain: signed extrinsics that wait for a block. Pure: no clock, no sockets, no other chain."""
 
-from pubsub_emulator.node.pool.pool import MAX_BYTES, MAX_EXTRINSICS, Pool, PoolChange
+from pubsub_emulator.node.pool.pool import MAX_BYTES, MAX_EXTRINSICS, MOST_EXTRINSIC, Pool, PoolChange, check
 from pubsub_emulator.node.pool.refusals import Refused
 
-__all__ = ["MAX_BYTES", "MAX_EXTRINSICS", "Pool", "PoolChange", "Refused"]
+__all__ = ["MAX_BYTES", "MAX_EXTRINSICS", "MOST_EXTRINSIC", "Pool", "PoolChange", "Refused", "check"]

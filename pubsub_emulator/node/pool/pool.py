@@ -21,6 +21,8 @@ from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 
 MAX_EXTRINSICS: Final = 8_192
 MAX_BYTES: Final = 20 * 1_048_576
+MOST_EXTRINSIC: Final = 262_144
+"""Bytes of one extrinsic: calls within calls take seconds to decode."""
 
 Kind = Literal["future", "ready", "usurped", "dropped", "invalid", "retracted"]
 
@@ -52,6 +54,22 @@ class _Entry:
 def hash_of(raw: bytes) -> Hash:
     """How clients name an extrinsic: blake2b-256 of its bytes with their length."""
     return blake2_256(raw)
+
+
+def check(at: At, extrinsic: bytes) -> Checked:
+    """An extrinsic as the next block would check it. Raises `Refused`."""
+    return _check(NextBlock(at.runtime, at.state, at.header), extrinsic)
+
+
+def _check(block: NextBlock, raw: bytes) -> Checked:
+    if len(raw) > MOST_EXTRINSIC:
+        raise refusals.of_format(f"{len(raw)} bytes, and at most {MOST_EXTRINSIC}")
+    try:
+        return block.check(raw)
+    except UndecodableExtrinsic as error:
+        raise refusals.of_format(str(error)) from error
+    except InvalidTransaction as error:
+        raise refusals.of_validity(error) from error
 
 
 class Pool:
@@ -117,9 +135,12 @@ class Pool:
 
     # Changing
 
-    def submit(self, at: At, extrinsic: bytes) -> Hash:
-        """Take an extrinsic, encoded with its length; returns its hash. Raises `Refused` with nothing changed."""
-        return self._take(NextBlock(at.runtime, at.state, at.header), extrinsic)
+    def submit(self, at: At, extrinsic: bytes, checked: Checked | None = None) -> Hash:
+        """Take an extrinsic, encoded with its length; returns its hash. Raises `Refused` with nothing changed.
+
+        `checked` is what `check` gave at the same block.
+        """
+        return self._take(NextBlock(at.runtime, at.state, at.header), extrinsic, checked)
 
     def advance(self, at: At, included: Iterable[bytes]) -> None:
         """Go on to a new best block: what it has leaves, all else is checked again."""
@@ -156,16 +177,12 @@ class Pool:
 
     # Inside
 
-    def _take(self, block: NextBlock, raw: bytes) -> Hash:
+    def _take(self, block: NextBlock, raw: bytes, checked: Checked | None = None) -> Hash:
         name = hash_of(raw)
         if name in self._entries:
             raise refusals.of_known(name)
-        try:
-            checked = block.check(raw)
-        except UndecodableExtrinsic as error:
-            raise refusals.of_format(str(error)) from error
-        except InvalidTransaction as error:
-            raise refusals.of_validity(error) from error
+        if checked is None:
+            checked = _check(block, raw)
         entry = self._entry(block, name, raw, checked)
         other = self._by_account.get(entry.account, {}).get(entry.nonce)
         if other is not None and other.priority >= entry.priority:

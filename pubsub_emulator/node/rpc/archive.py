@@ -10,7 +10,7 @@ from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import run
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, block_hash, hexadecimal, list_of, text, u64
-from pubsub_emulator.node.rpc.session import Subscription, compact
+from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -60,6 +60,7 @@ def body(call: Call, name: bytes) -> Json:
     HASH,
     Param("function", text),
     Param("callParameters", hexadecimal, aliases=("call_parameters",)),
+    heavy=True,
 )
 def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
     """What a runtime function returns, or why it fails."""
@@ -72,21 +73,21 @@ def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
         return {"success": False, "error": error.message}
 
 
-class StorageQuery(Subscription):
+class StorageQuery(RpcSubscription):
     """The answer to `archive_v1_storage`, event by event."""
 
     method = "archive_v1_storageEvent"
     group = "archiveStorage"
 
 
-class StorageDiff(Subscription):
+class StorageDiff(RpcSubscription):
     """The answer to `archive_v1_storageDiff`, event by event."""
 
     method = "archive_v1_storageDiffEvent"
     group = "archiveStorageDiff"
 
 
-def _start(call: Call, subscription: Subscription, work: Coroutine[Any, Any, None]) -> Json:
+def _start(call: Call, subscription: RpcSubscription, work: Coroutine[Any, Any, None]) -> Json:
     try:
         opened = call.open(subscription)
     except RpcError:
@@ -210,7 +211,7 @@ def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, 
         yield event
 
 
-def _declare_stop(name: str, kind: type[Subscription]) -> None:
+def _declare_stop(name: str, kind: type[RpcSubscription]) -> None:
     @method(name, Param("subscription", text), live=True)
     def stop(call: Call, subscription: str) -> Json:
         if call.session is not None:

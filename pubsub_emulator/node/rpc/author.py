@@ -1,51 +1,86 @@
 """`author_*`, `payment_*`, `system_accountNextIndex`, `system_dryRun`: extrinsics and what they cost."""
 
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.pool import PoolChange, Refused
+from pubsub_emulator.node.pool import MOST_EXTRINSIC, PoolChange, Refused, check
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError, invalid_params
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal, text
-from pubsub_emulator.node.rpc.session import Subscription, compact
+from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.primitives.weights import read_weight
+from pubsub_emulator.runtime.accounts.apply import Checked
 from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
 
 methods: Final = Methods()
 method = methods.method
 
+T = TypeVar("T")
+
+SHORT: Final = 4096
+"""Bytes of an extrinsic that is checked at once; one with more can hold many calls."""
 EXTRINSIC: Final = Param("bytes", hexadecimal, aliases=("extrinsic", "encodedXt", "encoded_xt"))
 UNDECODABLE: Final = 2
 _CLASSES: Final = ("normal", "operational", "mandatory")
 
 
-def submit(call: Call, extrinsic: bytes) -> Hash:
+Verdict = Checked | Refused | None
+"""Of an extrinsic that was checked beside the event loop, `None` where it is still to be checked."""
+
+
+def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
     """Put an extrinsic into the chain's pool and ask for a step. Raises `RpcError`."""
     node = call.node
     try:
-        name = node.pools[call.chain].submit(node.runtimes.at(call.view.best), extrinsic)
+        if isinstance(verdict, Refused):
+            raise verdict
+        name = node.pools[call.chain].submit(node.runtimes.at(call.view.best), extrinsic, verdict)
     except Refused as refused:
         raise RpcError(refused.code, refused.message, refused.data) from refused
     node.control.ask()
     return name
 
 
+def when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T | Awaitable[T]:
+    """What `then` gives: at once for a short extrinsic, else when it was checked beside the event loop."""
+    return then(None) if len(extrinsic) <= SHORT else _when_checked(call, extrinsic, then)
+
+
+async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T:
+    def judge() -> Verdict:
+        try:
+            return check(call.node.runtimes.at(best), extrinsic)
+        except Refused as refused:
+            return refused
+
+    while True:
+        best = call.view.best
+        verdict = await call.node.control.beside(judge)
+        if call.view.best is best:
+            return then(verdict)
+
+
 @method("author_submitExtrinsic", EXTRINSIC)
 def submit_extrinsic(call: Call, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool; returns its hash."""
-    name = submit(call, extrinsic)
-    call.node.tell_pooled(call.chain)
-    return hexed(name)
+
+    def then(verdict: Verdict) -> Json:
+        name = submit(call, extrinsic, verdict)
+        call.node.tell_pooled(call.chain)
+        return hexed(name)
+
+    return when_checked(call, extrinsic, then)
 
 
-class Updates(Subscription):
+class Updates(RpcSubscription):
     """The status updates of an extrinsic."""
 
     method = "author_extrinsicUpdate"
@@ -85,12 +120,16 @@ class Updates(Subscription):
 @method("author_submitAndWatchExtrinsic", EXTRINSIC, live=True)
 def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool and tell what becomes of it."""
-    name = submit(call, extrinsic)
-    subscription = Updates(call, name)
-    opened = call.open(subscription)
-    call.node.watches.watch(call.chain, name, extrinsic, subscription)
-    call.node.tell_pooled(call.chain)
-    return opened
+
+    def then(verdict: Verdict) -> Json:
+        name = submit(call, extrinsic, verdict)
+        subscription = Updates(call, name)
+        opened = call.open(subscription)
+        call.node.watches.watch(call.chain, name, extrinsic, subscription)
+        call.node.tell_pooled(call.chain)
+        return opened
+
+    return when_checked(call, extrinsic, then)
 
 
 @method("author_unwatchExtrinsic", Param("subscription", text), live=True)
@@ -120,13 +159,15 @@ def _length(extrinsic: bytes) -> bytes:
 
 
 def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> Reader:
+    if len(extrinsic) > MOST_EXTRINSIC:
+        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", f"more than {MOST_EXTRINSIC} bytes")
     try:
         return Reader(call.node.runtimes.call(call.block(at), function, extrinsic + _length(extrinsic)))
     except api.ApiFailed as error:
         raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from error
 
 
-@method("payment_queryInfo", EXTRINSIC, AT)
+@method("payment_queryInfo", EXTRINSIC, AT, heavy=True)
 def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """What an extrinsic weighs and costs, tip left out."""
     reader = _query(call, "TransactionPaymentApi_query_info", extrinsic, at)
@@ -139,7 +180,7 @@ def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     }
 
 
-@method("payment_queryFeeDetails", EXTRINSIC, AT)
+@method("payment_queryFeeDetails", EXTRINSIC, AT, heavy=True)
 def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """The parts of an extrinsic's fee."""
     reader = _query(call, "TransactionPaymentApi_query_fee_details", extrinsic, at)
@@ -149,10 +190,12 @@ def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     return {"inclusionFee": {name: hex(reader.uint(16)) for name in names}}
 
 
-@method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True)
+@method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True, heavy=True)
 def dry_run(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """What a block would make of an extrinsic: an `ApplyExtrinsicResult`."""
     block = call.block(at)
+    if len(extrinsic) > MOST_EXTRINSIC:
+        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", f"more than {MOST_EXTRINSIC} bytes")
     try:
         return hexed(api.dry_run(call.node.runtimes.at(block), extrinsic))
     except UndecodableExtrinsic as error:

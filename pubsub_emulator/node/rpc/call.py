@@ -4,7 +4,7 @@ from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import ChainView
 from pubsub_emulator.node.rpc.errors import discarded_block, method_not_found, unknown_block
 from pubsub_emulator.node.rpc.node import Node
-from pubsub_emulator.node.rpc.session import Session, Subscription
+from pubsub_emulator.node.rpc.session import RpcSubscription, Session
 
 
 class Call:
@@ -16,7 +16,7 @@ class Call:
         self.node = node
         self.chain = chain
         self.session = session
-        self.opened: list[Subscription] | None = None
+        self.opened: list[RpcSubscription] | None = None
         """Subscriptions whose first events wait for the answer."""
 
     @property
@@ -35,7 +35,7 @@ class Call:
             raise discarded_block(name) if self.node.timeline.was_discarded(name) else unknown_block(name)
         return found if found is not None else self.view.best
 
-    def open(self, subscription: Subscription) -> str:
+    def open(self, subscription: RpcSubscription) -> str:
         """Add a subscription to the connection; its events wait until its id was sent. Raises `RpcError`."""
         if self.session is None:
             raise method_not_found()
@@ -43,7 +43,7 @@ class Call:
         self.hold(subscription)
         return name
 
-    def hold(self, subscription: Subscription) -> None:
+    def hold(self, subscription: RpcSubscription) -> None:
         """Let a subscription's events wait for the answer to this call."""
         if self.opened is None:
             self.opened = []

@@ -1,8 +1,9 @@
 """`chainHead_v1_*`: a follow reports blocks and keeps them pinned; operations look into pinned blocks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain as chained
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance, ChainView
@@ -11,11 +12,14 @@ from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import CODE, run
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, Read, block_hash, boolean, hexadecimal, list_of, text
-from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
+from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
 from pubsub_emulator.node.types import RuntimeVersion
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
+
+T = TypeVar("T")
+Event = dict[str, Any]
 
 methods: Final = Methods()
 method = methods.method
@@ -45,7 +49,7 @@ def runtime_json(version: RuntimeVersion) -> dict[str, Any]:
     }
 
 
-class Follow(Subscription):
+class Follow(RpcSubscription):
     """One follow: what it pinned, and its operations by id with how many of the sixteen each counts for."""
 
     method = "chainHead_v1_followEvent"
@@ -153,6 +157,10 @@ class Follow(Subscription):
             del self.pinned[block.hash]
             self._node.timeline.unpin(block)
 
+    async def beside(self, work: Callable[[], T]) -> T:
+        """What `work` gives, computed beside the event loop."""
+        return await self._node.control.beside(work)
+
     def room_for_operations(self) -> int:
         """How many more operations may begin."""
         return MOST_OPERATIONS - sum(operation.size for operation in self.operations.values())
@@ -169,7 +177,8 @@ class Follow(Subscription):
 class Operation:
     """One operation of a follow; `size` is what it counts for."""
 
-    def __init__(self, follow: Follow, events: Iterator[dict[str, Any]], size: int = 1) -> None:
+    def __init__(self, follow: Follow, events: Iterator[Event] | Callable[[], Event], size: int = 1) -> None:
+        """`events` are those that come one after another, or what computes the only one."""
         self.id = ""
         self.size = size
         self.waiting = False
@@ -184,7 +193,10 @@ class Operation:
             self._follow.session.outlet.spawn(self._run())
 
     async def _run(self) -> None:
-        for event in self._events:
+        events = self._events
+        if not isinstance(events, Iterator):
+            events = iter((await self._follow.beside(events),))
+        for event in events:
             if self._follow.operations.get(self.id) is not self:
                 return
             if event["event"] == "operationWaitingForContinue":
@@ -269,14 +281,14 @@ def call_runtime(call: Call, name: str, block: bytes, function: str, data: bytes
         raise RpcError(-32802, "Invalid runtime call", "the follow was begun without runtime")
     if found.room_for_operations() < 1:
         return LIMIT_REACHED
-    return _started(call, found, Operation(found, _called(call, pinned, function, data)))
+    return _started(call, found, Operation(found, partial(_called, call, pinned, function, data)))
 
 
-def _called(call: Call, block: Block, function: str, data: bytes) -> Iterator[dict[str, Any]]:
+def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
     try:
-        yield {"event": "operationCallDone", "output": hexed(run(call, block, function, data))}
+        return {"event": "operationCallDone", "output": hexed(run(call, block, function, data))}
     except RpcError as error:
-        yield {"event": "operationError", "error": error.message}
+        return {"event": "operationError", "error": error.message}
 
 
 @method(
@@ -301,7 +313,7 @@ def storage(call: Call, name: str, block: bytes, items: list[Query], child: byte
     return _started(call, found, operation, discardedItems=len(items) - len(taken))
 
 
-def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[dict[str, Any]]:
+def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[Event]:
     """Pages of what is found; after a page of a listing the client says when to go on."""
     trie = trie_of(block, child)
     simple = [item for item in items if not item.lists]

@@ -14,7 +14,7 @@ from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, development
 from pubsub_emulator.node.rpc.legacy_state import KEYS
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.node import Snapshot
-from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, list_of, para, text, u32
+from pubsub_emulator.node.rpc.params import AT, Pair, Param, block_hash, hexadecimal, list_of, pairs_of, para, text, u32
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -136,6 +136,8 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
 
 def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
     """Put extrinsics into the chain's pool: all of them, or none where one is invalid. Raises `RpcError`."""
+    if not transactions:
+        return
     pool, at = call.node.pools[call.chain], call.node.runtimes.at(call.view.best)
     trial = pool.copy()
     for taken in (trial, pool):
@@ -185,20 +187,9 @@ def set_build_mode(call: Call, mode: str) -> Json:
 
 # State and time
 
-Pair = tuple[bytes, bytes | None]
-
 
 def _entries(value: Any) -> list[Pair] | dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-
-    def pair(item: Any) -> Pair:
-        if not isinstance(item, list) or len(item) != 2:
-            raise ValueError("pairs of key and value are wanted")
-        return hexadecimal(item[0]), None if item[1] is None else hexadecimal(item[1])
-
-    pairs: list[Pair] = list_of(pair)(value)
-    return pairs
+    return value if isinstance(value, dict) else pairs_of(value)
 
 
 @method("dev_setStorage", Param("values", _entries), Param("at", block_hash, optional=True), unsafe=True)
@@ -289,6 +280,8 @@ async def set_head(call: Call, place: int | bytes) -> Json:
 def snapshot(call: Call) -> Json:
     """Keep this moment; returns its name."""
     node = call.node
+    for block in node.timeline.newest.heads.values():
+        node.timeline.pin(block)
     node.snapshots[name := f"{len(node.snapshots) + node.reverted + 1:#x}"] = Snapshot(
         node.timeline.newest, node.control.asked(), {chain: pool.copy() for chain, pool in node.pools.items()}
     )
@@ -302,19 +295,44 @@ async def revert(call: Call, name: str) -> Json:
     kept = node.snapshots.get(name)
     if kept is None:
         return False
-    await attempt(node.control.rewind(kept.moment, kept.asked))
-    node.pools.update({chain: pool.copy() for chain, pool in kept.pools.items()})
+    await _go_back(call, kept)
     names = list(node.snapshots)
     for each in names[names.index(name) :]:
-        del node.snapshots[each]
-        node.reverted += 1
+        drop(call, each)
+    return True
+
+
+async def _go_back(call: Call, kept: Snapshot) -> None:
+    await attempt(call.node.control.rewind(kept.moment, kept.asked))
+    call.node.pools.update({chain: pool.copy() for chain, pool in kept.pools.items()})
+
+
+@method("dev_restore", Param("id", text), unsafe=True)
+async def restore(call: Call, name: str) -> Json:
+    """Go back to a kept moment, which stays, and so do all others. Returns whether there is one."""
+    kept = call.node.snapshots.get(name)
+    if kept is None:
+        return False
+    await _go_back(call, kept)
+    return True
+
+
+@method("dev_forget", Param("id", text), unsafe=True)
+def drop(call: Call, name: str) -> Json:
+    """Drop a kept moment. Returns whether there was one."""
+    kept = call.node.snapshots.pop(name, None)
+    if kept is None:
+        return False
+    call.node.reverted += 1
+    for block in kept.moment.heads.values():
+        call.node.timeline.unpin(block)
     return True
 
 
 # Proofs
 
 
-@method("dev_getReadProof", KEYS, AT, unsafe=True)
+@method("dev_getReadProof", KEYS, AT, unsafe=True, heavy=True)
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     """The trie nodes that prove keys of a block, and the state root that they are read against."""
     block = call.block(at)

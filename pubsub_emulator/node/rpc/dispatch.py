@@ -2,8 +2,10 @@
 
 import json
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass
+from functools import partial
+from inspect import iscoroutinefunction
 from types import CoroutineType
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
@@ -11,9 +13,8 @@ import orjson
 
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.encode import Written
+from pubsub_emulator.node.rpc.encode import MOST_ANSWER, Written, too_big
 from pubsub_emulator.node.rpc.errors import (
-    ANSWER_TOO_BIG,
     BATCH_ANSWER_TOO_BIG,
     BATCH_TOO_LONG,
     CLIENT,
@@ -27,7 +28,7 @@ from pubsub_emulator.node.rpc.errors import (
 from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.params import bind
-from pubsub_emulator.node.rpc.session import Session, Subscription, compact
+from pubsub_emulator.node.rpc.session import RpcSubscription, Session, compact
 from pubsub_emulator.primitives.errors import PubsubError
 
 MEBIBYTE: Final = 1_048_576
@@ -36,26 +37,37 @@ log: Final = logging.getLogger("pubsub.node")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """What one request may be: bytes, calls in a batch, nesting of its JSON, and values in it.
 
     Values are counted before anything is read, as commas and opening brackets, those within strings too.
     """
 
-    bytes: int = 15 * MEBIBYTE
+    bytes: int = MOST_ANSWER
     batch: int = 1000
     depth: int = 64
     values: int = 131_072
+
+
+REQUEST: Final = RequestLimits()
+"""The limits of a node that was given none."""
 
 
 class Answer(NamedTuple):
     """What goes back, and the subscriptions whose events may follow it."""
 
     text: str | None
-    opened: list[Subscription] | None = None
+    opened: list[RpcSubscription] | None = None
 
 
 NOTHING: Final = Answer(None)
+
+
+class Later(NamedTuple):
+    """An answer that takes its time; `heavy` ones of a connection are worked on one after another."""
+
+    work: Coroutine[Any, Any, Answer]
+    heavy: bool
 
 
 class Observed(Protocol):
@@ -99,13 +111,13 @@ def _name(request: dict[str, Any]) -> str:
 class Dispatcher:
     """Finds methods and runs them. A defect in one is logged, and the caller gets -32603."""
 
-    def __init__(self, node: Node, limits: Limits | None = None, observed: Observed | None = None) -> None:
+    def __init__(self, node: Node, limits: RequestLimits | None = None, observed: Observed | None = None) -> None:
         self._node = node
-        self._limits = limits or Limits()
+        self._limits = limits or REQUEST
         self._observed = observed
         self._exact = frozenset(name for name, method in node.methods.items() if method.unsafe)
 
-    def handle(self, message: str | bytes, chain: Chain, session: Session | None) -> Answer | Awaitable[Answer]:
+    def handle(self, message: str | bytes, chain: Chain, session: Session | None) -> Answer | Later:
         """Answer one message. What takes its time is awaited by the caller."""
         try:
             request = self._parse(message)
@@ -113,7 +125,7 @@ class Dispatcher:
             return Answer(_failure("null", error))
         if not isinstance(request, list):
             return self._single(request, chain, session)
-        return self._batch(request, chain, session)
+        return Later(self._batch(request, chain, session), heavy=True)
 
     def _parse(self, message: str | bytes) -> Any:
         if len(message) > self._limits.bytes:
@@ -148,7 +160,7 @@ class Dispatcher:
             for each in requests
         )
 
-    def _single(self, request: Any, chain: Chain, session: Session | None) -> Answer | Awaitable[Answer]:
+    def _single(self, request: Any, chain: Chain, session: Session | None) -> Answer | Later:
         if not isinstance(request, dict):
             return Answer(_failure("null", RpcError(INVALID_REQUEST, "Invalid request")))
         name = request.get("method")
@@ -164,7 +176,7 @@ class Dispatcher:
             return Answer(_failure(shown, RpcError(INVALID_REQUEST, "Invalid request")))
         return self._call(name, request.get("params"), shown, Call(self._node, chain, session))
 
-    def _call(self, name: str, params: Any, shown: str, call: Call) -> Answer | Awaitable[Answer]:
+    def _call(self, name: str, params: Any, shown: str, call: Call) -> Answer | Later:
         method = self._node.methods.get(name)
         if method is None:
             name = "unknown"
@@ -174,7 +186,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001  # a handler's defect ends nothing but its call (ND-31)
             return self._failed(name, shown, error, call, began)
         if type(found) is CoroutineType:
-            return self._later(found, name, shown, call, began)
+            return Later(self._later(found, name, shown, call, began), method is not None and method.heavy)
         if self._observed is not None:
             self._observed.ended(name, began, failed=False)
         return self._answer(shown, found, call)
@@ -183,7 +195,10 @@ class Dispatcher:
     def _run(method: Method | None, params: Any, call: Call) -> Any:
         if method is None or (method.live and call.session is None):
             raise method_not_found()
-        return method.run(call, *bind(method.params, params)) if method.params or params else method.run(call)
+        arguments = bind(method.params, params) if method.params or params else ()
+        if method.heavy and not iscoroutinefunction(method.run):
+            return call.node.control.beside(partial(method.run, call, *arguments))
+        return method.run(call, *arguments)
 
     async def _later(self, found: Awaitable[Any], name: str, shown: str, call: Call, began: float) -> Answer:
         try:
@@ -198,8 +213,7 @@ class Dispatcher:
         written = result if type(result) is Written else compact(result)
         text = f'{{"jsonrpc":"2.0","id":{shown},"result":{written}}}'
         if len(text) > self._limits.bytes:
-            error = RpcError(ANSWER_TOO_BIG, "Response is too big", f"Exceeded max limit of {self._limits.bytes}")
-            return Answer(_failure(shown, error), call.opened)
+            return Answer(_failure(shown, too_big(self._limits.bytes)), call.opened)
         return Answer(text, call.opened)
 
     def _failed(self, name: str, shown: str, error: Exception, call: Call, began: float) -> Answer:
@@ -220,11 +234,11 @@ class Dispatcher:
             why = f"Exceeded max limit of {self._limits.batch}"
             return Answer(_failure("null", RpcError(BATCH_TOO_LONG, "The batch request was too large", why)))
         texts: list[str] = []
-        opened: list[Subscription] = []
+        opened: list[RpcSubscription] = []
         size = 2
         for request in requests:
             found = self._single(request, chain, session)
-            answer = found if isinstance(found, Answer) else await found
+            answer = found if isinstance(found, Answer) else await found.work
             opened += answer.opened or ()
             if answer.text is not None:
                 texts.append(answer.text)

@@ -1,13 +1,34 @@
 """Headers, blocks and bytes as a Substrate node writes them in JSON; hexadecimal digits are in lower case."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeVar
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance
+from pubsub_emulator.node.rpc.errors import ANSWER_TOO_BIG, RpcError
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.hexadecimal import hexed
+
+T = TypeVar("T")
+
+MOST_ANSWER: Final = 15 * 1_048_576
+"""Bytes of an answer."""
+
+
+def too_big(most: int = MOST_ANSWER) -> RpcError:
+    """The error in place of an answer that is too long."""
+    return RpcError(ANSWER_TOO_BIG, "Response is too big", f"Exceeded max limit of {most}")
+
+
+def fitting(items: Iterable[T], size: Callable[[T], int]) -> Iterator[T]:
+    """The items of an answer. Raises `RpcError` once they are longer than an answer may be, not when all are made."""
+    left = MOST_ANSWER
+    for item in items:
+        left -= size(item)
+        if left < 0:
+            raise too_big()
+        yield item
 
 
 def maybe_hexed(data: bytes | None) -> str | None:

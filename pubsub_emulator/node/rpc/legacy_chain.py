@@ -8,7 +8,7 @@ from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import block_json, header_json, header_text
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, height, text
-from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
+from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.primitives.hexadecimal import hexed
 
 methods: Final = Methods()
@@ -52,7 +52,7 @@ def block(call: Call, at: bytes | None) -> Json:
     return None if found is None else block_json(found)
 
 
-class Heads(Subscription):
+class Heads(RpcSubscription):
     """Best heads in order; after a rewind the new one, though lower."""
 
     method = "chain_newHead"

@@ -4,11 +4,11 @@ from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.encode import maybe_hexed, proof_text
+from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError
-from pubsub_emulator.node.rpc.legacy_state import AT_ONCE, COUNT, KEY, KEYS, PREFIX, START, check_count
+from pubsub_emulator.node.rpc.legacy_state import COUNT, KEY, KEYS, PREFIX, START, check_count
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import AT, Param, batched, hexadecimal
+from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -57,27 +57,19 @@ def get_storage_size(call: Call, child: bytes, key: bytes, at: bytes | None) -> 
     return None if value is None else len(value)
 
 
-@method("childstate_getStorageEntries", CHILD, KEYS, AT)
-async def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
+@method("childstate_getStorageEntries", CHILD, KEYS, AT, heavy=True)
+def get_storage_entries(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Several values."""
     trie = _trie(call.block(at), child)
-    found: list[str | None] = []
-    for some in batched(keys, AT_ONCE):
-        found += (None if trie is None else maybe_hexed(trie.get(key)) for key in some)
-        await call.node.control.breathe()
-    return found
+    found = (None if trie is None else maybe_hexed(trie.get(key)) for key in keys)
+    return list(fitting(found, lambda each: len(each or "null")))
 
 
-@method("childstate_getKeys", CHILD, PREFIX, AT)
-async def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -> Json:
+@method("childstate_getKeys", CHILD, PREFIX, AT, heavy=True)
+def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -> Json:
     """All keys that begin with `prefix`."""
     trie = _trie(call.block(at), child)
-    out = []
-    for count, key in enumerate(() if trie is None else trie.keys(prefix or b"")):
-        out.append(hexed(key))
-        if count % 256 == 255:
-            await call.node.control.breathe()
-    return out
+    return list(fitting(map(hexed, () if trie is None else trie.keys(prefix or b"")), len))
 
 
 @method("childstate_getKeysPaged", CHILD, PREFIX, COUNT, START, AT, aliases=("childstate_getKeysPagedAt",))
@@ -91,21 +83,10 @@ def get_keys_paged(
     return [hexed(key) for _, key in zip(range(count), keys, strict=False)]
 
 
-@method("state_getChildReadProof", CHILD, KEYS, AT)
+@method("state_getChildReadProof", CHILD, KEYS, AT, heavy=True)
 def get_child_read_proof(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Every trie node that reading some keys of a child trie touches, the path to its root included."""
     block = call.block(at)
-    place = child_key(child)
-    if len(keys) > AT_ONCE:
-        return _long_child_read_proof(call, block, place, keys)
     nodes: dict[Hash, bytes] = {}
-    block.state.prove((), {place: keys}, nodes)
-    return proof_text(block, nodes.values())
-
-
-async def _long_child_read_proof(call: Call, block: Block, place: bytes, keys: list[bytes]) -> Json:
-    nodes: dict[Hash, bytes] = {}
-    for some in batched(keys, AT_ONCE):
-        block.state.prove((), {place: some}, nodes)
-        await call.node.control.breathe()
+    block.state.prove((), {child_key(child): keys}, nodes)
     return proof_text(block, nodes.values())

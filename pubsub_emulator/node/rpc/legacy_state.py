@@ -1,17 +1,19 @@
 """`state_*`: storage, proofs, runtime calls and versions, at any kept block."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain as chained
 from typing import Any, Final
 
 from pubsub_emulator.node.api import UnknownFunction
 from pubsub_emulator.node.chain.block import Block, Chain
-from pubsub_emulator.node.chain.timeline import Advance, Timeline
+from pubsub_emulator.node.chain.timeline import Advance, ChainView, Timeline
+from pubsub_emulator.node.pool import MOST_EXTRINSIC
 from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.encode import maybe_hexed, proof_text
+from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import AT, Param, batched, block_hash, hexadecimal, hexadecimals, text, u64
-from pubsub_emulator.node.rpc.session import Overflow, Subscription, compact
+from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, hexadecimals, text, u64
+from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.node.types import RuntimeVersion, UnknownMetadataVersion
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -22,8 +24,8 @@ methods: Final = Methods()
 method = methods.method
 
 MOST_KEYS: Final = 1000
-AT_ONCE: Final = 1024
-"""Keys that are read before others have a turn."""
+MOST_ARGUMENTS: Final = MOST_EXTRINSIC + 1024
+"""Bytes that a runtime function is called with."""
 CODE: Final = b":code"
 KEY: Final = Param("key", hexadecimal)
 KEYS: Final = Param("keys", hexadecimals)
@@ -47,19 +49,14 @@ def get_storage_hash(call: Call, key: bytes, at: bytes | None) -> Json:
     return None if value is None else hexed(blake2_256(value))
 
 
-@method("state_getStorageSize", KEY, AT, aliases=("state_getStorageSizeAt",))
-async def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
+@method("state_getStorageSize", KEY, AT, aliases=("state_getStorageSizeAt",), heavy=True)
+def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
     """Bytes of a value, or of all values whose keys begin with `key`."""
     top = call.block(at).state.top
     value = top.get(key)
     if value is not None:
         return len(value)
-    total = 0
-    for count, (_, each) in enumerate(top.items(key)):
-        total += len(each)
-        if count % 256 == 255:
-            await call.node.control.breathe()
-    return total or None
+    return sum(len(each) for _, each in top.items(key)) or None
 
 
 @method("state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",))
@@ -76,31 +73,27 @@ def check_count(count: int) -> None:
         raise RpcError(4002, f"count exceeds maximum value. value: {count}, max: {MOST_KEYS}")
 
 
-@method("state_getKeys", PREFIX, AT)
-async def get_keys(call: Call, prefix: bytes | None, at: bytes | None) -> Json:
+@method("state_getKeys", PREFIX, AT, heavy=True)
+def get_keys(call: Call, prefix: bytes | None, at: bytes | None) -> Json:
     """All keys that begin with `prefix`."""
-    out = []
-    for count, key in enumerate(call.block(at).state.top.keys(prefix or b"")):
-        out.append(hexed(key))
-        if count % 256 == 255:
-            await call.node.control.breathe()
-    return out
+    return list(fitting(map(hexed, call.block(at).state.top.keys(prefix or b"")), len))
 
 
-@method("state_queryStorageAt", KEYS, AT)
-async def query_storage_at(call: Call, keys: list[bytes], at: bytes | None) -> Json:
+@method("state_queryStorageAt", KEYS, AT, heavy=True)
+def query_storage_at(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     """The values of some keys."""
-    block = call.block(at)
-    found: list[Any] = []
-    for some in batched(keys, AT_ONCE):
-        found += _changes(block, some)["changes"]
-        await call.node.control.breathe()
-    return [{"block": hexed(block.hash), "changes": found}]
+    return [_changes(call.block(at), keys)]
 
 
 def _changes(block: Block, keys: Iterable[bytes]) -> dict[str, Any]:
+    """Raises `RpcError` where the values are too long."""
     get = block.state.top.get
-    return {"block": hexed(block.hash), "changes": [[hexed(key), maybe_hexed(get(key))] for key in keys]}
+    found = ([hexed(key), maybe_hexed(get(key))] for key in keys)
+    return {"block": hexed(block.hash), "changes": list(fitting(found, _size))}
+
+
+def _size(change: list[str | None]) -> int:
+    return sum(len(each) for each in change if each is not None)
 
 
 @method(
@@ -108,28 +101,34 @@ def _changes(block: Block, keys: Iterable[bytes]) -> dict[str, Any]:
     KEYS,
     Param("fromBlock", block_hash, aliases=("from",)),
     Param("toBlock", block_hash, optional=True, aliases=("to",)),
+    heavy=True,
 )
-async def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | None) -> Json:
+def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | None) -> Json:
     """The values of some keys, and what became of them in each block of a range."""
     start, end = call.block(first), call.block(last)
     view = call.view
     if start.number > end.number or any(view.at_height(each.number) is not each for each in (start, end)):
         details = "from number > to number" if start.number > end.number else "from and to should be on one chain"
         raise RpcError(4001, f"Cannot resolve a block range ['{_shown(first)}' ... '{_shown(end.hash)}]. {details}")
-    listed = await query_storage_at(call, keys, start.hash)
     places = {key: at for at, key in enumerate(dict.fromkeys(keys))}
-    before = start
-    for number in range(start.number + 1, end.number + 1):
+    blocks = chained(((start, keys),), _changed_in(view, start, end.number, places))
+    changes = (_changes(block, found) for block, found in blocks)
+    return list(fitting(changes, lambda each: sum(map(_size, each["changes"]))))
+
+
+def _changed_in(
+    view: ChainView, before: Block, last: int, places: Mapping[bytes, int]
+) -> Iterator[tuple[Block, list[bytes]]]:
+    """Each block after `before`, up to number `last`, with those of some keys that it changed."""
+    for number in range(before.number + 1, last + 1):
         block = view.at_height(number)
         if block is None:
             break
         differing = (key for key, _, _ in before.state.top.differences(block.state.top))
         changed = sorted((key for key in differing if key in places), key=places.__getitem__)
         if changed:
-            listed.append(_changes(block, changed))
+            yield block, changed
         before = block
-        await call.node.control.breathe()
-    return listed
 
 
 def _shown(name: bytes) -> str:
@@ -139,22 +138,12 @@ def _shown(name: bytes) -> str:
 # Proofs
 
 
-@method("state_getReadProof", KEYS, AT)
+@method("state_getReadProof", KEYS, AT, heavy=True)
 def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     """Every trie node that reading some keys touches."""
     block = call.block(at)
-    if len(keys) > AT_ONCE:
-        return _long_read_proof(call, block, keys)
     nodes: dict[Hash, bytes] = {}
     block.state.prove(keys, {}, nodes)
-    return proof_text(block, nodes.values())
-
-
-async def _long_read_proof(call: Call, block: Block, keys: list[bytes]) -> Json:
-    nodes: dict[Hash, bytes] = {}
-    for some in batched(keys, AT_ONCE):
-        block.state.prove(some, {}, nodes)
-        await call.node.control.breathe()
     return proof_text(block, nodes.values())
 
 
@@ -163,6 +152,8 @@ async def _long_read_proof(call: Call, block: Block, keys: list[bytes]) -> Json:
 
 def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
     """What a runtime function returns. Raises `RpcError` 4003."""
+    if len(data) > MOST_ARGUMENTS:
+        raise execution_failed(f"Other: the arguments have {len(data)} bytes, and at most {MOST_ARGUMENTS}")
     try:
         return call.node.runtimes.call(block, name, data)
     except UnknownFunction:
@@ -179,6 +170,7 @@ def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
     Param("bytes", hexadecimal, aliases=("data",)),
     AT,
     aliases=("state_callAt",),
+    heavy=True,
 )
 def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:
     """What a runtime function returns."""
@@ -229,7 +221,7 @@ def changed_entries(timeline: Timeline, advance: Advance, block: Block) -> Mappi
     return known
 
 
-class StorageChanges(Subscription):
+class StorageChanges(RpcSubscription):
     """Some keys: all of them at first, then what changes."""
 
     method = "state_storage"
@@ -277,7 +269,7 @@ def unsubscribe_storage(call: Call, name: str) -> Json:
     return call.session is not None and call.session.remove(name, StorageChanges.group)
 
 
-class RuntimeVersions(Subscription):
+class RuntimeVersions(RpcSubscription):
     """The runtime's version: the present one, then each other one."""
 
     method = "state_runtimeVersion"

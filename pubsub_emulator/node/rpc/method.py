@@ -14,7 +14,10 @@ H = TypeVar("H", bound=Handler)
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One method by all its names. `unsafe` ones need `--dev`, `live` ones a connection."""
+    """One method by all its names. `unsafe` ones need `--dev`, `live` ones a connection.
+
+    `heavy` ones compute, or answer at length: they run beside the event loop, one of a connection at a time.
+    """
 
     name: str
     run: Handler
@@ -22,6 +25,7 @@ class Method:
     aliases: tuple[str, ...] = ()
     unsafe: bool = False
     live: bool = False
+    heavy: bool = False
 
 
 class Methods:
@@ -31,12 +35,18 @@ class Methods:
         self.methods: list[Method] = []
 
     def method(
-        self, name: str, *params: Param, aliases: Iterable[str] = (), unsafe: bool = False, live: bool = False
+        self,
+        name: str,
+        *params: Param,
+        aliases: Iterable[str] = (),
+        unsafe: bool = False,
+        live: bool = False,
+        heavy: bool = False,
     ) -> Callable[[H], H]:
         """Decorator: the function answers calls of `name`, its arguments being the call and the parameters."""
 
         def add(run: H) -> H:
-            self.methods.append(Method(name, run, params, tuple(aliases), unsafe, live))
+            self.methods.append(Method(name, run, params, tuple(aliases), unsafe, live, heavy))
             return run
 
         return add

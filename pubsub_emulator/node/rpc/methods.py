@@ -14,6 +14,7 @@ from pubsub_emulator.node.rpc import (
     legacy_state,
     pubsub_act,
     pubsub_read,
+    pubsub_session,
     transaction,
 )
 from pubsub_emulator.node.rpc.method import Method, table
@@ -31,6 +32,7 @@ def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
         archive.methods,
         chain_head.methods,
         pubsub_read.methods,
+        pubsub_session.methods,
         pubsub_act.methods,
         dev.methods,
         dev_try.methods,

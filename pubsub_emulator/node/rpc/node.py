@@ -49,6 +49,9 @@ class Control(Protocol):
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
         """What `work` gives, done between two steps; it must leave the network as it is."""
 
+    async def beside(self, work: Callable[[], T]) -> T:
+        """What `work` gives, done in a thread beside the event loop; it reads kept blocks and changes nothing."""
+
     def asked(self) -> tuple[Action, ...]:
         """What was asked for since the last step."""
 
@@ -139,7 +142,7 @@ class Node:
 
     name: str
     timeline: Timeline
-    network: Network
+    live: LiveNetwork
     runtimes: Runtimes
     control: Control
     pools: dict[Chain, Pool]
@@ -155,6 +158,11 @@ class Node:
     version: str = VERSION
     draw: Callable[[str, Mapping[str, Any]], str] | None = None
     """Makes a page of a difference under a title; `None` where nothing is drawn."""
+
+    @property
+    def network(self) -> Network:
+        """The network."""
+        return self.live.network
 
     def announce(self, advance: Advance) -> None:
         """Bring the pools up to date and tell every connection of a step or a rewind."""

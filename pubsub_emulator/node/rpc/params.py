@@ -1,7 +1,7 @@
 """Parameters by place or by name, read strictly: what is not of the wanted type is -32602 and named."""
 
 from binascii import unhexlify
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -154,9 +154,20 @@ def hexadecimals(value: Any) -> list[bytes]:
         return [hexadecimal(item) for item in value]  # it says what is wrong
 
 
-def batched(items: list[T], count: int) -> Iterator[list[T]]:
-    """The items in lists of `count`, the last one shorter."""
-    return (items[at : at + count] for at in range(0, len(items), count))
+Pair = tuple[bytes, bytes | None]
+"""A storage key and its value, `None` to remove it."""
+
+
+def pairs_of(value: Any) -> list[Pair]:
+    """A list of `[key, value]`."""
+
+    def pair(item: Any) -> Pair:
+        if not isinstance(item, list) or len(item) != 2:
+            raise ValueError("pairs of key and value are wanted")
+        return hexadecimal(item[0]), None if item[1] is None else hexadecimal(item[1])
+
+    pairs: list[Pair] = list_of(pair)(value)
+    return pairs
 
 
 def anything(value: Any) -> Any:

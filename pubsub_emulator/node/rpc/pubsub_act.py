@@ -2,13 +2,13 @@
 
 from typing import Any, Final
 
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError, development, invalid_params
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, hexadecimal, list_of, para, pubsub_key, text, u32
+from pubsub_emulator.node.rpc.params import Pair, Param, hexadecimal, list_of, pairs_of, para, pubsub_key, text, u32
 from pubsub_emulator.node.rpc.pubsub_read import PARA
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
@@ -73,6 +73,21 @@ async def set_subscriptions(call: Call, chain: ParaId, items: list[Item]) -> Jso
     version = await act(call, actions.Subscribe(para=chain, items=tuple(items)))
     call.node.control.ask()
     return {"specVersion": version}
+
+
+@method("pubsub_setRuntime", PARA, Param("code", hexadecimal), unsafe=True)
+async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
+    """Give a parachain another runtime, by the SCALE bytes of its spec."""
+    version = await act(call, actions.Upgrade(para=chain, code=code))
+    call.node.control.ask()
+    return {"specVersion": version}
+
+
+@method("pubsub_setStorage", Param("chain", para, optional=True), Param("values", pairs_of), unsafe=True)
+async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> Json:
+    """Have root write storage of a parachain, or of the relay chain, with the next relay block."""
+    await act(call, actions.SetStorage(chain=chain, entries=tuple(values)))
+    call.node.control.ask()
 
 
 def _share(value: Any) -> int:

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.seeded import MILLION
 from pubsub_emulator.node.chain.block import RELAY, Block, Moment
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, block_hash, height, para, pubsub_key, text
-from pubsub_emulator.node.rpc.session import Subscription, compact
+from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import (
@@ -245,7 +245,7 @@ RELAY_BLOCK: Final = Param("relayBlock", _block_or_height, aliases=("at",))
 ANY_PARA: Final = Param("para", para, optional=True)
 
 
-def _moment(call: Call, chain: ParaId | None, at: int | bytes) -> Moment | None:
+def moment_at(call: Call, chain: ParaId | None, at: int | bytes) -> Moment | None:
     """A relay block with all that was built for it; `None` when it is not kept, or there is no such parachain."""
     timeline = call.node.timeline
     if chain not in timeline.views:
@@ -259,7 +259,7 @@ def _moment(call: Call, chain: ParaId | None, at: int | bytes) -> Moment | None:
 @method("pubsub_candidates", ANY_PARA, RELAY_BLOCK)
 def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
     """Every candidate, of one parachain or of all, that was judged for a relay block, in order."""
-    moment = _moment(call, chain, at)
+    moment = moment_at(call, chain, at)
     if moment is None:
         return None
     wanted = (record for record in moment.records if chain in {None, record.chain})
@@ -269,7 +269,7 @@ def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 @method("pubsub_deliveries", ANY_PARA, RELAY_BLOCK)
 def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
     """What was delivered with a relay block, to one parachain or to all, in order."""
-    moment = _moment(call, chain, at)
+    moment = moment_at(call, chain, at)
     if moment is None:
         return None
     return [document for record, _, document in deliveries(moment) if chain in {None, record.chain}]
@@ -308,7 +308,7 @@ def candidate(call: Call, name: bytes) -> Json:
     }
 
 
-class Candidates(Subscription):
+class Candidates(RpcSubscription):
     """Candidates as they are judged."""
 
     method = "pubsub_candidateJudged"
@@ -370,7 +370,7 @@ def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str
             )
 
 
-class Deliveries(Subscription):
+class Deliveries(RpcSubscription):
     """Deliveries that pass a filter."""
 
     method = "pubsub_delivery"

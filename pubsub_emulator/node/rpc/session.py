@@ -46,7 +46,7 @@ def compact(value: Any) -> str:
 class Outlet(Protocol):
     """Where a session's messages go; the server's."""
 
-    def event(self, subscription: "Subscription", text: str) -> None:
+    def event(self, subscription: "RpcSubscription", text: str) -> None:
         """Queue an event."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -56,7 +56,7 @@ class Outlet(Protocol):
         """Wait until the client has taken enough of what was sent, and let others go on now and then."""
 
 
-class Subscription:
+class RpcSubscription:
     """A stream of events to one client. Subclasses say what a step means to it."""
 
     method: ClassVar[str]
@@ -127,13 +127,13 @@ class Session:
 
     def __init__(self, name: str, outlet: Outlet, most: int = MOST_SUBSCRIPTIONS) -> None:
         self.outlet = outlet
-        self.subscriptions: dict[str, Subscription] = {}
+        self.subscriptions: dict[str, RpcSubscription] = {}
         self.on_close: list[Callable[[], None]] = []
         self._name = name
         self._most = most
         self._count = 0
 
-    def add(self, subscription: Subscription) -> str:
+    def add(self, subscription: RpcSubscription) -> str:
         """Give a subscription its id. Raises `RpcError` when the connection has too many."""
         if len(self.subscriptions) >= self._most:
             raise RpcError(
@@ -150,7 +150,7 @@ class Session:
         self.subscriptions[subscription.id] = subscription
         return subscription.id
 
-    def find(self, name: str, group: str) -> Subscription | None:
+    def find(self, name: str, group: str) -> RpcSubscription | None:
         """A live subscription of a group."""
         found = self.subscriptions.get(name)
         return found if found is not None and found.group == group else None
@@ -165,7 +165,7 @@ class Session:
         found.closed()
         return True
 
-    def release(self, opened: list[Subscription]) -> None:
+    def release(self, opened: list[RpcSubscription]) -> None:
         """The answer that these waited for was sent: let their events go."""
         for subscription in opened:
             subscription.holds -= 1

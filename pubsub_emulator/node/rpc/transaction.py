@@ -1,16 +1,17 @@
 """`transaction_v1_*` and `transactionWatch_v1_*`."""
 
+from inspect import iscoroutine
 from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.pool import PoolChange
-from pubsub_emulator.node.rpc.author import submit
+from pubsub_emulator.node.rpc.author import Verdict, submit, when_checked
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import INVALID_PARAMS, RpcError
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, hexadecimal, text
-from pubsub_emulator.node.rpc.session import Subscription, compact
+from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
@@ -26,7 +27,7 @@ def _place(block: Block, index: int) -> Json:
     return {"hash": hexed(block.hash), "index": index}
 
 
-class Watch(Subscription):
+class TransactionWatch(RpcSubscription):
     """What becomes of an extrinsic, as events."""
 
     method = "transactionWatch_v1_watchEvent"
@@ -71,28 +72,32 @@ class Watch(Subscription):
 @method("transactionWatch_v1_submitAndWatch", TRANSACTION, live=True)
 def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool and tell what becomes of it; what is wrong with it is an event, too."""
-    subscription = Watch(call, blake2_256(extrinsic))
+    subscription = TransactionWatch(call, blake2_256(extrinsic))
     opened = call.open(subscription)
-    try:
-        name = submit(call, extrinsic)
-    except RpcError as error:
-        why = error.message if error.data is None else f"{error.message}: {error.data}"
-        subscription.notify(compact({"event": "invalid", "error": why}))
-        subscription.end()
-    else:
-        call.node.watches.watch(call.chain, name, extrinsic, subscription)
-        call.node.tell_pooled(call.chain)
-    return opened
+
+    def then(verdict: Verdict) -> Json:
+        try:
+            name = submit(call, extrinsic, verdict)
+        except RpcError as error:
+            why = error.message if error.data is None else f"{error.message}: {error.data}"
+            subscription.notify(compact({"event": "invalid", "error": why}))
+            subscription.end()
+        else:
+            call.node.watches.watch(call.chain, name, extrinsic, subscription)
+            call.node.tell_pooled(call.chain)
+        return opened
+
+    return when_checked(call, extrinsic, then)
 
 
 @method("transactionWatch_v1_unwatch", Param("subscription", text), live=True)
 def unwatch(call: Call, name: str) -> Json:
     """End the subscription."""
-    if call.session is None or not call.session.remove(name, Watch.group):
+    if call.session is None or not call.session.remove(name, TransactionWatch.group):
         raise RpcError(INVALID_PARAMS, "Invalid subscription", f"{name} is none")
 
 
-class Broadcast(Subscription):
+class Broadcast(RpcSubscription):
     """An extrinsic that is tried again with each block; it has no events."""
 
     method = ""
@@ -105,8 +110,13 @@ class Broadcast(Subscription):
 
     def attempt(self) -> None:
         """Put it into the pool, if it is valid now."""
+        later = when_checked(self._call, self._extrinsic, self._try)
+        if iscoroutine(later) and self.session is not None:
+            self.session.outlet.spawn(later)
+
+    def _try(self, verdict: Verdict) -> None:
         try:
-            submit(self._call, self._extrinsic)
+            submit(self._call, self._extrinsic, verdict)
         except RpcError:
             return
         self._call.node.tell_pooled(self.chain)

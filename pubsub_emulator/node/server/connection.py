@@ -10,7 +10,7 @@ whatever else has events for it ends the connection with 1013 (ND-30). Nobody el
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.rpc.dispatch import Answer, Dispatcher
 from pubsub_emulator.node.rpc.node import Node
-from pubsub_emulator.node.rpc.session import Overflow, Session, Subscription
+from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, Session
 from pubsub_emulator.node.server.options import Serving
 
 _CLOSING: Final = 2.0
@@ -54,11 +54,13 @@ class Connection:
         self._ready = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
+        self._taken = asyncio.Event()
+        self._taken.set()
         self._idle = asyncio.Event()
         self._idle.set()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._working = 0
-        self._lagging: dict[Subscription, None] = {}
+        self._lagging: dict[RpcSubscription, None] = {}
         self._forced = False
         self._closing: int | None = None
         self._clock = asyncio.get_running_loop().time
@@ -117,11 +119,13 @@ class Connection:
             found = self._dispatcher.handle(message.data, self._chain, self.session)
             if isinstance(found, Answer):
                 self._reply(found)
+            elif found.heavy:
+                await self._alone(found.work)
             else:
                 self._working += 1
                 if self._working >= self._serving.requests:
                     self._idle.clear()
-                self._begin(self._later(found))
+                self._begin(self._later(found.work))
             if not self._room.is_set():
                 await self._room.wait()
             if not self._idle.is_set():
@@ -130,9 +134,17 @@ class Connection:
                 await asyncio.sleep(0)
                 began = self._clock()
 
-    async def _later(self, found: Awaitable[Answer]) -> None:
+    async def _alone(self, work: Coroutine[Any, Any, Answer]) -> None:
+        """Answer a heavy call once the client has taken all answers before; nothing more is read meanwhile."""
         try:
-            self._reply(await found)
+            await self._taken.wait()
+            self._reply(await work)
+        finally:
+            work.close()  # where the connection ended first
+
+    async def _later(self, work: Coroutine[Any, Any, Answer]) -> None:
+        try:
+            self._reply(await work)
         finally:
             self._working -= 1
             self._idle.set()
@@ -155,7 +167,7 @@ class Connection:
 
     # Sending
 
-    def event(self, subscription: Subscription, text: str) -> None:
+    def event(self, subscription: RpcSubscription, text: str) -> None:
         """Queue an event, or do what is due where the client is too slow."""
         if self._closing is not None:
             return
@@ -185,7 +197,7 @@ class Connection:
     def _is_full(self, more: int) -> bool:
         return len(self._queue) >= self._serving.queued or self._bytes + more > self._serving.queued_bytes
 
-    def _overflow(self, subscription: Subscription) -> None:
+    def _overflow(self, subscription: RpcSubscription) -> None:
         match subscription.overflow:
             case Overflow.NEWEST:
                 self._lagging[subscription] = None
@@ -202,6 +214,7 @@ class Connection:
     def _push(self, text: str) -> None:
         self._queue.append(text)
         self._bytes += len(text)
+        self._taken.clear()
         if self._is_full(0):
             self._room.clear()  # nothing more is read until the client reads
         self._ready.set()
@@ -211,6 +224,7 @@ class Connection:
             await self._write_all()
         finally:
             self._room.set()  # nobody waits for a client that is gone
+            self._taken.set()
 
     async def _write_all(self) -> None:
         socket, queue = self._socket, self._queue
@@ -226,6 +240,8 @@ class Connection:
                 if 2 * len(queue) <= self._serving.queued and 2 * self._bytes <= self._serving.queued_bytes:
                     self._room.set()
                     self._catch_up()
+            text = ""
+            self._taken.set()
             self._ready.clear()
 
     def _catch_up(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
 from typing import Any, Final
 
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.node import Node
@@ -16,12 +17,12 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
-from pubsub_emulator.runtime.framework.system import ExtrinsicFailed, stored_events
+from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize, TtlData
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
-from pubsub_emulator.runtime.parachain.ledger import Ledger
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 
 LATENCY: Final = (1, 2, 3, 5, 8, 13, 21, 50)
 """Upper bounds, in relay blocks, of the histogram of deliveries."""
@@ -90,7 +91,7 @@ class NodeMetrics:
                     self._came_round[record.chain] = record.included_at
         self._delivered(advance.moment)
 
-    def _spent(self, chain: ParaId, held: Ledger, unpruned: Mapping[ParaId, int]) -> None:
+    def _spent(self, chain: ParaId, held: BlockLedger, unpruned: Mapping[ParaId, int]) -> None:
         """Count where the bytes of a block went; `unpruned` is what each publisher's whole proof would have weighed."""
         self._budget[chain, "used"] += held.used
         self._budget[chain, "budget"] += held.budget
@@ -122,7 +123,7 @@ class NodeMetrics:
             self._failed[method] += 1
 
     def _relay(self, moment: Moment) -> None:
-        for record in stored_events(Storage(moment.relay.state)):
+        for record in EVERY.stored_events(Storage(moment.relay.state)):
             match record.event:
                 case DataPublished():
                     self._published[record.event.publisher] += 1

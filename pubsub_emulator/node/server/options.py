@@ -5,12 +5,15 @@ from enum import Enum
 from typing import Final
 
 from pubsub_emulator.node.chain.timeline import HISTORY
-from pubsub_emulator.node.rpc.dispatch import MEBIBYTE, Limits
+from pubsub_emulator.node.rpc.dispatch import MEBIBYTE, RequestLimits
 from pubsub_emulator.node.rpc.session import MOST_SUBSCRIPTIONS
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.serving.body import PATIENCE
+from pubsub_emulator.serving.guard import Names, is_loopback
 
 PORT: Final = 9944
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+APPS: Final = "https://polkadot.js.org"
+"""The origin of Polkadot/Substrate Portal, which is always allowed."""
 
 
 class BadOption(PubsubError):
@@ -35,7 +38,7 @@ class Serving:
     connections: int = 100
     sockets: int = 512
     """Open sockets, those that have not said yet what they want too; more are told so and closed."""
-    patience: float = 60.0
+    patience: float = PATIENCE
     """Seconds that a request's head or body may take, and that a socket may be idle between requests."""
     requests: int = 16
     """Requests of one connection that are worked on at once."""
@@ -45,7 +48,7 @@ class Serving:
     queued_bytes: int = 16 * MEBIBYTE
     silence: float = 20.0
     """Seconds after which a follow that had no event gets one."""
-    request: Limits = field(default_factory=Limits)
+    request: RequestLimits = field(default_factory=RequestLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,12 @@ class Options:
     @property
     def external(self) -> bool:
         """Whether others than this machine can connect."""
-        return self.host not in LOOPBACK
+        return not is_loopback(self.host)
+
+    @property
+    def names(self) -> Names:
+        """The names by which the node is called, and the origins of pages that may call it."""
+        return Names(self.host, origins=(APPS, *self.origins))
 
     def check(self) -> None:
         """Raises `BadOption`."""

@@ -6,7 +6,7 @@ never see half of it (ND-3).
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Protocol, TypeVar
 
@@ -25,6 +25,8 @@ from pubsub_emulator.primitives.types import ParaId
 
 T = TypeVar("T")
 
+BESIDE: Final = 2
+"""Threads for calls that compute. Each keeps the event loop waiting for a few milliseconds now and then."""
 AT_ONCE: Final = 16
 """Steps that are built for what is ready, at most, before others have a turn."""
 _BREATH: Final = 0.010
@@ -85,7 +87,7 @@ class Producer:
         self._wake = asyncio.Event()
         self._mode_changed = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="network")
-        self._asked: list[Action] = []
+        self._beside = ThreadPoolExecutor(BESIDE, thread_name_prefix="beside")
         self._under_way: dict[asyncio.Future[Any], None] = {}
         self._ending = False
         """No step is begun any more."""
@@ -105,7 +107,7 @@ class Producer:
                     break
                 for chain in missing:
                     if chain is not RELAY and self.timeline.views[chain].best is self.timeline.views[chain].genesis:
-                        self._apply(actions.Turn(para=chain))
+                        self.live.apply(actions.Turn(para=chain))
                 await self._step()
             else:
                 raise BadOption(f"no block of parachain {missing[0]} became final: its collators build none")
@@ -162,6 +164,7 @@ class Producer:
         async with self._lock:
             self._ended = True
             self._thread.shutdown(wait=True)
+            self._beside.shutdown(wait=False, cancel_futures=True)
             self.live.finish()
 
     async def _run_interval(self) -> None:
@@ -244,7 +247,6 @@ class Producer:
                 raise CannotRewind(f"relay block {moment.number} cannot be gone back to")
             advance = self.timeline.rewind(moment)
             await self._in_thread(lambda: self.live.rewind(moment))
-            self._asked = []
             self.broken = None
             if self._journal is not None:
                 self._journal.action(actions.Rewind(relay=moment.relay.hash))
@@ -259,9 +261,15 @@ class Producer:
         async with self._lock:
             return await self._in_thread(lambda: work(self.live))
 
+    async def beside(self, work: Callable[[], T]) -> T:
+        """What `work` gives, done in a thread beside the event loop. Raises `RpcError` when the node ends."""
+        if self._ended:
+            raise _ends()
+        return await asyncio.get_running_loop().run_in_executor(self._beside, work)
+
     def asked(self) -> tuple[Action, ...]:
         """What was asked for since the last step."""
-        return tuple(self._asked)
+        return tuple(self.live.pending)
 
     def set_mode(self, mode: str) -> None:
         """Build in the mode called `mode`: `instant`, `single`, `manual` or an interval."""
@@ -278,23 +286,7 @@ class Producer:
     # Helpers, under the lock
 
     async def _act(self, todo: list[Action]) -> list[int | None]:
-        return await self._in_thread(lambda: self._apply_all(todo))
-
-    def _apply_all(self, todo: list[Action]) -> list[int | None]:
-        done = list(self._asked)
-        try:
-            return [self._apply(action) for action in todo]
-        except BaseException:
-            self.live.undo()
-            self._asked = []
-            for action in done:  # what others asked for before stays
-                self._apply(action)
-            raise
-
-    def _apply(self, action: Action) -> int | None:
-        result = self.live.apply(action)
-        self._asked.append(action)
-        return result
+        return await self._in_thread(lambda: self.live.apply_all(todo))
 
     async def _step(self) -> Moment:
         """One step. One that raises is made again without what was asked for (ND-31)."""
@@ -304,17 +296,17 @@ class Producer:
             raise RpcError(INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}")
         failed: Exception | None = None
         offers = self._offers()
+        done: Sequence[Action] = [*self.live.pending, *offers]
         try:
             moment = await self._in_thread(lambda: self._stepped(offers))
         except Exception as error:
-            log.exception("a step failed and is made again without %d requests", len(self._asked))
-            failed, self._asked = error, []
+            log.exception("a step failed and is made again without %d requests", len(done))
+            failed, done = error, ()
             moment = await self._again()
             for offer in offers:
                 self._reject(_chain(offer), offer.extrinsics)
-        asked, self._asked = self._asked, []
         if self._journal is not None:
-            for action in asked:
+            for action in done:
                 self._journal.action(action)
             self._journal.step(moment)
         self._announce(self.timeline.extend(moment))
@@ -330,7 +322,7 @@ class Producer:
 
     def _stepped(self, offers: Iterable[Action]) -> Moment:
         for offer in offers:
-            self._apply(offer)
+            self.live.apply(offer)
         return self.live.step()
 
     async def _again(self) -> Moment:

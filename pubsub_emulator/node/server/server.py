@@ -27,8 +27,9 @@ from pubsub_emulator.node.server.door import Door
 from pubsub_emulator.node.server.metrics import NodeMetrics
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.producer import Producer, Writer
-from pubsub_emulator.node.server.safety import host_allowed, origin_allowed
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
+from pubsub_emulator.serving.body import read_body
+from pubsub_emulator.serving.guard import guard
 
 _SPEAK: Final = 1.0
 _LINGER: Final = 10.0
@@ -87,7 +88,7 @@ class Server:
         self.node = Node(
             live.simulation.scenario.name,
             self.timeline,
-            live.network,
+            live,
             Runtimes(live.network, live.genesis.heads),
             self.producer,
             pools,
@@ -147,7 +148,8 @@ class Server:
         return tuple(places)
 
     async def _site(self, runners: list[web.AppRunner], chains: Mapping[str, Chain], port: int) -> int:
-        app = web.Application(client_max_size=self.options.serving.request.bytes)
+        names = guard(self.options.names)
+        app = web.Application(client_max_size=self.options.serving.request.bytes, middlewares=[names])
         for path, chain in chains.items():
             app.router.add_route("*", path, self._handler(chain))
         if chains.get("/", 0) is RELAY:
@@ -196,10 +198,6 @@ class Server:
     def _handler(self, chain: Chain) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             origin = request.headers.get("Origin")
-            if not host_allowed(request.headers.get("Host"), self.options):
-                return web.Response(status=403, text="this node does not go by that name\n")
-            if not origin_allowed(origin, self.options):
-                return web.Response(status=403, text="pages of that origin may not call this node\n")
             cors = {} if origin is None else {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
             if request.method == "OPTIONS":
                 return web.Response(status=204, headers={**cors, **_CORS})
@@ -220,23 +218,16 @@ class Server:
         return len(self.connections) + self._joining + self._posts >= self.options.serving.connections
 
     async def _post(self, request: web.Request, chain: Chain) -> web.Response:
-        if request.content_type != "application/json":
-            return web.Response(status=415, text="calls are JSON: Content-Type: application/json\n")
-        if request.headers.get("Content-Encoding", "identity") != "identity":
-            return web.Response(status=415, text="requests are not compressed\n")
         if self._is_full():
             return web.Response(status=503, text="too many connections\n")
         self._posts += 1
         try:
             try:
-                async with asyncio.timeout(self.options.serving.patience):
-                    body = await request.read()
-            except TimeoutError:
-                return web.Response(status=408, text="the rest of the request did not come\n")
+                body = await read_body(request, self.options.serving.patience)
             except web.HTTPRequestEntityTooLarge:
                 return _too_big(self.options.serving.request.bytes)
             found = self.dispatcher.handle(body, chain, None)
-            answer = found if isinstance(found, Answer) else await found
+            answer = found if isinstance(found, Answer) else await found.work
         finally:
             self._posts -= 1
         if answer.text is None:
@@ -269,9 +260,9 @@ class Server:
             return web.Response(text=f"{self.node.chain_name(chain)}: connect by WebSocket or POST\n")
         return web.Response(text=self._pages.live(), content_type="text/html", charset="utf-8")
 
-    async def _explorer(self, request: web.Request) -> web.Response:
-        if self._pages is None or not self._is_let_in(request):
-            return web.Response(status=404 if self._pages is None else 403)
+    async def _explorer(self, _request: web.Request) -> web.Response:
+        if self._pages is None:
+            return web.Response(status=404)
         return web.Response(text=await self._explored(self._pages), content_type="text/html", charset="utf-8")
 
     async def _explored(self, pages: Pages) -> str:
@@ -287,14 +278,8 @@ class Server:
             self._drawing = None
             raise
 
-    async def _metrics(self, request: web.Request) -> web.Response:
-        if not self._is_let_in(request):
-            return web.Response(status=403)
+    async def _metrics(self, _request: web.Request) -> web.Response:
         return web.Response(text=self.metrics.text(self.node), content_type="text/plain", charset="utf-8")
-
-    def _is_let_in(self, request: web.Request) -> bool:
-        names = request.headers.get("Host"), request.headers.get("Origin")
-        return host_allowed(names[0], self.options) and origin_allowed(names[1], self.options)
 
 
 def _too_big(most: int) -> web.Response:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.types import values
 from pubsub_emulator.node.types.rows import names_of
@@ -19,7 +20,6 @@ from pubsub_emulator.runtime.framework.events import (
     Finalization,
     Initialization,
     Phase,
-    decode_records,
 )
 
 
@@ -63,7 +63,7 @@ def _phase(phase: Phase) -> Any:
 def decode_events(at: At) -> list[dict[str, Any]]:
     """The events of a block in order: phase, section, method, arguments by place and by name. Raises `ScaleError`."""
     raw = at.state.top.get(system.EVENTS)
-    return [event_json(at, record) for record in ([] if raw is None else decode_records(raw))]
+    return [event_json(at, record) for record in ([] if raw is None else EVERY.decode_records(raw))]
 
 
 def event_json(at: At, record: EventRecord) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from pubsub_emulator.node.types.values import BadValue, Names, camel
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.type_info import TypeInfo
-from pubsub_emulator.runtime.framework.definitions import Item, RuntimeDefinition, described
-from pubsub_emulator.runtime.framework.items import Hasher, StorageDoubleMap, StorageMap
+from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition
+from pubsub_emulator.runtime.framework.hashers import Hasher
+from pubsub_emulator.runtime.framework.pallet import AnyItem, described
 from pubsub_emulator.runtime.metadata import type_names
 from pubsub_emulator.xcm.description import type_names as xcm_names
 
@@ -21,47 +22,46 @@ from pubsub_emulator.xcm.description import type_names as xcm_names
 class StorageEntry:
     """One storage item of a chain."""
 
-    pallet: str
-    definition: Item
+    item: AnyItem
     names: Names
+
+    @property
+    def pallet(self) -> str:
+        """Its pallet's name."""
+        return self.item.pallet.name
 
     @property
     def prefix(self) -> bytes:
         """The first 32 bytes of its keys."""
-        return self.definition.item.prefix
+        return self.item.prefix
 
     @property
     def name(self) -> str:
         """The item's name in its pallet."""
-        return self.definition.item.item
+        return self.item.item
 
     @property
     def value_info(self) -> TypeInfo:
         """The type of the item's values."""
-        return self.definition.info or described(self.definition.item.codec)
+        return described(self.item.codec)
 
     @property
     def keys(self) -> tuple[tuple[Hasher, TypeInfo], ...]:
         """How each of its keys is hashed, and what it is."""
-        item = self.definition.item
-        if isinstance(item, StorageDoubleMap):
-            return (item.hasher1, described(item.key1_codec)), (item.hasher2, described(item.key2_codec))
-        if isinstance(item, StorageMap):
-            return ((item.hasher, described(item.key_codec)),)
-        return ()
+        return tuple((hasher, described(codec)) for hasher, codec in self.item.key_parts)
 
     def key(self, keys: Sequence[Any]) -> bytes:
         """The full storage key, or with fewer keys the prefix of those below them. Raises `BadValue`."""
         if len(keys) > len(self.keys):
-            raise BadValue(f"{self.pallet}.{self.name} takes {len(self.keys)} keys, not {len(keys)}")
+            raise BadValue(f"{self.item.name} takes {len(self.keys)} keys, not {len(keys)}")
         out = self.prefix
         for at, ((hasher, info), key) in enumerate(zip(self.keys, keys, strict=False)):
-            out += hasher.hash(values.from_json(info, key, self.names, f"{self.pallet}.{self.name} key {at}"))
+            out += hasher.hash(values.from_json(info, key, self.names, f"{self.item.name} key {at}"))
         return out
 
     def encode(self, value: Any) -> bytes:
         """The bytes of a value. Raises `BadValue`."""
-        return values.from_json(self.value_info, value, self.names, f"{self.pallet}.{self.name}")
+        return values.from_json(self.value_info, value, self.names, f"{self.item.name}")
 
     def decode(self, data: bytes) -> Any:
         """A stored value as JSON. Raises `ScaleError`."""
@@ -96,7 +96,8 @@ def _names(runtime: RuntimeDefinition) -> Names:
 @lru_cache(maxsize=32)
 def _storage(runtime: RuntimeDefinition) -> _Storage:
     names = _names(runtime)
-    entries = [StorageEntry(pallet.name, item, names) for pallet in runtime.pallets for item in pallet.storage]
+    items = (item for each in runtime.pallets for item in each.pallet.items.values() if item.codec.info is not None)
+    entries = [StorageEntry(item, names) for item in items]
     return _Storage(
         {(_folded(entry.pallet), _folded(entry.name)): entry for entry in entries},
         {entry.prefix: entry for entry in entries},

@@ -1,0 +1,117 @@
+"""`pubsub_*` that describe a whole network: its scenario, its parachains, a relay block and what was built for it."""
+
+from typing import Any, Final
+
+from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.pubsub_read import PARA, RELAY_BLOCK, moment_at
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.types import ParaId
+
+methods: Final = Methods()
+method = methods.method
+
+
+@method("pubsub_scenario")
+def scenario(call: Call) -> Json:
+    """The scenario in short, and what else does not change. The sources of forked states are for `--dev`."""
+    simulation, network = call.node.live.simulation, call.node.network
+    known = simulation.scenario
+    keys = {para: group.keys for group in known.publishers for para in group.paras}
+    absent = (each.missing_keys for subscriber in known.subscribers for each in subscriber.subscribe)
+    return {
+        "name": known.name,
+        "relayBlocks": known.relay_blocks,
+        "publishers": [{"para": para, "keys": keys[para]} for para in known.publisher_ids()],
+        "missingKeys": max(absent, default=0),
+        "accounts": simulation.accounts,
+        "first": network.relay.first,
+        "maxValueLength": network.config.relay.pubsub.max_value_length,
+        "parachains": [{"para": para, "onDemand": chain.pace.on_demand} for para, chain in network.parachains.items()],
+        "forks": [
+            {"chain": chain, "root": hexed(fork.root), "source": fork.source if call.node.dev else None}
+            for chain, fork in simulation.forks.by_chain().items()
+        ],
+    }
+
+
+@method("pubsub_parachains")
+async def parachains(call: Call) -> Json:
+    """The newest block of every parachain, how many collators it has and cheat, and what it has not sent yet."""
+    heads = call.node.timeline.newest.heads
+
+    def read(live: LiveNetwork) -> list[dict[str, Any]]:
+        return [
+            {
+                "para": para,
+                "number": heads[para].number,
+                "hash": hexed(heads[para].hash),
+                "subscribedKeys": sum(map(len, chain.spec().subscriptions.values())),
+                "collators": len(chain.collators),
+                "cheating": sum(bool(each.strategies and each.rate) for each in chain.collators),
+                "waiting": len(chain.publishes) + len(chain.upward) + len(chain.horizontal),
+            }
+            for para, chain in live.network.parachains.items()
+        ]
+
+    return await call.node.control.aside(read)
+
+
+@method("pubsub_runtime", PARA)
+async def runtime(call: Call, chain: ParaId) -> Json:
+    """The newest runtime of a parachain as SCALE bytes, and whether it was sent and is not in force yet."""
+    if chain not in call.node.timeline.views:
+        return None
+
+    def read(live: LiveNetwork) -> dict[str, Any]:
+        newest = live.runtime(chain)
+        return {"code": hexed(newest.encode()), "inForce": newest == live.network.parachain(chain).spec()}
+
+    return await call.node.control.aside(read)
+
+
+@method("pubsub_block", RELAY_BLOCK)
+def block(call: Call, at: int | bytes) -> Json:
+    """A relay block with what was built for it; `None` when it is not kept."""
+    moment = moment_at(call, RELAY, at)
+    return None if moment is None else {**_outcome(moment), "failures": _failures(moment)}
+
+
+def _outcome(moment: Moment) -> dict[str, Any]:
+    return {
+        "number": moment.number,
+        "hash": hexed(moment.relay.hash),
+        "blocks": [
+            {
+                "para": record.chain,
+                "number": record.candidate.header.number,
+                "hash": hexed(record.candidate.hash()),
+                "verdict": None if record.refusal is None else record.refusal.verdict.value,
+                "evidence": [] if record.refusal is None else [each.detail for each in record.refusal.evidence],
+                "strategy": record.strategy,
+                "delivered": 0 if record.outcome is None else len(record.outcome.deliveries),
+                "removed": 0
+                if record.outcome is None
+                else sum(each.value is None for each in record.outcome.deliveries),
+                "stopped": record.outcome is not None and record.outcome.plan.cursor is not None,
+            }
+            for record in moment.records
+        ],
+        "idle": [{"para": para, "why": why} for para, why in moment.idle.items()],
+    }
+
+
+def _failures(moment: Moment) -> list[dict[str, Any]]:
+    """The messages that failed; `instruction` counts from 1, and is `None` for one that was not executed."""
+    found: list[dict[str, Any]] = []
+    for message in moment.executions:
+        execution = message.execution
+        if execution.rejected is not None:
+            found.append({"para": message.para, "instruction": None, "why": str(execution.rejected)})
+        found += [
+            {"para": message.para, "instruction": each.index + 1, "why": str(each.cause or each.error)}
+            for each in execution.failures
+        ]
+    return found

@@ -1,0 +1,115 @@
+"""A journal is read whole, line by line, or refused with its place; the line that a power cut left half is left out."""
+
+import io
+import json
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.node import Refusal, serving, story
+
+from pubsub_emulator.cli.commands.serve.run import JournalFile
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.node.chain.actions import LAST_SLOT, action_adapter
+from pubsub_emulator.node.chain.journal import BadJournal, Head, read_journal
+
+HEAD = Head(load_bundled("node"), 1_000_000).line()
+STEP = json.dumps({"step": 1, "relay": "0x" + "11" * 32})
+ACTION = json.dumps({"action": {"kind": "turn", "para": 2000}})
+
+
+def test_a_last_line_that_was_cut_is_left_out_wherever_it_was_cut() -> None:
+    whole = "".join(f"{line}\n" for line in (HEAD, STEP, ACTION, STEP)).encode()
+    complete = read_journal(whole, "j")
+    assert (len(complete.entries), complete.cut) == (2, False)
+    for end in range(len(HEAD) + 1, len(whole)):
+        found = read_journal(whole[:end], "j")
+        assert found.entries == complete.entries[: len(found.entries)]
+        assert found.cut is (whole[end - 1 : end] != b"\n")
+    for end in range(len(HEAD)):
+        with pytest.raises(BadJournal, match="the first line was cut"):
+            read_journal(whole[:end], "j")
+
+
+@pytest.mark.parametrize("slot", ["a", 1.5, None, True, [], {}, -1, LAST_SLOT + 1])
+def test_a_genesis_slot_is_a_slot(slot: Any) -> None:
+    document = json.loads(HEAD)
+    document["options"]["genesisSlot"] = slot
+    with pytest.raises(BadJournal, match=r"j:1: options\.genesisSlot"):
+        read_journal(json.dumps(document).encode() + b"\n", "j")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"{", "not JSON"),
+        (b"\xff", "not JSON"),
+        (b"[" * 100, "nest deeper"),
+        (b"7", "neither an action nor a step"),
+        (b'{"step": true, "relay": "0x"}', "neither an action nor a step"),
+        (b'{"step": 1, "relay": "0xzz"}', "is no hash"),
+        (b'{"action": {"kind": "turn", "para": "2000"}}', "no action"),
+    ],
+)
+def test_a_line_that_is_none_is_named(line: bytes, words: str) -> None:
+    with pytest.raises(BadJournal, match=f"j:2: .*{words}"):
+        read_journal(HEAD.encode() + b"\n" + line + b"\n", "j")
+
+
+@story
+async def test_time_does_not_travel_to_where_no_block_can_follow() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        for date in (2**64 - 1, 2**64 - 6001, (LAST_SLOT + 1) * 6000):
+            with pytest.raises(Refusal, match=r"1: a slot is at most"):
+                await client.call("dev_timeTravel", date)
+        assert await client.call("dev_timeTravel", LAST_SLOT * 6000) == LAST_SLOT * 6000
+        for _ in range(3):
+            await client.call("dev_newBlock")
+
+
+class Disk(io.StringIO):
+    """A file whose bytes are on the disk once they were synced; `images` are what a power cut may leave."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.synced = 0
+        self.acknowledged = 0
+        self.images: list[tuple[int, int, int]] = []
+        """Stops: bytes that are surely there, bytes that were written, steps that were acknowledged."""
+
+    def fileno(self) -> int:
+        return 77
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        self.images.append((self.synced, self.tell(), self.acknowledged))
+        return count
+
+
+def test_a_power_cut_loses_no_step_that_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 and more stops: after each write, with every length of what was not synced, and after each sync."""
+    disk = Disk()
+
+    def sync(handle: int) -> None:
+        assert handle == disk.fileno()
+        disk.synced = disk.tell()
+
+    monkeypatch.setattr(os, "fsync", sync)
+    writer = JournalFile(disk)
+    disk.write(HEAD + "\n")
+    sync(disk.fileno())
+    turn = action_adapter.validate_python({"kind": "turn", "para": 2000})
+    for number in range(1, 21):
+        writer.action(turn)
+        writer.step(SimpleNamespace(number=number, relay=SimpleNamespace(hash=bytes(32))))  # type: ignore[arg-type]  # a step
+        disk.acknowledged = number
+        disk.images.append((disk.synced, disk.tell(), number))
+    whole = disk.getvalue().encode()
+    stops = 0
+    for synced, written, acknowledged in disk.images:
+        for end in range(max(synced, len(HEAD) + 1), max(written, len(HEAD) + 1) + 1):
+            assert len(read_journal(whole[:end], "j").entries) >= acknowledged
+            stops += 1
+    assert stops >= 2_000
