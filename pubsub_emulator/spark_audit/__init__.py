@@ -1,6 +1,6 @@
 """The audit: what each block's proof cost and why, and whether a collator cheated, for a history of any length.
 
-Read `history/schema.py` (the tables), `audit/check.py` (one segment of one chain, in plain Python), `audit/run.py` (the
+Read `history/schema.py` (the tables), `judge/check.py` (one segment of one chain, in plain Python), `audit/run.py` (the
 entry point). Only `spark/` imports Spark; everything else runs without it.
 
     session = pubsub_emulator.spark_audit.session("out/audit")
@@ -22,3 +22,10 @@ def session(audit: "str | Path | None" = None, master: str | None = None) -> "Sp
     from pubsub_emulator.spark_audit.spark.session import start_session  # noqa: PLC0415  # a JVM's library
 
     return start_session(audit, master)
+
+
+def register(session: "SparkSession") -> None:
+    """Make the formats `pubsub_history`, `pubsub_audit` and `pubsub_node` known to a session of Spark."""
+    from pubsub_emulator.spark_audit.spark import sources  # noqa: PLC0415  # as above
+
+    sources.register(session)

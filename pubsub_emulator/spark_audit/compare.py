@@ -9,12 +9,12 @@ executed, and their states are compared key by key and down to the trie node.
     fixtures × fixtures    by name
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.emulator.fixtures import Fixture, FixtureError
 from pubsub_emulator.emulator.state_diff import StateDifference, diff_states, differing_fields, shown
@@ -25,11 +25,12 @@ from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block, validate_block
-from pubsub_emulator.spark_audit.engine.segment_task import ChainFiles, Task, make_tasks
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import COMMITS
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, FileEntry
 from pubsub_emulator.spark_audit.history.reader import Fault, History
-from pubsub_emulator.spark_audit.history.rows import Row, RowError, candidate_of, state_of
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.rows import RowError, candidate_of, state_of
+from pubsub_emulator.spark_audit.judge.task import ChainFiles, Task, make_tasks
 
 _DELIVERED: Final = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
 
@@ -52,7 +53,7 @@ class Judged:
     verdict: str | None
     pre_root: Hash
     post_root: Hash
-    deliveries: tuple[tuple[Any, ...], ...]
+    deliveries: tuple[tuple[object, ...], ...]
     pre: Callable[[], tuple[Header, State]] = field(repr=False)
 
     @property
@@ -253,7 +254,7 @@ class HistoryRecord:
         entries = self.history.files(schema.RELAY_HEADERS, network)[:1]
         return next((row["hash"] for row in self.rows(tuple(entries)) if row["number"] == 0), None)
 
-    def rows(self, entries: tuple[Any, ...]) -> list[Row]:
+    def rows(self, entries: Sequence[FileEntry]) -> list[Row]:
         """Rows of files. Raises `CompareError`."""
         faults: list[Fault] = []
         rows = list(self.history.rows(list(entries), faults))

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from node_data_support import PRICES, STATIC, priced, proven
+from support.node_data import PRICES, STATIC, priced, proven
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost

@@ -2,17 +2,14 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_support import SUBSCRIBER, drop_a_node, small_network, write_history
+from support.audits import SUBSCRIBER, drop_a_node, small_network, write_history
+from support.processes import python
 
-from pubsub_emulator.spark_audit.audit.findings import Severity
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
-from pubsub_emulator.spark_audit.audit.results import REPORT, RESULT_TABLES, ResultError, Results
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
@@ -20,6 +17,8 @@ from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.manifest import canonical_json
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge.findings import Severity
+from pubsub_emulator.spark_audit.judge.results import REPORT, RESULT_TABLES, ResultError, Results
 from pubsub_emulator.spark_audit.tables.parts import Tables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,14 +46,7 @@ def test_a_run_with_nothing_new_does_not_load_spark(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from pubsub_emulator.spark_audit.audit.run import audit; "
         "result = audit(Path(sys.argv[1]), Path(sys.argv[2])); print(result.engine, 'pyspark' in sys.modules)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code, str(history), str(tmp_path / "out")],
-        env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    run = python("-c", code, history, tmp_path / "out", PATH="")
     assert run.stdout.strip() == "None False"
 
 

@@ -21,9 +21,9 @@ from pubsub_emulator.laboratory.campaign import (
     try_world,
 )
 from pubsub_emulator.runtime.parachain import validate
+from pubsub_emulator.spark_audit.choice import open_mapper
 from pubsub_emulator.spark_audit.engine import campaign as module
 from pubsub_emulator.spark_audit.engine.campaign import distribute
-from pubsub_emulator.spark_audit.engine.choice import open_mapper
 from pubsub_emulator.spark_audit.engine.engine import PythonMapper, Report, Unit
 from pubsub_emulator.spark_audit.spark import job
 

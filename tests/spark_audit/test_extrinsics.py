@@ -4,17 +4,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from audit_support import write_history
 from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, signed, signer
+from support.audits import write_history
 
 from pubsub_emulator.primitives import signatures
 from pubsub_emulator.runtime.parachain.block import Verdict
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge.results import Results
 
 
 def recorded(path: Path, steps: int = 8) -> tuple[Path, int, int]:

@@ -5,29 +5,30 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_support import SUBSCRIBER, drop_a_node, small_network, write_history
-from history_forgery import load, rewrite_manifests, store
+from support.audits import SUBSCRIBER, drop_a_node, small_network, write_history
+from support.history_forgery import load, rewrite_manifests, store
+from support.processes import python
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
-from pubsub_emulator.spark_audit.audit.results import RECEIPT, REPORT, RESULT_TABLES, files_are_whole, read_receipt
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import encode_row
-from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge.results import RECEIPT, REPORT, RESULT_TABLES, files_are_whole, read_receipt
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = (
@@ -172,7 +173,7 @@ def test_a_file_of_a_later_schema_version_is_not_read(history: Path) -> None:
     """Its manifest is as it should be: the file's own word is what counts."""
     later = replace(schema.BLOCKS, version=schema.BLOCKS.wider.version + 1, added=())
     rows = list(History.open(history).rows(History.open(history).files(schema.BLOCKS, "dev", SUBSCRIBER, 1), []))
-    commit = write_commit(history, "other", 0, [Part(later, rows, "later", SUBSCRIBER)], {})
+    commit = write_commit(history, "other", 0, [HistoryPart(later, rows, "later", SUBSCRIBER)], {})
 
     def restate(body: dict[str, Any]) -> None:
         if body["network"] == commit.network:
@@ -227,7 +228,7 @@ def test_damaged_output_is_made_again(history: Path, damage: str) -> None:
         ("tables/chains/part-*.parquet", 0),
     ):
         DAMAGES[damage](next(out.glob(pattern)))
-        again = _audit(history)
+        again = audit(history, out, engine="python", retain=timedelta(0))
         assert (again.digest, again.codes) == (first.digest, first.codes)
         assert again.units_judged >= judged
         rows = {name: sorted(encode_row(table, row) for row in again.results.rows(table)) for name, table in _TABLES}
@@ -317,18 +318,12 @@ except AuditFailed as failure:
 """
 
 
-def _run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of files")
 @pytest.mark.parametrize("room", [0, 12_000])
 def test_an_output_without_room_is_an_infrastructure_failure(history: Path, whole: AuditResult, room: int) -> None:
     """The file size limit of the process stands in for the disk: writes fail below Python, as on a full disk."""
     out = history.parent / "out"
-    run = _run(_LIMITED, history, out, room)
+    run = python("-c", _LIMITED, history, out, room)
     assert run.returncode == 4, run.stdout + run.stderr
     assert "File too large" in run.stdout
     assert not (out / REPORT).exists()
@@ -374,7 +369,7 @@ rests on."""
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
 def test_an_audit_that_is_killed_again_and_again_comes_to_the_same_end(history: Path, whole: AuditResult) -> None:
     out = history.parent / "out"
-    run = _run(_KILLED, history, out, 9)
+    run = python("-c", _KILLED, history, out, 9)
     starts, code = map(int, run.stdout.split())
     assert code == 0
     assert starts > 5
@@ -385,7 +380,7 @@ def test_an_audit_that_is_killed_again_and_again_comes_to_the_same_end(history: 
 
 def test_a_killed_audit_has_no_report_and_the_next_one_goes_on_where_it_was(history: Path, whole: AuditResult) -> None:
     code = _KILLED.replace("while code == -signal.SIGKILL:", "if True:")
-    run = _run(code, history, history.parent / "out", 18)
+    run = python("-c", code, history, history.parent / "out", 18)
     assert run.stdout.split() == ["1", str(-signal.SIGKILL)]
     assert not (history.parent / "out" / REPORT).exists()
     result = _audit(history)

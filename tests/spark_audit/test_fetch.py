@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from node_support import serving, story
+from support.node import serving, story
 from support.real_chain import (
     CHAIN,
     FIRST_TIME,
@@ -37,7 +37,7 @@ from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.fetch import endpoints
 from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource
-from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, Limits
+from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, SourceLost, WrongBlock
 from pubsub_emulator.spark_audit.fetch.exports import ExportSource
 from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetch
@@ -48,7 +48,7 @@ from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.real_proofs.imported import Present
 
-QUICK = Limits(connections=4, timeout=60, rest=0.001)
+QUICK = RequestRate(connections=4, timeout=60, rest=0.001)
 ALL = Range(1, None, 4)
 
 
@@ -60,7 +60,7 @@ async def _from_nodes(
     out: Path,
     faults: Sequence[tuple[RealChain, Fault | None]],
     wanted: Range = ALL,
-    limits: Limits = QUICK,
+    limits: RequestRate = QUICK,
     relay: RealChain | None = None,
 ) -> Fetched:
     async with AsyncExitStack() as stack:
@@ -566,7 +566,7 @@ def test_au18_a_folder_without_the_tables_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["block", "number", "parent", "state_root", "header", "relay_root", "descendants"])
 def test_au18_columns_that_the_header_repeats_are_held_against_it(column: str, whole: Path, tmp_path: Path) -> None:
-    from pubsub_emulator.spark_audit.history.commit import Part, write_commit  # noqa: PLC0415  # this test alone forges
+    from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit  # noqa: PLC0415  # this test alone forges
 
     history = History.open(whole)
     rows = _rows(whole)[6:]
@@ -580,9 +580,9 @@ def test_au18_columns_that_the_header_repeats_are_held_against_it(column: str, w
     rows = [{**row, "segment": 0, "position": at} for at, row in enumerate(rows) if row["segment"] == commit.segment]
     nodes = [{**row, "segment": 0} for row in tables[schema.NODES] if row["segment"] == commit.segment]
     parts = [
-        Part(schema.RELAY_HEADERS, tables[schema.RELAY_HEADERS], "0"),
-        Part(schema.BLOCKS, rows, "0", CHAIN),
-        Part(schema.NODES, nodes, "0"),
+        HistoryPart(schema.RELAY_HEADERS, tables[schema.RELAY_HEADERS], "0"),
+        HistoryPart(schema.BLOCKS, rows, "0", CHAIN),
+        HistoryPart(schema.NODES, nodes, "0"),
     ]
     write_commit(tmp_path / "out", "polkadot", 0, parts, {CHAIN: len(rows)}, None)
     result = _audited(tmp_path / "out")

@@ -2,17 +2,23 @@
 
 import contextlib
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_support import add_junk, drop_a_node, include_invalid, refuse_for_another_reason, refuse_valid, write_history
 from hypothesis import given
 from hypothesis import strategies as st
+from support.audits import (
+    add_junk,
+    drop_a_node,
+    include_invalid,
+    refuse_for_another_reason,
+    refuse_valid,
+    write_history,
+)
 from support.command import pubsub
+from support.processes import python
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -22,11 +28,11 @@ from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.block import Candidate
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
-from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
-from pubsub_emulator.spark_audit.audit.finding_file import FindingError, check_finding, finding_text
-from pubsub_emulator.spark_audit.audit.findings import finding_id
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, judge
+from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text
+from pubsub_emulator.spark_audit.judge.findings import finding_id
 from pubsub_emulator.trie import Trie
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,8 +54,8 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def findings(audited: Path) -> list[Finding]:
     report = json.loads((audited / "run_report.json").read_bytes())
-    from pubsub_emulator.spark_audit.audit.results import Results  # noqa: PLC0415  # what is tested must not need it
     from pubsub_emulator.spark_audit.history.storage import open_store  # noqa: PLC0415  # the same
+    from pubsub_emulator.spark_audit.judge.results import Results  # noqa: PLC0415  # what is tested must not need it
 
     return list(Results(open_store(audited), report).rows(schema.FINDINGS))
 
@@ -90,6 +96,18 @@ def _block(parent: Header, candidate: Candidate, relay: bytes, proof: list[bytes
     return b"\x02" + b"".join((*parts, relay, _nodes.encode(proof), recorded))
 
 
+def test_texts_of_a_forged_finding_do_not_reach_the_terminal(
+    omitted: Finding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its evidence is true, so it is shown, with a network's name that would hide what follows."""
+    path = _file(tmp_path, _forged(omitted, network="demo\x1b[8m\u202e"))
+    for command in ("evidence", "inspect"):
+        assert pubsub(monkeypatch, command, path) == 0
+        out, err = capfd.readouterr()
+        assert all(line.isprintable() for line in (out + err).split("\n"))
+        assert "demo\\u001b[8m\\u202e" in out
+
+
 def test_every_finding_is_borne_out_by_its_file(findings: list[Finding], tmp_path: Path) -> None:
     codes = set()
     for row in findings:
@@ -109,15 +127,8 @@ def test_a_file_is_checked_in_a_fresh_process_without_spark_and_arrow(omitted: F
         "from pubsub_emulator.cli.main import main\n"
         "main()\n"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", code, "evidence", str(path), "--json"],
-        capture_output=True,
-        env={"PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        timeout=60,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr.decode()
+    run = python("-c", code, "evidence", path, "--json", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
     shown = json.loads(run.stdout)
     assert (shown["proven"], shown["code"], shown["chain"]) == (True, "OmittedBelowBudget", omitted["chain"])
     assert any("its block" in line and "storage root" in line for line in shown["rests_on"])

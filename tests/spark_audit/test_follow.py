@@ -3,7 +3,7 @@
 from pathlib import Path
 from threading import Event, Thread
 
-from audit_support import Slip, drop_a_node, small_network
+from support.audits import Slip, drop_a_node, small_network
 
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.run import audit

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from pubsub_emulator.primitives.scale import Reader
-from pubsub_emulator.spark_audit.audit.findings import Thresholds
-from pubsub_emulator.spark_audit.audit.patterns import chain_habits
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.judge.findings import Thresholds
+from pubsub_emulator.spark_audit.judge.patterns import chain_habits
 
 LIMITS = Thresholds(relay_lag=5, stalled_blocks=3, at_budget_blocks=3, starved_blocks=2)
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, read_rows
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
 from pubsub_emulator.spark_audit.history.commit import encode_parquet
@@ -17,6 +16,7 @@ from pubsub_emulator.spark_audit.history.manifest import digest_of
 from pubsub_emulator.spark_audit.history.reader import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 from pubsub_emulator.spark_audit.history.storage import open_store
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, read_rows
 
 TABLES = {**HISTORY_TABLES, **RESULT_TABLES}
 

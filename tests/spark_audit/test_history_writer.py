@@ -1,17 +1,15 @@
 """A history holds whole segments or nothing of them, whatever happens to its writer (AU-6)."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from audit_support import SUBSCRIBER, small_network, write_history
+from support.audits import SUBSCRIBER, small_network, write_history
+from support.processes import python
 
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, CommitError
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.rows import candidate_of, state_of
@@ -155,7 +153,7 @@ def write(path, calls):
     os.link, os.fsync = counted(os.link, left), counted(os.fsync, left)
     rows = [{"network": "dev", "segment": 1, "number": at, "hash": bytes(32), "data": b"new"} for at in range(3)]
     relay = [{"network": "dev", "number": 1, "hash": None, "storage_root": bytes(32), "slot": None}]
-    parts = [commit.Part(schema.NODES, rows, "new"), commit.Part(schema.RELAY_HEADERS, relay, "new")]
+    parts = [commit.HistoryPart(schema.NODES, rows, "new"), commit.HistoryPart(schema.RELAY_HEADERS, relay, "new")]
     commit.write_commit(path, "dev", 1, parts, {})
     os._exit(0)
 
@@ -172,22 +170,16 @@ sys.exit(code)
 """Writes the same commit again and again, each time killed at one later call that touches the disk's order."""
 
 
-def _start(tmp_path: Path, code: str, *arguments: str) -> int:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", code, str(tmp_path), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False).returncode
-
-
 def _first_commit(path: Path) -> None:
     rows = [{"network": "dev", "segment": 0, "number": 0, "hash": bytes(32), "data": b"old"}]
-    write_commit(path, "dev", 0, [Part(schema.NODES, rows, "old")], {})
+    write_commit(path, "dev", 0, [HistoryPart(schema.NODES, rows, "old")], {})
 
 
 def test_a_writer_killed_at_any_moment_leaves_the_old_history_or_the_new_one(tmp_path: Path) -> None:
     places = [tmp_path / str(calls) for calls in range(30)]
     for path in places:
         _first_commit(path)
-    assert _start(tmp_path, _KILLED) == 0
+    assert python("-c", _KILLED, tmp_path).returncode == 0
     found = [[row["data"] for row in _tables(path)["nodes"]] for path in places]
     tried = found.index([b"old", b"new", b"new", b"new"]) + 1
     assert 6 < tried < 30
@@ -205,7 +197,7 @@ import random
 noise = random.Random(1).randbytes
 rows = [{"network": "dev", "segment": 1, "number": at, "hash": noise(32), "data": noise(500)} for at in range(300)]
 try:
-    commit.write_commit(Path(sys.argv[1]), "dev", 1, [commit.Part(schema.NODES, rows, "new")], {})
+    commit.write_commit(Path(sys.argv[1]), "dev", 1, [commit.HistoryPart(schema.NODES, rows, "new")], {})
 except commit.CommitError as error:
     sys.exit(f"refused: {error}")
 """
@@ -216,7 +208,7 @@ def test_a_disk_without_room_leaves_the_history_as_it_was(tmp_path: Path, room: 
     """The file size limit of the process stands in for the disk: writes fail as they do when it is full."""
     _first_commit(tmp_path)
     before = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
-    assert _start(tmp_path, _FULL_DISK, str(room)) == 1
+    assert python("-c", _FULL_DISK, tmp_path, str(room)).returncode == 1
     after = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
     assert after == before
     assert [row["data"] for row in _tables(tmp_path)["nodes"]] == [b"old"]
@@ -246,7 +238,7 @@ def test_a_second_writer_of_a_segment_is_told(tmp_path: Path) -> None:
     rows = [{"network": "dev", "segment": 0, "number": 0, "hash": bytes(32), "data": b"new"}]
     _first_commit(tmp_path)
     with pytest.raises(CommitError, match="another writer added segment 0 of dev"):
-        write_commit(tmp_path, "dev", 0, [Part(schema.NODES, rows, "new")], {}, None)
+        write_commit(tmp_path, "dev", 0, [HistoryPart(schema.NODES, rows, "new")], {}, None)
     opened = History.open(tmp_path)
     assert opened.head is None
     assert ["two writers" in fault.error for fault in opened.faults] == [True]

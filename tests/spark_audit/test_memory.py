@@ -1,9 +1,9 @@
 """A process of an audit does without pandas; a program that calls the audit keeps it."""
 
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
+from support.processes import python
 
 SMALL = """
 import sys
@@ -32,8 +32,6 @@ assert len(pa.table({"a": [1]}).to_pandas()) == 1
 
 
 @pytest.mark.parametrize("script", [SMALL, HOST], ids=["a process of its own", "a host"])
-def test_arrow_looks_for_pandas_only_where_somebody_may_want_it(script: str, tmp_path: object) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=str(tmp_path), timeout=300
-    )
+def test_arrow_looks_for_pandas_only_where_somebody_may_want_it(script: str, tmp_path: Path) -> None:
+    done = python("-c", script, folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from audit_support import drop_a_node, write_history
 from click.testing import CliRunner
+from support.audits import drop_a_node, write_history
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import audit
@@ -116,7 +116,9 @@ def test_a_migration_tells_how_far_it_is_and_that_it_goes_on(old: tuple[Path, st
         migrate(old[0], interrupt)
     assert told == [(0, files), (1, files), (2, files)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pubsub_emulator.cli.migrate.migrate", lambda path, _advance: migrate(path, interrupt))
+        patch.setattr(
+            "pubsub_emulator.cli.commands.migrate.run.migrate", lambda path, _advance: migrate(path, interrupt)
+        )
         interrupted = CliRunner().invoke(pubsub, ["migrate", str(old[0])])
     assert "the same command goes on" in interrupted.output
     assert migrate(old[0]).head == old[1]

@@ -6,16 +6,16 @@ from xml.etree import ElementTree as ET
 
 import pyarrow.parquet as pq
 import pytest
-from audit_support import SUBSCRIBER, drop_a_node, write_history
 from click.testing import CliRunner
+from support.audits import SUBSCRIBER, drop_a_node, write_history
 
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.names import MOST_LETTERS, names_path, read_names, showable, write_names
 from pubsub_emulator.spark_audit.history.storage import open_store
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.page import write_report
 from pubsub_emulator.spark_audit.tables.ask import ask
 
@@ -63,7 +63,7 @@ def test_au15_a_scenarios_names_are_in_tables_and_report(tmp_path: Path) -> None
 
 def test_au15_an_imported_proofs_chain_keeps_its_name(tmp_path: Path) -> None:
     real, out = tmp_path / "real", tmp_path / "audit"
-    proof = Path("spark_audit/mainnet/moonbeam-11728459.json").resolve()
+    proof = Path("pubsub_emulator/spark_audit/mainnet/moonbeam-11728459.json").resolve()
     told = json.loads(proof.read_bytes())["chain"]
     assert CliRunner().invoke(pubsub, ["import-relay-proofs", str(proof), "--out", str(real)]).exit_code == 0
     audit(real, out, engine="python")

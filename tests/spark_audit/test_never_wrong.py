@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pool_units
 import pytest
-from audit_support import KEYS, SUBSCRIBER, Slip, drop_a_node, small_network, write_history
-from history_forgery import load, store
+from support import pool_units
+from support.audits import KEYS, SUBSCRIBER, Slip, drop_a_node, small_network, write_history
+from support.history_forgery import load, store
 from support.world import SEEDS, Chain, Relay, filled, make_spec, numbered
 
 from pubsub_emulator.emulator.network.records import CheckpointRecord
@@ -23,18 +23,18 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.storage import PROCESSED_ROOTS, PROCESSING_CURSOR
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES, LAST_DMQ_MQC_HEAD
-from pubsub_emulator.spark_audit.audit import check, findings
-from pubsub_emulator.spark_audit.audit.evidence import equivocation_evidence, judge
-from pubsub_emulator.spark_audit.audit.finding_file import check_finding, finding_text
-from pubsub_emulator.spark_audit.audit.results import RECEIPT
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.choice import choose_engine
 from pubsub_emulator.spark_audit.engine import pool
-from pubsub_emulator.spark_audit.engine.choice import choose_engine
 from pubsub_emulator.spark_audit.engine.engine import EngineLost
 from pubsub_emulator.spark_audit.engine.pool import PoolMapper
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.storage import LocalStore, open_store
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge import check, findings
+from pubsub_emulator.spark_audit.judge.evidence import equivocation_evidence, judge
+from pubsub_emulator.spark_audit.judge.finding_file import check_finding, finding_text
+from pubsub_emulator.spark_audit.judge.results import RECEIPT
 from pubsub_emulator.spark_audit.simulate.score import NoTruth, score
 
 Rows = dict[bytes, bytes]
@@ -254,7 +254,7 @@ def test_a_failure_of_the_machine_while_judging_is_not_kept(tmp_path: Path, monk
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers find the units of the tests."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[1]))
 
 
 def test_a_killed_worker_is_replaced_and_its_unit_done_again(tmp_path: Path, workers: None) -> None:  # noqa: ARG001  # a fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_data_support import (
+from support.node_data import (
     PRICES,
     STATIC,
     answers,

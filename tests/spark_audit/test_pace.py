@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
-import pool_units
 import pytest
-from audit_support import write_history
+from support import pool_units
+from support.audits import write_history
 
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import audit
@@ -24,7 +24,7 @@ from pubsub_emulator.spark_audit.simulate.run import Simulation, simulate
 def test_the_shares_of_units_are_added_to_those_that_are_done(
     engine: Callable[[], Mapper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[1]))
     monkeypatch.setattr(pace, "TELL_EVERY", 0.0)
     seen: list[float] = []
     mapper = engine()
@@ -40,7 +40,7 @@ def test_the_shares_of_units_are_added_to_those_that_are_done(
 def test_a_task_that_ends_after_all_of_it_was_told_ends_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(pool_units.__file__).parents[1]))
     heard = tmp_path / "heard"
     mapper = PoolMapper(1)
     found: list[object] = []
@@ -81,8 +81,8 @@ def test_nothing_is_told_where_nobody_listens() -> None:
 
 def test_a_worker_whose_driver_is_killed_ends_and_notes_nothing(tmp_path: Path) -> None:
     noted = tmp_path / "noted"
-    request = {"unit": "pool_units:note_every_error", "task": str(noted), "out": ""}
-    path = os.pathsep.join([str(Path(pool_units.__file__).parent), os.environ.get("PYTHONPATH", "")])
+    request = {"unit": "support.pool_units:note_every_error", "task": str(noted), "out": ""}
+    path = os.pathsep.join([str(Path(pool_units.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     worker = subprocess.Popen(
         [sys.executable, "-m", "pubsub_emulator.spark_audit.engine.worker"],
         stdin=subprocess.PIPE,

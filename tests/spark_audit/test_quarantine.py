@@ -1,6 +1,7 @@
 """What cannot be read is named with its place and reason; everything else is still read and judged (AU-5)."""
 
 import io
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -8,12 +9,12 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from audit_support import write_history
-from history_forgery import load, rewrite_manifests, store
+from support.audits import write_history
+from support.history_forgery import load, rewrite_manifests, store
 
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import MOST_OUTSIDE, Fault, History, read_file
 from pubsub_emulator.spark_audit.history.schema import Table
@@ -60,6 +61,8 @@ def test_an_undamaged_history_is_clean(history: Path) -> None:
         (lambda path: path.write_bytes(path.read_bytes()[:-40]), "bytes, not the"),
         (lambda path: path.write_bytes(b""), "the file has 0 bytes"),
         (lambda path: path.unlink(), "the file is missing"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "is not a regular file"),
+        (lambda path: (path.unlink(), path.mkdir()), "is not a regular file"),
         (lambda path: _flip(path, -20), "header or footer differ"),
         (lambda path: _flip(path, 0), "header or footer differ"),
         (lambda path: _flip(path, 60), "the row group differs"),
@@ -97,7 +100,7 @@ def test_the_row_groups_beside_a_damaged_one_are_still_read(tmp_path: Path) -> N
     rows = [
         {"network": "dev", "segment": 0, "number": at, "hash": bytes([at]) * 32, "data": b"%d" % at} for at in range(9)
     ]
-    commit = write_commit(tmp_path, "dev", 0, [Part(schema.NODES, rows, "n", rows_per_group=3)], {})
+    commit = write_commit(tmp_path, "dev", 0, [HistoryPart(schema.NODES, rows, "n", rows_per_group=3)], {})
     entry = commit.files[0]
     _flip(tmp_path / entry.path, entry.row_groups[1].offset + 5)
     units = list(read_file(tmp_path, entry))
@@ -135,7 +138,7 @@ def test_what_is_parsed_is_what_was_compared_with_the_manifest(history: Path) ->
 def test_a_column_that_a_footer_places_outside_of_its_row_group_is_not_read(tmp_path: Path) -> None:
     """A manifest and a footer that agree on nothing else, both with good digests."""
     rows = [{"network": "dev", "segment": 0, "number": at, "hash": bytes(32), "data": b"%d" % at} for at in range(9)]
-    entry = write_commit(tmp_path, "dev", 0, [Part(schema.NODES, rows, "n", rows_per_group=3)], {}).files[0]
+    entry = write_commit(tmp_path, "dev", 0, [HistoryPart(schema.NODES, rows, "n", rows_per_group=3)], {}).files[0]
     data = (tmp_path / entry.path).read_bytes()
     # The manifest exchanges the first two row groups; the digests of their bytes are right.
     groups = (entry.row_groups[1], entry.row_groups[0], entry.row_groups[2])
@@ -264,7 +267,7 @@ def test_two_nodes_of_one_number_are_neither(history: Path, tmp_path: Path) -> N
     segments = load(history)
     rows = segments[1].parts["nodes", None]
     swapped = [{**row, "number": (row["number"] + 1) % len(rows)} for row in rows]
-    segments[1].extra.append(Part(schema.NODES, swapped, "second"))
+    segments[1].extra.append(HistoryPart(schema.NODES, swapped, "second"))
     result = _audit(store(segments, tmp_path / "forged"))
     assert result.exit_code == 3
     assert any("there are two nodes" in row["error"] for row in result.results.rows(schema.QUARANTINE))

@@ -2,30 +2,29 @@
 
 import json
 import re
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow.parquet as pq
 import pytest
-from audit_support import KEYS, Slip, add_junk, drop_a_node, small_network, write_history
 from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from support.audits import KEYS, Slip, add_junk, drop_a_node, small_network, write_history
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.spark_audit.audit import ledger
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, ResultError
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, ResultError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.spark.session import register
 from pubsub_emulator.spark_audit.tables import delta, parts
@@ -80,7 +79,7 @@ def test_au15_three_engines_give_one_answer(
     by_duckdb = _plain(told.rows)
     by_spark = _plain([tuple(row) for row in session.sql(question).collect()])
     with local_tables(asked.out) as files:
-        tables = {name: pl.scan_parquet(paths) for name, paths in files.items() if paths}
+        tables = {name: pl.scan_parquet(paths) for name, paths in files.items()}
         by_polars = _plain(pl.SQLContext(tables, eager=True).execute(question).rows())
     # Engines order missing days differently; all else is in the order that the question asks for.
     assert sorted(by_duckdb, key=repr) == sorted(by_spark, key=repr) == sorted(by_polars, key=repr)
@@ -137,7 +136,6 @@ def test_au15_the_log_and_the_folder_are_one_whole_state_of_each_table(asked: Au
         read = DeltaTable(str(folder))
         count = len(list(asked.results.rows(table)))
         assert sum(read.get_add_actions().column("num_records").to_pylist()) == count
-        assert sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet")) == count
         assert {field.name for field in read.schema().fields} == {column.name for column in table.wider.columns}
 
 
@@ -165,7 +163,7 @@ def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_
             network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
             network.step()
             if at % 2 and at > 3:
-                result = audit(history, out, engine="python")
+                result = audit(history, out, engine="python", retain=timedelta(0))
                 names = set(result.report["tables"]["block_measures"])
                 if unpacked == 1:
                     assert before <= names, "each part is full, and none is written again"
@@ -173,7 +171,7 @@ def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_
                     assert len(names) <= 4 + (unpacked == 4_000) * 8
                 before = names
         network.finish()
-    grown = audit(history, out, engine="python")
+    grown = audit(history, out, engine="python", retain=timedelta(0))
     whole = audit(history, tmp_path / "whole", engine="python")
     assert (grown.digest, _all_rows(grown)) == (whole.digest, _all_rows(whole))
     for name in RESULT_TABLES:
@@ -184,7 +182,7 @@ def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_
 def test_au15_versions_up_to_a_checkpoint_need_not_be_there(tmp_path: Path) -> None:
     table, folder = RESULT_TABLES["chains"], "tables/chains"
     store = open_store(tmp_path)
-    tables = parts.Tables(store)
+    tables = parts.Tables(store, retain=-60_000)
     for turn in range(2 * CHECKPOINT_EVERY + 2):
         rows = table.arrow([{**_CHAIN, "chain": turn}])
         tables.drop(tables.replaced_sources(), replaced=True)
@@ -216,9 +214,6 @@ def test_au11_tables_that_somebody_else_changed_are_made_again(tmp_path: Path) -
     again = audit(history, out, engine="python")
     assert again.units_judged == first.units_judged
     assert len(ask(out, "SELECT * FROM block_measures").rows) == first.candidates
-    (out / "tables" / "waste" / "_delta_log" / f"{1:020d}.json").write_text("{}\n")
-    audit(history, out, engine="python")
-    assert DeltaTable(str(out / "tables" / "waste")).version() == 0
     with pytest.raises(DeltaError, match="somebody else writes to it"):
         delta.log_table(first.store, "tables/waste", "", parts.published_schema(schema.WASTE), 0, [], [], 0)
 

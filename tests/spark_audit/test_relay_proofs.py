@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.cli.evidence import check
+from pubsub_emulator.cli.commands.evidence.run import check
 from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.spark_audit.audit.finding_file import finding_text
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.reader import Fault, History
+from pubsub_emulator.spark_audit.judge.finding_file import finding_text
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, decode_node, open_proof, path_nodes
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import (
     ImportRefused,
@@ -144,11 +144,11 @@ def _tampered(history: Path, change: Callable[[dict[str, Any], list[dict[str, An
     change(row, nodes)
     headers = list(opened.rows(opened.files(schema.RELAY_HEADERS), []))
     parts = [
-        Part(schema.BLOCKS, [row], "x", row["chain"]),
-        Part(schema.NODES, nodes, "x"),
-        Part(schema.RELAY_HEADERS, headers, "x"),
+        HistoryPart(schema.BLOCKS, [row], "x", row["chain"]),
+        HistoryPart(schema.NODES, nodes, "x"),
+        HistoryPart(schema.RELAY_HEADERS, headers, "x"),
     ]
-    write_commit(history, "polkadot", 0, parts, {})
+    write_commit(history, "polkadot", 0, parts, {row["chain"]: 1})
     shutil.rmtree(clean)
 
 

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_support import KEYS, SUBSCRIBER, Slip, drop_a_node, small_network
+from support.audits import KEYS, SUBSCRIBER, Slip, drop_a_node, small_network
 
 from pubsub_emulator.spark_audit.audit import ledger, rounds
-from pubsub_emulator.spark_audit.audit.findings import Thresholds
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.audit.rounds import Rounds
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import reader, schema
@@ -20,6 +18,8 @@ from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge.findings import Thresholds
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 
 SEGMENTS = 7
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_support import (
+from support.audits import (
     SUBSCRIBER,
     Scene,
     add_junk,
@@ -26,10 +26,10 @@ from pubsub_emulator.primitives.header import aura_seal
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import RelayBlockNumber
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict, extrinsics_root
-from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
-from pubsub_emulator.spark_audit.audit.findings import Severity, Thresholds
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, judge
+from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,7 +107,7 @@ def test_a_refused_cheat_is_a_finding_with_its_verdict_and_the_audit_goes_on(tmp
 def test_a_finding_is_judged_again_in_a_fresh_process_that_has_only_the_evidence(tmp_path: Path) -> None:
     row = _findings(_run(tmp_path, cheats={4: drop_a_node}))[0]
     (tmp_path / "evidence").write_bytes(row["evidence"])
-    imports = "import sys\nfrom pubsub_emulator.spark_audit.audit.evidence import judge\n"
+    imports = "import sys\nfrom pubsub_emulator.spark_audit.judge.evidence import judge\n"
     code = f"{imports}print(judge(sys.stdin.buffer.read()).code)"
     run = subprocess.run(
         [sys.executable, "-c", code],

@@ -19,8 +19,9 @@ from pubsub_emulator.spark_audit.spark.ship import (
 
 _IMPORTS = """
 import sys
-import pubsub_emulator.spark_audit.spark.units, pubsub_emulator.cli.commands.audit, pubsub_emulator.cli.audit
-from pubsub_emulator.spark_audit.audit import check
+import pubsub_emulator.spark_audit.spark.units
+import pubsub_emulator.cli.commands.audit.command, pubsub_emulator.cli.commands.audit.run
+from pubsub_emulator.spark_audit.judge import check
 here = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
 print(*sorted({path for path in here if not path.startswith(sys.argv[1]) and "site-packages" in path}))
 print(check.__file__)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_support import drop_a_node, write_history
 from pyspark import SparkContext
+from support.audits import drop_a_node, write_history
 
 from pubsub_emulator.collator.cheats import BUILT_IN
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
-from pubsub_emulator.spark_audit.engine.choice import open_mapper
+from pubsub_emulator.spark_audit.choice import open_mapper
 from pubsub_emulator.spark_audit.engine.engine import PythonMapper
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.reader import Fault, History

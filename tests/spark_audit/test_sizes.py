@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.spark_audit.audit.aggregate import BLOCK_FIGURES, PUBLISHER_FIGURES, Sizes, nearest_rank
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.judge.aggregate import BLOCK_FIGURES, PUBLISHER_FIGURES, Sizes, nearest_rank
 
 Row = dict[str, Any]
 _PUBLISHER_COLUMNS = {column.name: column for column in schema.PUBLISHER_MEASURES.columns}

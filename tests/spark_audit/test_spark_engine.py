@@ -3,18 +3,18 @@
 import zipfile
 from pathlib import Path
 
-import pool_units
 import pytest
-from audit_support import add_junk, drop_a_node, include_invalid, write_history
 from pyspark import SparkContext
+from support import pool_units
+from support.audits import add_junk, drop_a_node, include_invalid, write_history
 
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
-from pubsub_emulator.spark_audit.engine import segment_task
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.judge import task as segment_task
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.spark.job import SparkMapper
 from pubsub_emulator.spark_audit.spark.ship import PACKAGE, build_archive
@@ -88,20 +88,42 @@ def test_a_job_whose_output_cannot_be_written_is_an_infrastructure_failure(
     assert failure.value.exit_code == 4
 
 
-def test_au14_a_worker_that_is_killed_costs_its_unit_another_attempt(spark: SparkContext, tmp_path: Path) -> None:
+@pytest.fixture
+def shipped_units(tmp_path: Path) -> str:
+    """An archive from which executors import `support.pool_units`."""
+    path = tmp_path / "units.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.mkdir("support")
+        archive.write(pool_units.__file__, "support/pool_units.py")
+    return str(path)
+
+
+def test_au14_a_worker_that_is_killed_costs_its_unit_another_attempt(
+    spark: SparkContext, shipped_units: str, tmp_path: Path
+) -> None:
     """In local mode, too, where Spark by itself gives a task one attempt."""
-    spark.addPyFile(pool_units.__file__)
+    spark.addPyFile(shipped_units)
     tasks = [str(tmp_path / name) for name in "ab"]
     found = SparkMapper().map(pool_units.die_once, tasks, "", lambda _done: None)
     assert [each["task"] for each in found] == tasks
 
 
-def test_au14_each_unit_is_a_task_of_spark_whatever_the_number_of_cores(spark: SparkContext) -> None:
+def test_au14_each_unit_is_a_task_of_spark_whatever_the_number_of_cores(
+    spark: SparkContext, shipped_units: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cores that come later, as those of a cluster do, find as many tasks as there are units."""
-    spark.addPyFile(pool_units.__file__)
+    spark.addPyFile(shipped_units)
+    groups: list[str] = []
+    given = SparkContext.setJobGroup
+
+    def noted(context: SparkContext, name: str, description: str) -> None:
+        groups.append(name)
+        given(context, name, description)
+
+    monkeypatch.setattr(SparkContext, "setJobGroup", noted)
     SparkMapper().map(pool_units.count_to_four, ["1.0"] * 9, "", lambda _done: None)
     tracker = spark.statusTracker()
-    jobs = tracker.getJobIdsForGroup(spark.getLocalProperty("spark.jobGroup.id"))
+    jobs = tracker.getJobIdsForGroup(groups[0])
     stages = [tracker.getStageInfo(stage) for job in jobs for stage in tracker.getJobInfo(job).stageIds]
     assert [stage.numTasks for stage in stages] == [9]
 

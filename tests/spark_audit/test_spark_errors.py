@@ -2,13 +2,12 @@
 
 import logging
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from threading import Thread
 
 import pytest
-from audit_support import write_history
+from support.audits import write_history
+from support.processes import python
 
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.engine.engine import WrongMaster, check_form
@@ -182,7 +181,7 @@ print(SparkContext._gateway, SparkContext._active_spark_context)
 
 @pytest.mark.spark
 def test_a_killed_jvm_is_one_line_and_the_next_context_starts_another() -> None:
-    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, check=False, timeout=300)
+    done = python("-c", LOST)
     said, state = done.stdout.splitlines()
     assert said == "Spark's JVM is gone: it was killed, or the machine had no memory left for it"
     assert (state, done.returncode) == ("None None", 0)

@@ -1,1 +1,1 @@
-"""The audit of a history: each block judged again, findings with evidence, and figures."""
+"""The run of an audit: rounds of units, what is new since the last one, the ledger, following a history that grows."""

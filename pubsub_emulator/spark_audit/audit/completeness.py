@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from pubsub_emulator.spark_audit.audit import findings
-from pubsub_emulator.spark_audit.audit.account import ChainAccount, NetworkAccount
-from pubsub_emulator.spark_audit.audit.evidence import figures_evidence
-from pubsub_emulator.spark_audit.audit.findings import Severity, finding_row
 from pubsub_emulator.spark_audit.history.reader import Fault
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge import findings
+from pubsub_emulator.spark_audit.judge.account import ChainAccount, NetworkAccount
+from pubsub_emulator.spark_audit.judge.evidence import figures_evidence
+from pubsub_emulator.spark_audit.judge.findings import Severity, finding_row
 
 _MOST_REASONS = 8
 _MOST_SHOWN = 64

@@ -5,8 +5,8 @@ from threading import Event
 from typing import Any
 
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
-from pubsub_emulator.spark_audit.engine.choice import open_mapper
-from pubsub_emulator.spark_audit.engine.engine import Mapper, Report, Unit
+from pubsub_emulator.spark_audit.choice import open_mapper
+from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper, Report, Unit
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.storage import open_store
@@ -58,7 +58,7 @@ class _Kept:
 
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Answer]:
         """Run the tasks on the engine that is open. Raises `RuntimeError` if none is."""
         if self.real is None:
             raise RuntimeError("an engine is opened before it is used")

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pubsub_emulator.spark_audit.audit.account import NetworkAccount
-from pubsub_emulator.spark_audit.audit.results import Receipt, ResultError, put_whole, read_file
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.storage import Store
+from pubsub_emulator.spark_audit.judge.account import NetworkAccount
+from pubsub_emulator.spark_audit.judge.results import ResultError, SegmentReceipt, put_whole, read_file
 
 LEDGER: Final = "ledger.json"
 PAGES: Final = "ledger"
@@ -33,7 +33,7 @@ class NetworkLedger:
     listing: str = ""
     pages: list[str] = field(default_factory=list)
 
-    def close_page(self, store: Store, receipts: Sequence[Receipt]) -> None:
+    def close_page(self, store: Store, receipts: Sequence[SegmentReceipt]) -> None:
         """Add more receipts, in order of their segments. Raises `OSError`."""
         held = [*self._take_last(store), *receipts]
         for at in range(0, len(held), PAGE):
@@ -44,12 +44,12 @@ class NetworkLedger:
             put_whole(store, path, data)
             self.pages.append(path)
 
-    def receipts(self, store: Store) -> Iterator[Receipt]:
+    def receipts(self, store: Store) -> Iterator[SegmentReceipt]:
         """All receipts by segment; nothing of a page that is not what was written."""
         for path in self.pages:
             yield from _read_page(store, path)
 
-    def _take_last(self, store: Store) -> list[Receipt]:
+    def _take_last(self, store: Store) -> list[SegmentReceipt]:
         """The last page, if there is room on it."""
         last = _read_page(store, self.pages[-1]) if self.pages else []
         if not 0 < len(last) < PAGE:
@@ -59,7 +59,7 @@ class NetworkLedger:
 
 
 @dataclass(slots=True)
-class Ledger:
+class AuditLedger:
     """All networks by name; `basis` is what their results depend on beside the history."""
 
     basis: str
@@ -79,15 +79,15 @@ class Ledger:
         store.put(LEDGER, digest_of(data).encode() + b"\n" + data)
 
     @staticmethod
-    def read(store: Store, basis: str) -> "Ledger":
+    def read(store: Store, basis: str) -> "AuditLedger":
         """That of the last run; an empty one where there is none, or a damaged one, or one of another version."""
         try:
             stated, _, data = store.read(LEDGER).partition(b"\n")
             if stated != digest_of(data).encode():
-                return Ledger(basis)
+                return AuditLedger(basis)
             body: Mapping[str, Any] = json.loads(data)
             if body["format"] != _FORMAT:
-                return Ledger(basis)
+                return AuditLedger(basis)
             networks = {
                 name: NetworkLedger(NetworkAccount.from_json(kept["account"]), kept["listing"], list(kept["pages"]))
                 for name, kept in body["networks"].items()
@@ -95,9 +95,9 @@ class Ledger:
             if body["basis"] != basis:
                 for kept in networks.values():
                     kept.listing = ""
-            return Ledger(basis, networks, body["tables"], body["whole"])
+            return AuditLedger(basis, networks, body["tables"], body["whole"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return Ledger(basis)
+            return AuditLedger(basis)
 
 
 def basis_of(*parts: object) -> str:
@@ -105,7 +105,7 @@ def basis_of(*parts: object) -> str:
     return digest_of(canonical_json(list(parts)))
 
 
-def _read_page(store: Store, path: str) -> list[Receipt]:
+def _read_page(store: Store, path: str) -> list[SegmentReceipt]:
     try:
         page = json.loads(zlib.decompress(read_file(store, path)))
     except (ResultError, ValueError, zlib.error):

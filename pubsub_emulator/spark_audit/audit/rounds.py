@@ -10,35 +10,37 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Final
+from typing import Final, cast
 
 import pyarrow as pa
 
-from pubsub_emulator.spark_audit.audit.account import NetworkAccount
-from pubsub_emulator.spark_audit.audit.findings import Thresholds
-from pubsub_emulator.spark_audit.audit.ledger import LEDGER, PAGES, Ledger, NetworkLedger, basis_of
-from pubsub_emulator.spark_audit.audit.results import (
-    FOLDERS,
-    RECEIPT,
-    REPORT,
-    Receipt,
-    ResultError,
-    Rows,
-    files_are_whole,
-    read_receipt,
-    read_rows,
-)
-from pubsub_emulator.spark_audit.engine.engine import Mapper, Unit
+from pubsub_emulator.spark_audit.audit.ledger import LEDGER, PAGES, AuditLedger, NetworkLedger, basis_of
+from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper, Unit
 from pubsub_emulator.spark_audit.engine.memory import give_back
-from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, make_tasks
-from pubsub_emulator.spark_audit.engine.units import Fold, fold_fingerprint, fold_network, judge_segment
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.listing import Listing, place_of, place_of_manifest
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, head_of, read_manifest
 from pubsub_emulator.spark_audit.history.reader import Fault, check_file, manifest_names, read_commits
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Stamp, Store
-from pubsub_emulator.spark_audit.tables.parts import SOURCES, Tables
+from pubsub_emulator.spark_audit.judge.account import NetworkAccount
+from pubsub_emulator.spark_audit.judge.findings import Thresholds
+from pubsub_emulator.spark_audit.judge.results import (
+    FOLDERS,
+    RECEIPT,
+    REPORT,
+    FoldReceipt,
+    ResultError,
+    Rows,
+    SegmentReceipt,
+    Written,
+    files_are_whole,
+    read_receipt,
+    read_rows,
+)
+from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, make_tasks
+from pubsub_emulator.spark_audit.judge.units import Fold, fold_fingerprint, fold_network, judge_segment
+from pubsub_emulator.spark_audit.tables.parts import RETAIN, SOURCES, Tables
 
 ROUND: Final = 512
 """Segments of a round, about."""
@@ -82,7 +84,9 @@ class Rounds:
     opener: Callable[[int], Mapper]
     watch: Watcher
     limits: Thresholds
-    ledger: Ledger = field(init=False)
+    retain: int = RETAIN
+    """Milliseconds for which files of tables stay that are no part any more."""
+    ledger: AuditLedger = field(init=False)
     tables: Tables = field(init=False)
     listing: Listing = field(init=False)
     opened: Mapper | None = None
@@ -98,7 +102,7 @@ class Rounds:
     _names: list[str] = field(default_factory=list)
     """Manifests of segments that the last run did not know, in order."""
     _after: dict[str, Commit] = field(default_factory=dict)
-    _receipts: dict[str, Receipt] = field(default_factory=dict)
+    _receipts: dict[str, SegmentReceipt] = field(default_factory=dict)
     """Of the last run, by folder, of networks that are gone through again."""
     _stale: set[str] = field(default_factory=set)
     """Results of the last run whose rows are in the tables and may not belong there any more."""
@@ -112,14 +116,14 @@ class Rounds:
     def prepare(self) -> None:
         """Find out what is known and what is new. Raises `CommitError`, `OSError`."""
         names = manifest_names(self.history)
-        self.ledger = Ledger.read(self.out, basis_of(CHECK_VERSION, asdict(self.limits)))
+        self.ledger = AuditLedger.read(self.out, basis_of(CHECK_VERSION, asdict(self.limits)))
         for folder in FOLDERS:
             self._there.update(self.out.walk(folder))
         try:
-            self.tables = Tables.open(self.out, self.ledger.tables)
+            self.tables = Tables.open(self.out, self.ledger.tables, self.retain)
             self._take_known()
         except ResultError:  # tables of other columns, or a note on them is damaged: nothing is known of their rows
-            self.ledger, self.tables = Ledger(self.ledger.basis), Tables(self.out)
+            self.ledger, self.tables = AuditLedger(self.ledger.basis), Tables(self.out, self.retain)
             self.networks, self._receipts, self._stale = {}, {}, set()
             self.listing = Listing.of(self.history, {})
         self._names = [name for name in names if not _is_known(name, self.listing.known)]
@@ -184,7 +188,7 @@ class Rounds:
         for name, kept in self.networks.items():
             kept.listing = "" if self._unsure & {None, name} else sums[name]
         waiting = {} if whole else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
-        Ledger(self.ledger.basis, {**waiting, **self.networks}, self.tables.to_json(), whole).write(self.out)
+        AuditLedger(self.ledger.basis, {**waiting, **self.networks}, self.tables.to_json(), whole).write(self.out)
         self._remove(self._gathered)
         self._gathered = []
 
@@ -270,7 +274,7 @@ class Rounds:
         self._unsure |= {fault.network for fault in faults}
         tasks = make_tasks(self.history.uri, commits, self.listing, self._after)
         receipts = self._verify(tasks, left)
-        by_segment: dict[tuple[str, int], list[Receipt]] = {}
+        by_segment: dict[tuple[str, int], list[SegmentReceipt]] = {}
         for task, receipt in zip(tasks, receipts, strict=True):
             by_segment.setdefault((task.network, task.segment), []).append(receipt)
         folds = self._fold({name: list(group) for name, group in groupby(receipts, lambda each: each["network"])})
@@ -295,20 +299,20 @@ class Rounds:
                 self._unsure.add(network)
         return self._after
 
-    def _verify(self, tasks: Sequence[Task], left: int) -> list[Receipt]:
+    def _verify(self, tasks: Sequence[Task], left: int) -> list[SegmentReceipt]:
         """The receipts of all tasks."""
         known = [self._known(task) for task in tasks]
         fresh = [task for task, receipt in zip(tasks, known, strict=True) if receipt is None]
         began = time.monotonic()
         self._forget(fresh)
-        done = self._map(judge_segment, fresh, "verify", left)
+        done = cast("list[SegmentReceipt]", self._map(judge_segment, fresh, "verify", left))
         self.judged += len(fresh)
         self.seconds += time.monotonic() - began if fresh else 0.0
         self.candidates += sum(chain["candidates"] for receipt in done for chain in receipt["chains"])
         made = iter(done)
         return [next(made) if receipt is None else receipt for receipt in known]
 
-    def _known(self, task: Task) -> Receipt | None:
+    def _known(self, task: Task) -> SegmentReceipt | None:
         """The receipt of a task's result that is there and whole."""
         receipt = self._receipts.get(task.name)
         if receipt is not None and receipt["kept"]:
@@ -316,7 +320,7 @@ class Rounds:
             return receipt
         if f"{task.name}/{RECEIPT}" not in self._there:
             return None
-        receipt = read_receipt(self.out, task.name)
+        receipt = cast("SegmentReceipt | None", read_receipt(self.out, task.name))
         return receipt if receipt and receipt["kept"] and files_are_whole(self.out, receipt, self._there) else None
 
     def _forget(self, tasks: Iterable[Task | Fold]) -> None:
@@ -325,7 +329,7 @@ class Rounds:
             if f"{task.name}/{RECEIPT}" in self._there:
                 self.out.remove(f"{task.name}/{RECEIPT}")
 
-    def _map(self, unit: Unit, tasks: Sequence[Task] | Sequence[Fold], phase: str, left: int = 0) -> list[Receipt]:
+    def _map(self, unit: Unit, tasks: Sequence[Task] | Sequence[Fold], phase: str, left: int = 0) -> list[Answer]:
         """Have an engine do tasks. Raises `ResultError` when what a worker wrote is not to be seen from here."""
         before = self.judged if phase == "verify" else 0
         total = before + len(tasks) + left
@@ -352,29 +356,30 @@ class Rounds:
                 self._there[path] = stamp
         return done
 
-    def _fold(self, receipts: Mapping[str, list[Receipt]]) -> dict[str, Receipt]:
+    def _fold(self, receipts: Mapping[str, list[SegmentReceipt]]) -> dict[str, FoldReceipt]:
         """The fold of each network's segments of this round."""
         folds = {name: self._plan_fold(name, part) for name, part in receipts.items()}
-        done: dict[str, Receipt] = {}
+        done: dict[str, FoldReceipt] = {}
         todo: list[Fold] = []
         for name, fold in folds.items():
-            known = read_receipt(self.out, fold.name) if f"{fold.name}/{RECEIPT}" in self._there else None
+            is_there = f"{fold.name}/{RECEIPT}" in self._there
+            known = cast("FoldReceipt | None", read_receipt(self.out, fold.name)) if is_there else None
             if fold.keep and known is not None and files_are_whole(self.out, known, self._there):
                 done[name] = known
             else:
                 todo.append(fold)
         self._forget(todo)
-        made = self._map(fold_network, todo, "chains")
+        made = cast("list[FoldReceipt]", self._map(fold_network, todo, "chains"))
         return done | {fold.network: receipt for fold, receipt in zip(todo, made, strict=True)}
 
-    def _plan_fold(self, network: str, receipts: list[Receipt]) -> Fold:
+    def _plan_fold(self, network: str, receipts: list[SegmentReceipt]) -> Fold:
         kept = self.networks.get(network)
         before = None if kept is None else kept.account.fold
         names = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
         packed = [each["folder"] for each in receipts if "unread" in each]
         found = {name: self.tables.find(name, packed) if packed else {} for name in names}
 
-        def rows(receipt: Receipt, name: str) -> Rows | None:
+        def rows(receipt: SegmentReceipt, name: str) -> Rows | None:
             if name not in receipt["files"]:
                 return None
             return found[name].get(receipt["folder"]) or Rows(receipt["files"][name][0])
@@ -397,12 +402,12 @@ class Rounds:
         self,
         network: str,
         commits: Sequence[Commit],
-        receipts: Mapping[tuple[str, int], list[Receipt]],
+        receipts: Mapping[tuple[str, int], list[SegmentReceipt]],
         claimed: set[str],
     ) -> None:
         """Add a network's segments of this round to its account, its pages and the tables."""
         kept = self.networks.setdefault(network, NetworkLedger(NetworkAccount(network)))
-        page: list[Receipt] = []
+        page: list[SegmentReceipt] = []
         for commit in commits:
             mine = receipts.get((network, commit.segment), [])
             for receipt in mine:
@@ -423,7 +428,7 @@ class Rounds:
             page += mine
         kept.close_page(self.out, page)
 
-    def _gather(self, receipt: Receipt) -> None:
+    def _gather(self, receipt: SegmentReceipt) -> None:
         """Add the rows of a result to the tables, unless they are there."""
         folder = receipt["folder"]
         if "unread" in receipt:  # it is from the last run's pages
@@ -438,7 +443,7 @@ class Rounds:
                 self.tables.add(name, folder, Rows(receipt["files"][name][0]))
         self._gathered += [f"{folder}/{RECEIPT}", *(path for path, _ in receipt["files"].values())]
 
-    def _gather_fold(self, receipt: Receipt) -> None:
+    def _gather_fold(self, receipt: FoldReceipt) -> None:
         receipt["unread"] = self._unread(receipt)
         self.networks[receipt["network"]].account.close_fold(receipt)
         if schema.FINDINGS.name in receipt["files"]:
@@ -447,7 +452,7 @@ class Rounds:
                 self.tables.drop([receipt["folder"]])
             self.tables.add(schema.FINDINGS.name, receipt["folder"], Rows(receipt["files"][schema.FINDINGS.name][0]))
 
-    def _unread(self, receipt: Receipt) -> list[Row]:
+    def _unread(self, receipt: Written) -> list[Row]:
         named = receipt["files"].get(schema.QUARANTINE.name)
         return [] if named is None else list(read_rows(self.out, named[0], schema.QUARANTINE))
 

@@ -9,6 +9,7 @@ report     `run_report.json`, written last
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +18,9 @@ import pyarrow as pa
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.audit.completeness import judge_chain
-from pubsub_emulator.spark_audit.audit.findings import Severity, Thresholds
 from pubsub_emulator.spark_audit.audit.ledger import NetworkLedger
-from pubsub_emulator.spark_audit.audit.results import ResultError, Results, Rows, write_report
 from pubsub_emulator.spark_audit.audit.rounds import REPLACED, Progress, Rounds, Watcher
-from pubsub_emulator.spark_audit.engine.choice import choose_engine, open_mapper
+from pubsub_emulator.spark_audit.choice import choose_engine, open_mapper
 from pubsub_emulator.spark_audit.engine.engine import (
     ENGINES,
     EngineLost,
@@ -35,9 +34,12 @@ from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_ro
 from pubsub_emulator.spark_audit.history.manifest import CommitError, canonical_json, digest_of, head_of
 from pubsub_emulator.spark_audit.history.names import read_names
 from pubsub_emulator.spark_audit.history.reader import Fault
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store, open_store
+from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds
+from pubsub_emulator.spark_audit.judge.results import ResultError, Results, Rows, write_report
 from pubsub_emulator.spark_audit.tables.delta import DeltaError
+from pubsub_emulator.spark_audit.tables.parts import RETAIN
 
 CLEAN: Final = 0
 FINDINGS: Final = 1
@@ -107,14 +109,15 @@ def audit(
     trusted: Iterable[str] = (),
     head: str | None = None,
     fail_on: Severity | None = Severity.WARNING,
+    retain: timedelta = timedelta(milliseconds=RETAIN),
     opener: Callable[[str, str | None], Mapper] = open_mapper,
 ) -> AuditResult:
     """Audit the history at `history` into `out`; `engine` is `auto`, `python`, `pool`, or `spark` on `master`.
 
     `trusted` are hashes, in hex, of headers whose checkpoints may start a chain beside genesis; `head` is the one that
     the history must have. Exit codes (AU-7): 0 clean; 1 findings of severity `fail_on` or worse (`None`: never);
-    3 something was quarantined or a chain is not verified; 5 both. `opener` starts the engine, when and if there is
-    work. Raises `AuditFailed` with 2, 3 or 4.
+    3 something was quarantined or a chain is not verified; 5 both. Files that no table names any more stay for
+    `retain`. `opener` starts the engine, when and if there is work. Raises `AuditFailed` with 2, 3 or 4.
     """
     started = time.monotonic()
     if engine not in ENGINES:
@@ -127,7 +130,9 @@ def audit(
         if master is not None:
             check_form(master)
         limits = thresholds or Thresholds()
-        rounds = Rounds(open_store(history), open_store(out), start, progress or (lambda _progress: None), limits)
+        watch = progress or (lambda _progress: None)
+        kept_for = retain // timedelta(milliseconds=1)
+        rounds = Rounds(open_store(history), open_store(out), start, watch, limits, kept_for)
         rounds.prepare()
     except (CommitError, StorageError, WrongMaster) as error:
         raise AuditFailed(str(error), USAGE) from None
@@ -263,10 +268,11 @@ def _replaced(
     """The rows that take the place of what the last run said of whole chains, by table and where they are from."""
     out: dict[str, list[tuple[str, Rows | pa.Table]]] = {}
     for kept in networks.values():
-        for name, table in REPLACED.items() if kept.account.fold else ():
-            file = (kept.account.fold or {})["files"].get(name)
-            if file is not None:
-                out.setdefault(table, []).append((file[0], Rows(file[0])))
+        files = {} if kept.account.fold is None else kept.account.fold["files"]
+        for name, table in REPLACED.items():
+            if name in files:
+                path, _ = files[name]
+                out.setdefault(table, []).append((path, Rows(path)))
     for each, source, rows in summary.written(digests):
         if rows:
             out.setdefault(each.name, []).append((source, each.arrow(rows)))

@@ -36,7 +36,7 @@ def tag_fields(body: str) -> str:
     return json.dumps(_tagged(json.loads(body)), ensure_ascii=False, separators=(",", ":"))
 
 
-def _tagged(value: Any) -> Any:
+def _tagged(value: object) -> Any:
     match value:
         case dict():
             return {name: _tagged(each) for name, each in value.items()}

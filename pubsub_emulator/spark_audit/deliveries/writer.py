@@ -2,14 +2,14 @@
 
 import secrets
 from pathlib import Path
-from typing import Any
 
 from pubsub_emulator.spark_audit.history.commit import encode_parquet
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 
 
-def append_part(folder: Path, table: Table, rows: list[dict[str, Any]]) -> Path | None:
+def append_part(folder: Path, table: Table, rows: list[Row]) -> Path | None:
     """Add rows to a table; no file for no rows. Raises `OSError`, `SchemaError`; nothing is half-written then."""
     if not rows:
         return None

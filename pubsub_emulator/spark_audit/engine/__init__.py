@@ -1,1 +1,1 @@
-"""Units of work, what each rests on, and the engines that run them."""
+"""Units of work, and the engines that run them: this process, a pool of processes."""

@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.laboratory.campaign import IDLE_WORLDS, CampaignResult, named_untried, replay_kept, try_world
 from pubsub_emulator.laboratory.cases import Case
-from pubsub_emulator.spark_audit.engine.engine import Mapper
+from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper
 
 _CASES_A_WORLD: Final = 384
 """A first guess: three worlds of four have eight situations of sixty cases, the others of twelve."""
@@ -48,7 +48,7 @@ class WorldTask:
         return try_world(self.seed, self.number, self.strategies or None, self.most)
 
 
-def fuzz(text: str, _out: str) -> dict[str, Any]:
+def fuzz(text: str, _out: str) -> Answer:
     """Try the world that a task names; its surprises come back as the text of their files."""
     result = WorldTask(**json.loads(text)).run()
     counts = {name: getattr(result, name) for name in _COUNTS}
@@ -121,7 +121,7 @@ def _last(task: WorldTask, left: int) -> CampaignResult:
     return try_world(task.seed, task.number, task.strategies or None, left)
 
 
-def _result(receipt: dict[str, Any]) -> CampaignResult:
+def _result(receipt: Answer) -> CampaignResult:
     counts = {name: receipt[name] for name in _COUNTS}
     world = CampaignResult(**counts, by_strategy=receipt["by_strategy"])
     for count, text in receipt["surprises"]:

@@ -12,7 +12,10 @@ from typing import Any, Final, Protocol
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.engine.pace import heard_by
 
-Unit = Callable[[str, str], dict[str, Any]]
+Answer = dict[str, Any]
+"""A receipt as it travels: JSON, which the caller of a unit knows the shape of."""
+
+Unit = Callable[[str, str], Answer]
 """Does the task that the text describes; what it writes is below the address."""
 
 Report = Callable[[float], None]
@@ -42,6 +45,8 @@ class EngineLost(PubsubError):
 
 def check_form(master: str) -> None:
     """Raises `WrongMaster` for a text that is no master's URL."""
+    if master.startswith("sc://"):
+        raise WrongMaster(f"{master}: Spark Connect gives no units of an audit out; name the cluster's own master")
     ports = re.findall(r":(\d+)(?=,|$)", master) if master.startswith("spark://") else []
     if _MASTER.fullmatch(master) is None or any(int(port) > _LAST_PORT for port in ports):
         raise WrongMaster(
@@ -56,7 +61,7 @@ class Mapper(Protocol):
 
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Answer]:
         """The receipts of all tasks, in their order, heavy tasks first.
 
         Raises `EngineLost`, and what the unit raises in this process.
@@ -78,9 +83,9 @@ class PythonMapper:
         out: str,
         report: Report,
         weights: Sequence[int] | None = None,  # noqa: ARG002  # all are done by one
-    ) -> list[dict[str, Any]]:
+    ) -> list[Answer]:
         """The receipts of all tasks, in their order."""
-        receipts: list[dict[str, Any]] = []
+        receipts: list[Answer] = []
         with heard_by(lambda share: report(len(receipts) + share)):
             for text in tasks:
                 receipts.append(unit(text, out))  # the listener counts them

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Condition, Thread
-from typing import Any, Final
+from typing import Final
 
 import pubsub_emulator
-from pubsub_emulator.spark_audit.engine.engine import EngineLost, Report, Unit, heaviest_first, usable_cores
+from pubsub_emulator.spark_audit.engine.engine import Answer, EngineLost, Report, Unit, heaviest_first, usable_cores
 
 ATTEMPTS: Final = 4
 """As many as Spark makes by default."""
@@ -33,7 +33,7 @@ class PoolMapper:
 
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Answer]:
         """The receipts of all tasks, in their order. Raises `EngineLost`."""
         while len(self._workers) < min(self._most, len(tasks)):
             self._workers.append(_Worker())
@@ -67,7 +67,7 @@ class _Batch:
         self._tasks = tasks
         self._out = out
         self._waiting = deque((at, 1) for at in order)
-        self._done: dict[int, dict[str, Any]] = {}
+        self._done: dict[int, Answer] = {}
         self._shares: dict[int, float] = {}
         """Of the tasks under way, how much of them is done."""
         self._error: str | None = None
@@ -116,7 +116,7 @@ class _Batch:
             self._error = self._error or why
             self._changed.notify_all()
 
-    def receipts(self) -> list[dict[str, Any]]:
+    def receipts(self) -> list[Answer]:
         """The results of all tasks, in their order."""
         return [self._done[at] for at in range(len(self._tasks))]
 
@@ -131,7 +131,7 @@ class _Batch:
     def _all_given(self) -> bool:
         return len(self._done) == len(self._tasks)
 
-    def _answered(self, at: int, answer: dict[str, Any]) -> None:
+    def _answered(self, at: int, answer: Answer) -> None:
         with self._changed:
             self._shares.pop(at, None)
             if "error" in answer:
@@ -156,7 +156,7 @@ class _Worker:
     def __init__(self) -> None:
         self._process = _start()
 
-    def ask(self, request: dict[str, Any], heard: Callable[[float], None]) -> dict[str, Any]:
+    def ask(self, request: Answer, heard: Callable[[float], None]) -> Answer:
         """Have one task done; `heard` is told how much of it is.
 
         Raises `OSError`, `ValueError` or `EOFError` when the process is gone.
@@ -170,7 +170,7 @@ class _Worker:
             line = pipes[1].readline()
             if not line.endswith("\n"):
                 raise EOFError
-            answer: dict[str, Any] = json.loads(line)
+            answer: Answer = json.loads(line)
             if "share" not in answer:
                 return answer
             heard(answer["share"])

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
@@ -31,7 +30,7 @@ class RawBlock:
     extrinsics: tuple[bytes, ...]
 
 
-def read_header(place: str, data: Any) -> RawHeader:
+def read_header(place: str, data: object) -> RawHeader:
     """A header from JSON. Raises `WrongBlock`."""
     if not isinstance(data, dict):
         raise WrongBlock(f"{place}: there is no header")
@@ -48,7 +47,7 @@ def read_header(place: str, data: Any) -> RawHeader:
     return RawHeader(number, blake2_256(encoded), parent, root, body, encoded)
 
 
-def read_block(place: str, data: Any, wanted: Hash | None) -> RawBlock:
+def read_block(place: str, data: object, wanted: Hash | None) -> RawBlock:
     """A block from the answer of `chain_getBlock`, which has to have the hash `wanted`. Raises `WrongBlock`."""
     block = data.get("block") if isinstance(data, dict) else None
     if not isinstance(block, dict):
@@ -65,7 +64,7 @@ def read_block(place: str, data: Any, wanted: Hash | None) -> RawBlock:
     return RawBlock(header, extrinsics)
 
 
-def read_hex(place: str, value: Any) -> bytes:
+def read_hex(place: str, value: object) -> bytes:
     """The bytes of a 0x string. Raises `WrongBlock`."""
     if not isinstance(value, str) or not value.startswith("0x"):
         raise WrongBlock(f"{place} is {str(value)[:40]!r}, not a 0x string")
@@ -83,14 +82,14 @@ def _roots(extrinsics: Sequence[bytes]) -> tuple[Hash, ...]:
     )
 
 
-def _hash(place: str, value: Any) -> Hash:
+def _hash(place: str, value: object) -> Hash:
     raw = read_hex(place, value)
     if len(raw) != 32:
         raise WrongBlock(f"{place} has {len(raw)} bytes, not 32")
     return Hash(raw)
 
 
-def _number(place: str, value: Any) -> int:
+def _number(place: str, value: object) -> int:
     number = None
     if isinstance(value, str) and value.startswith("0x") and value[2:].isalnum():
         try:

@@ -30,7 +30,7 @@ _BUSY_WORDS: Final = ("rate limit", "too many", "limit exceeded", "slow down")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestRate:
     """How nodes are asked: `rate` in requests per second of each node, `None` for as many as it answers."""
 
     connections: int = 8
@@ -46,7 +46,7 @@ class _Endpoint:
     """One node."""
 
     rpc: Rpc
-    limits: Limits
+    limits: RequestRate
     room: asyncio.Semaphore
     busy: int = 0
     until: float = 0.0
@@ -97,7 +97,7 @@ class Endpoints:
     """
 
     def __init__(
-        self, urls: Sequence[str], limits: Limits, resting: Callable[[str], None] = lambda _said: None
+        self, urls: Sequence[str], limits: RequestRate, resting: Callable[[str], None] = lambda _said: None
     ) -> None:
         if not urls:
             raise FetchError("no node is given")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
-from typing import IO, Any, Final
+from typing import IO, Any, AnyStr, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,9 +26,10 @@ from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
 from pubsub_emulator.spark_audit.fetch.relay import RelayHeaders
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.history.unpack import MOST_FIELD, TooLarge, batches
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 
 _COLUMNS: Final = {
     "blocks": (
@@ -45,8 +46,6 @@ _COLUMNS: Final = {
 _NUMBER: Final = {"blocks": "number", "extrinsics": "block_number"}
 _ENDINGS: Final = (".parquet", ".csv", ".jsonl", ".json")
 _CALL: Final = ("parachainsystem", "setvalidationdata")
-_MOST_FIELD: Final = 64 * 1_048_576
-"""Bytes of a text in a CSV."""
 
 
 @dataclass(slots=True)
@@ -170,24 +169,32 @@ def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]
         if path.endswith(".parquet"):
             parquet = pq.ParquetFile(content)
             known = [name for name in columns if name in parquet.schema_arrow.names]
-            for batch in parquet.iter_batches(batch_size=1024, columns=known, use_threads=False):
+            for batch in batches(parquet, content, known):
                 yield from batch.to_pylist()
         elif path.endswith(".csv"):
-            csv.field_size_limit(_MOST_FIELD)
+            csv.field_size_limit(MOST_FIELD)
             with TextIOWrapper(content, encoding="utf-8", newline="") as text:
-                yield from csv.DictReader(text)
+                yield from csv.DictReader(_lines(place, text.readline))
         else:
-            for line in content:
+            for line in _lines(place, content.readline):
                 if line.strip():
                     row = json.loads(line)
                     if not isinstance(row, dict):
                         raise FetchError(f"{place}: a line is not an object")
                     yield row
-    except (pa.ArrowException, csv.Error, ValueError, RecursionError) as error:
+    except (pa.ArrowException, TooLarge, csv.Error, ValueError, RecursionError) as error:
         raise FetchError(f"{place}: {(str(error).splitlines() or [type(error).__name__])[0]}") from None
 
 
-def _params(place: str, params: Any) -> Any:
+def _lines(place: str, read: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
+    """The lines of a file. Raises `FetchError` for one that is longer than a field may be."""
+    while line := read(MOST_FIELD + 1):
+        if len(line) > MOST_FIELD:
+            raise FetchError(f"{place}: a line has more than {MOST_FIELD} bytes")
+        yield line
+
+
+def _params(place: str, params: object) -> Any:
     if not isinstance(params, str):
         return params
     try:
@@ -196,12 +203,12 @@ def _params(place: str, params: Any) -> Any:
         raise WrongBlock(f"{place}: params is not JSON") from None
 
 
-def _plain(name: Any) -> str:
+def _plain(name: object) -> str:
     """A name without the marks by which camel and snake case differ."""
     return str(name).replace("_", "").lower()
 
 
-def _inside(data: Any, name: str, depth: int = 8) -> Any:
+def _inside(data: object, name: str, depth: int = 8) -> Any:
     """The value of the first field of that name, however deep, in either case; `None` where there is none."""
     if isinstance(data, list):
         data = {str(at): each for at, each in enumerate(data)}
@@ -214,7 +221,7 @@ def _inside(data: Any, name: str, depth: int = 8) -> Any:
     return next((each for each in found if each is not None), None)
 
 
-def _number(place: str, name: str, value: Any) -> int:
+def _number(place: str, name: str, value: object) -> int:
     if isinstance(value, str) and value.replace(",", "").isdecimal():
         value = int(value.replace(",", ""))
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= U32_MAX:
@@ -222,18 +229,18 @@ def _number(place: str, name: str, value: Any) -> int:
     return value
 
 
-def _list(place: str, name: str, value: Any) -> list[Any]:
+def _list(place: str, name: str, value: object) -> list[object]:
     if not isinstance(value, list):
         raise WrongBlock(f"{place}: {name} is {str(value)[:40]!r}, not a list")
     return value
 
 
-def _message(place: str, value: Any, body: str) -> tuple[RelayBlockNumber, bytes]:
+def _message(place: str, value: object, body: str) -> tuple[RelayBlockNumber, bytes]:
     at = _number(place, "sentAt", _inside(value, "sentAt"))
     return RelayBlockNumber(at), read_hex(f"{place}: {body}", _inside(value, body))
 
 
-def _horizontal(place: str, value: Any) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
+def _horizontal(place: str, value: object) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
     if not isinstance(value, dict):
         raise WrongBlock(f"{place}: horizontalMessages is not an object")
     out = {
@@ -245,14 +252,14 @@ def _horizontal(place: str, value: Any) -> tuple[tuple[ParaId, tuple[InboundHrmp
     return tuple((ParaId(sender), out[sender]) for sender in sorted(out))
 
 
-def _time(place: str, value: Any) -> datetime | None:
+def _time(place: str, value: object) -> datetime | None:
     if value is None or value == "":
         return None
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value.removesuffix(" UTC"))
         except ValueError:
-            raise WrongBlock(f"{place}: block_time is {value[:40]!r}") from None
+            raise WrongBlock(f"{place}: block_time is {str(value)[:40]!r}") from None
     if not isinstance(value, datetime):
         raise WrongBlock(f"{place}: block_time is {str(value)[:40]!r}")
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -12,7 +12,7 @@ Runtimes differ in how the call is cut; its parts are found by their names, wher
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pubsub_emulator.client.decode import MAX_DEPTH, Walk, read
 from pubsub_emulator.client.errors import ClientError
@@ -121,11 +121,13 @@ def _take(walk: Walk, fields: Sequence[Field], path: str, parts: Parts, depth: i
                 parts[name] = None, reader.data[start : reader.pos]
             continue
         if _last(name) == "relay_parent_descendants" and isinstance(kind, SequenceType):
-            value: Any = []
+            value: object
+            encoded: list[bytes] = []
             for _ in range(reader.length()):
                 begins = reader.pos
                 read(walk, kind.item)
-                value.append(reader.data[begins : reader.pos])
+                encoded.append(reader.data[begins : reader.pos])
+            value = encoded
         else:
             value = read(walk, field.type)
         parts[name] = value, reader.data[start : reader.pos]
@@ -191,7 +193,7 @@ def _horizontal(call: _Call) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ..
     return tuple((ParaId(sender), tuple(out[sender])) for sender in sorted(out))
 
 
-def _message(value: Any) -> tuple[int, bytes]:
+def _message(value: object) -> tuple[int, bytes]:
     sent_at, data = _pair(value)
     if not isinstance(data, bytes):
         raise ScaleError("a message is not a block number and bytes")
@@ -201,26 +203,25 @@ def _message(value: Any) -> tuple[int, bytes]:
 # A node's metadata decides of which types these values are.
 
 
-def _u32(value: Any) -> int:
+def _u32(value: object) -> int:
     if not isinstance(value, int) or not 0 <= value <= U32_MAX:
         raise ScaleError(f"{str(value)[:40]!r} is not a u32")
     return value
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise ScaleError(f"{str(value)[:40]!r} is not a list")
     return value
 
 
-def _blobs(value: Any) -> list[bytes]:
+def _blobs(value: object) -> list[bytes]:
     if not _are_bytes(value):
         raise ScaleError(f"{str(value)[:40]!r} is not a list of bytes")
-    found: list[bytes] = value
-    return found
+    return value
 
 
-def _pair(value: Any) -> tuple[Any, Any]:
+def _pair(value: object) -> tuple[object, object]:
     parts = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(parts, list) or len(parts) != 2:
         raise ScaleError(f"{str(value)[:40]!r} is not a pair")
@@ -231,7 +232,7 @@ def _last(path: str) -> str:
     return path.rpartition(".")[2]
 
 
-def _are_bytes(value: Any) -> bool:
+def _are_bytes(value: object) -> TypeGuard[list[bytes]]:
     return isinstance(value, list) and all(isinstance(each, bytes) for each in value)
 
 

@@ -7,7 +7,7 @@ node on a fork, or one that makes blocks up, delays a range and never changes it
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
@@ -45,7 +45,7 @@ class NodeSource:
     async def name(self) -> str | None:
         """What the nodes call the chain. A name is not worth a failure: `None` where none tells it."""
 
-        def check(url: str, answer: Any) -> str:
+        def check(url: str, answer: object) -> str:
             if not isinstance(answer, str):
                 raise WrongBlock(f"{url}: the chain's name is no text")
             return answer
@@ -133,7 +133,7 @@ class NodeSource:
             return None  # it is asked for again by the hash that the block after it names
 
     async def _block(self, number: int, wanted: Hash) -> RawBlock:
-        def check(url: str, answer: Any) -> RawBlock:
+        def check(url: str, answer: object) -> RawBlock:
             place = f"{url}: block {number}"
             if answer is None:
                 raise WrongBlock(
@@ -170,13 +170,14 @@ class NodeSource:
         """Name and version of the runtime that a block was made with: that of its parent's state."""
         number, parent = block.header.number, f"0x{block.header.parent.hex()}"
 
-        def version(url: str, answer: Any) -> str:
+        def version(url: str, answer: object) -> str:
             try:
-                return f"{answer['specName']}/{int(answer['specVersion'])}"
+                found = cast("dict[str, str]", answer)
+                return f"{found['specName']}/{int(found['specVersion'])}"
             except (KeyError, TypeError, ValueError):
                 raise WrongBlock(f"{url}: block {number}: no runtime version") from None
 
-        def metadata(url: str, answer: Any) -> Metadata:
+        def metadata(url: str, answer: object) -> Metadata:
             try:
                 return parse_metadata(read_hex(f"{url}: metadata of block {number}", answer))
             except BadAnswer as error:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.spark_audit.fetch.block import RawHeader, read_header, read_hex
@@ -45,7 +45,7 @@ class RelayHeaders:
 async def ask_header(nodes: Endpoints, wanted: Hash, what: str) -> RawHeader:
     """The header with a hash. Raises `SourceLost`, `WrongBlock`."""
 
-    def check(url: str, answer: Any) -> RawHeader:
+    def check(url: str, answer: object) -> RawHeader:
         header = read_header(f"{url}: {what}", answer)
         if header.hash != wanted:
             raise WrongBlock(f"{url}: {what} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}")
@@ -70,7 +70,7 @@ async def each(work: Callable[[U], Awaitable[None]], items: Iterable[U], width: 
         raise failed.exceptions[0] from None
 
 
-def read_hash(url: str, what: str, answer: Any) -> Hash:
+def read_hash(url: str, what: str, answer: object) -> Hash:
     """The hash that a node gives something. Raises `WrongBlock`."""
     if answer is None:
         raise WrongBlock(f"{url}: {what} is not there")

@@ -6,7 +6,7 @@ value   integer, time in milliseconds, day of the year 1  i128, two's complement
 digest  blake2_256 of (table name, version u32, compact number of rows, rows ascending)
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
@@ -16,19 +16,20 @@ import pyarrow as pa
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table, fitted
 
 Encoder = Callable[[Any], bytes]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def encode_row(table: Table, row: Mapping[str, Any]) -> bytes:
+def encode_row(table: Table, row: Row) -> bytes:
     """The canonical bytes of one row."""
     version, (fit,) = fitted(table, (row,))
     return b"".join([encode(fit[name]) for name, encode in _row_encoders(version)])
 
 
-def digest_rows(table: Table, rows: Iterable[Mapping[str, Any]]) -> Hash:
+def digest_rows(table: Table, rows: Iterable[Row]) -> Hash:
     """The digest of a set of rows; their order does not matter."""
     table, listed = fitted(table, rows)
     encoders = _row_encoders(table)

@@ -12,7 +12,7 @@ import contextlib
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import IO, Any, Final, Literal
+from typing import IO, Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +32,7 @@ from pubsub_emulator.spark_audit.history.manifest import (
     folders_of,
     manifest_name,
 )
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
@@ -40,11 +41,11 @@ NEWEST: Final = "newest"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HistoryPart:
     """Rows that are to become one file."""
 
     table: Table
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     name: str
     chain: int | None = None
     rows_per_group: int = 256
@@ -54,7 +55,7 @@ def write_commit(  # noqa: PLR0917  # what a manifest holds
     root: Address | Store,
     network: str,
     segment: int,
-    parts: list[Part],
+    parts: list[HistoryPart],
     next_positions: Mapping[int, int],
     after: Commit | Literal["newest"] | None = NEWEST,
 ) -> Commit:
@@ -113,7 +114,7 @@ def _check_alone(store: Store, network: str, segment: int, name: str) -> None:
         raise CommitError(f"another writer added segment {segment} of {network} to {store}: {others[0]}")
 
 
-def encode_parquet(table: Table, rows: list[dict[str, Any]], rows_per_group: int = 4096) -> bytes:
+def encode_parquet(table: Table, rows: list[Row], rows_per_group: int = 4096) -> bytes:
     """One Parquet file, zstd level 3. Raises `SchemaError`."""
     out = pa.BufferOutputStream()
     pq.write_table(
@@ -151,7 +152,7 @@ def read_stretches(file: IO[bytes], stretches: Iterable[tuple[int, int]]) -> byt
     return b"".join(parts)
 
 
-def _write_part(store: Store, network: str, segment: int, part: Part, fresh: list[str]) -> FileEntry:
+def _write_part(store: Store, network: str, segment: int, part: HistoryPart, fresh: list[str]) -> FileEntry:
     data = encode_parquet(part.table, part.rows, part.rows_per_group)
     metadata = pq.read_metadata(pa.BufferReader(data))
     stretches = [_row_group_stretch(metadata, at) for at in range(metadata.num_row_groups)]

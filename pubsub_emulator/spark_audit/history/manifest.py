@@ -15,10 +15,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, Final, TypeVar
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.schema import Table
@@ -114,7 +114,7 @@ def manifest_name(network: str, segment: int, digest: str) -> str:
 
 def digest_of(data: bytes) -> str:
     """blake2b-256 in hex."""
-    return blake2b(data, digest_size=32).hexdigest()
+    return blake2_256(data).hex()
 
 
 def canonical_json(body: object) -> bytes:

@@ -4,7 +4,7 @@ import io
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,13 +23,13 @@ from pubsub_emulator.spark_audit.history.manifest import (
     read_manifest,
     unlinked,
 )
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
-from pubsub_emulator.spark_audit.history.storage import OutsideError, Store, open_store
+from pubsub_emulator.spark_audit.history.storage import RefusedFile, Store, open_store
+from pubsub_emulator.spark_audit.history.unpack import MOST_UNPACKED, TooLarge, read_group
 
 ATTEMPTS: Final = 3
 WAIT_SECONDS: Final = 0.2
-MOST_UNPACKED: Final = 2 * 1_073_741_824
-"""Bytes that a row group may take once unpacked; the largest honest one holds a segment's nodes."""
 MOST_OUTSIDE: Final = 64 * 1_048_576
 """Bytes that a file may have outside of row groups; an honest one has a footer there, of some kilobytes."""
 
@@ -50,7 +50,7 @@ class Fault:
     position: int | None = None
     passing: bool = False
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> Row:
         """The row of the table."""
         return {column.name: getattr(self, column.name) for column in schema.QUARANTINE.columns}
 
@@ -95,7 +95,7 @@ class History:
         """The row groups of one file."""
         return read_file(self.root, entry)
 
-    def rows(self, entries: list[FileEntry], faults: list[Fault]) -> Iterator[dict[str, Any]]:
+    def rows(self, entries: list[FileEntry], faults: list[Fault]) -> Iterator[Row]:
         """The rows of files in order, as dictionaries; what cannot be read is added to `faults`."""
         for entry in entries:
             for unit in self.read(entry):
@@ -154,7 +154,7 @@ def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fa
             for unit in _read_once(store, entry, given):
                 yield unit
                 given += 1
-        except (FileNotFoundError, OutsideError) as error:
+        except (FileNotFoundError, RefusedFile) as error:
             said = "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
             yield _fault(entry, said, passing=isinstance(error, FileNotFoundError))
         except OSError as error:
@@ -204,8 +204,10 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
                 yield _fault(entry, "the row group differs from what was committed", at)
                 continue
             try:
-                group = parquet.read_row_group(at, use_threads=False)  # as in `results.read_groups`
+                group = read_group(parquet, verified, at)
                 group.validate(full=True)
+            except TooLarge as error:
+                yield _fault(entry, str(error), at)
             except pa.ArrowException as error:
                 yield _fault(entry, f"unreadable: {type(error).__name__}", at)
             else:
@@ -257,14 +259,14 @@ class _VerifiedBytes(io.RawIOBase):
 
 
 def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
-    """Raises `SchemaError` for a footer that says otherwise than the manifest, or that unpacks without bound."""
+    """Raises `SchemaError` for a footer that says otherwise than the manifest."""
     if metadata.num_row_groups != len(entry.row_groups):
         raise SchemaError(f"the file has {metadata.num_row_groups} row groups, its manifest {len(entry.row_groups)}")
     if metadata.num_rows != entry.rows:
         raise SchemaError(f"the file has {metadata.num_rows} rows, its manifest says {entry.rows}")
-    for at in range(metadata.num_row_groups):
-        if max(metadata.row_group(at).total_byte_size, entry.row_groups[at].length) > MOST_UNPACKED:
-            raise SchemaError(f"row group {at} unpacks to more than {MOST_UNPACKED} bytes")
+    for at, extent in enumerate(entry.row_groups):
+        if extent.length > MOST_UNPACKED:
+            raise SchemaError(f"row group {at} has more than {MOST_UNPACKED} bytes")
 
 
 def _fault(entry: FileEntry, error: str, row_group: int | None = None, *, passing: bool = False) -> Fault:

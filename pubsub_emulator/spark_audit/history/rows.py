@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from pubsub_emulator.emulator.network.block_time import own_timestamp
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, RelayRecord, SubscriptionRecord
+from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -12,21 +13,19 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import encode_ttl_state
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.events import Event, read_event
 from pubsub_emulator.runtime.framework.message_chains import (
     InboundDownwardMessage,
     InboundHrmpMessage,
     InboundMessages,
 )
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.block import Candidate, Inherent, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
-
-Row = dict[str, Any]
-
+from pubsub_emulator.spark_audit.history.row import Row
 
 _CANDIDATE_HAS: Final = ("header", "block", "included_at", "slot_now")
 """Columns that only imported proofs may leave empty."""
@@ -110,8 +109,8 @@ def encode_events(events: Iterable[Event]) -> bytes:
 
 def decode_events(data: bytes) -> list[Event]:
     """The inverse of `encode_events`; refuses trailing bytes. Raises `ScaleError`."""
-    reader = scale.Reader(data)
-    events = [read_event(reader) for _ in range(reader.length())]
+    reader = EVERY.reader(data)
+    events = [EVERY.read_event(reader) for _ in range(reader.length())]
     reader.end()
     return events
 
@@ -209,7 +208,7 @@ def truth_row(row: Row, due: tuple[Verdict, ...]) -> Row:
     return {**block_place(row), **same, "verdict": names[0], "due": names}
 
 
-def delivery_rows(place: Mapping[str, Any], deliveries: tuple[Delivery, ...]) -> list[Row]:
+def delivery_rows(place: Row, deliveries: tuple[Delivery, ...]) -> list[Row]:
     """The rows of a block's callbacks; `place` holds network, chain, segment, position, number and block."""
     return [
         {

@@ -7,14 +7,15 @@ are bytes, heights are block numbers of the chain that a column names.
     audit     block_measures publisher_measures waste proof_parts findings summaries chains quarantine
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.history.row import Row
 
 
 def _struct(**fields: pa.DataType) -> pa.DataType:
@@ -82,7 +83,7 @@ class Table:
         """The last version, with all added columns."""
         return self.stages[-1]
 
-    def for_rows(self, rows: Iterable[Mapping[str, Any]]) -> "Table":
+    def for_rows(self, rows: Iterable[Row]) -> "Table":
         """The version that a file of these rows has."""
         if not self.added:
             return self
@@ -131,7 +132,7 @@ class Table:
         if not found.equals(self.schema, check_metadata=False):
             raise SchemaError(f"the columns are not those of {self.name} version {self.version}")
 
-    def arrow(self, rows: list[dict[str, Any]]) -> pa.Table:
+    def arrow(self, rows: list[Row]) -> pa.Table:
         """The rows, in key order, as Arrow. Raises `SchemaError` for a missing, surplus or mistyped value."""
         if self.added:
             version = replace(self.for_rows(rows), added=())
@@ -153,16 +154,16 @@ class Table:
         return table
 
 
-def fitted(table: Table, rows: Iterable[Mapping[str, Any]]) -> tuple[Table, list[dict[str, Any]]]:
+def fitted(table: Table, rows: Iterable[Row]) -> tuple[Table, list[Row]]:
     """The version of `table` that these rows need, and the rows with exactly its columns."""
     listed = [dict(row) for row in rows]
     version = table.for_rows(listed)
     return version, _fitted(version, table.added, listed)
 
 
-def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[Row]) -> list[Row]:
     names = {column.name for column in version.columns}
-    blank: dict[str, Any] = {column.name: None if column.nullable else [] for columns in added for column in columns}
+    blank: Row = {column.name: None if column.nullable else [] for columns in added for column in columns}
     here = {name: value for name, value in blank.items() if name in names}
     gone = blank.keys() - names
     return [{**here, **{name: value for name, value in row.items() if name not in gone}} for row in rows]
@@ -543,9 +544,9 @@ FINDINGS: Final = _signed(
             _optional("number", U32, "block number that the candidate claims"),
             _optional("block", HASH, "hash of the candidate's header"),
             _optional("collator", HASH, "Ed25519 key that answers for it"),
-            Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.audit.findings`"),
+            Column("code", TEXT, "a verdict of PS-52 or a name of `pubsub_emulator.spark_audit.judge.findings`"),
             Column("severity", TEXT, "`info`, `warning` or `error`"),
-            Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.audit.evidence`"),
+            Column("evidence", BYTES, "self-contained, see `pubsub_emulator.spark_audit.judge.evidence`"),
             Column("detail", TEXT, "the facts in words"),
             Column("verifier", TEXT, "version of this program that found it"),
         ),

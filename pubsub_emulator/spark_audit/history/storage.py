@@ -14,6 +14,7 @@ are named by their content, so two writers of one name write the same bytes. Cre
 import contextlib
 import os
 import secrets
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -109,11 +110,16 @@ class LocalStore(Store):
         self.uri = str(self.folder)
 
     def open(self, path: str) -> IO[bytes]:
-        """A file; one that a symbolic link leads to outside of the folder is not there."""
+        """A regular file; one that a symbolic link leads to outside of the folder is not there."""
         full = self.folder / path
         if not full.resolve().is_relative_to(self._real()):
-            raise OutsideError(f"{path} leads out of {self.folder} by a symbolic link")
-        return full.open("rb")
+            raise RefusedFile(f"{path} leads out of {self.folder} by a symbolic link")
+        # Opening a named pipe would wait for a writer.
+        handle = os.open(full, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise RefusedFile(f"{path} is not a regular file")
+        return os.fdopen(handle, "rb")
 
     def stamp(self, path: str) -> Stamp | None:
         """Size and time of modification."""
@@ -207,8 +213,8 @@ class LocalStore(Store):
                 break
 
 
-class OutsideError(OSError):
-    """A file that is reached by a symbolic link out of its place: it is not read."""
+class RefusedFile(OSError):
+    """A file that is not read: no regular one, or reached by a symbolic link out of its place."""
 
 
 class RemoteStore(Store):
@@ -340,8 +346,8 @@ def _scan(root: str, folder: str) -> Iterator[tuple[str, list[Seen]]]:
             with os.scandir(f"{root}/{at}") as found:
                 for entry in found:
                     if entry.is_file(follow_symlinks=False):
-                        stat = entry.stat(follow_symlinks=False)
-                        files.append((entry.name, stat.st_size, stat.st_mtime_ns))
+                        seen = entry.stat(follow_symlinks=False)
+                        files.append((entry.name, seen.st_size, seen.st_mtime_ns))
                     elif entry.is_dir(follow_symlinks=False):
                         inside.append(f"{at}/{entry.name}" if at else entry.name)
         except (FileNotFoundError, NotADirectoryError):

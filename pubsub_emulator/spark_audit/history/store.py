@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -17,12 +17,12 @@ from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.manifest import Commit, CommitError, check_name, committed
 from pubsub_emulator.spark_audit.history.names import write_names
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.rows import (
     NodeTable,
-    Row,
     block_events_row,
     block_place,
     block_row,
@@ -178,15 +178,15 @@ class HistoryWriter(Observer):
         name = f"{segment:08d}"
         positions = {int(chain): state.position for chain, state in self._chains.items()}
         parts = [
-            Part(schema.RELAY_HEADERS, self._relay, name, rows_per_group=4096),
-            Part(schema.AUTHORITIES, self._authorities, name),
-            Part(schema.SUBSCRIPTIONS, self._subscriptions, name),
+            HistoryPart(schema.RELAY_HEADERS, self._relay, name, rows_per_group=4096),
+            HistoryPart(schema.AUTHORITIES, self._authorities, name),
+            HistoryPart(schema.SUBSCRIPTIONS, self._subscriptions, name),
             *_by_chain(schema.CHECKPOINTS, self._checkpoints, name, 1),
             *_by_chain(schema.BLOCKS, self._blocks, name, 256),
             *_by_chain(schema.DELIVERIES, self._deliveries, name, 4096),
-            Part(schema.EVENTS, self._events, name, rows_per_group=4096),
-            Part(schema.NODES, self._nodes.rows(self.network, segment), name, rows_per_group=_NODES_PER_GROUP),
-            Part(schema.TRUTH, self._truth, name, rows_per_group=4096),
+            HistoryPart(schema.EVENTS, self._events, name, rows_per_group=4096),
+            HistoryPart(schema.NODES, self._nodes.rows(self.network, segment), name, rows_per_group=_NODES_PER_GROUP),
+            HistoryPart(schema.TRUTH, self._truth, name, rows_per_group=4096),
         ]
         commit = self._committed.get(segment)
         if commit is None:
@@ -225,5 +225,5 @@ class _Chain:
         self.spec: RuntimeSpec | None = None
 
 
-def _by_chain(table: schema.Table, rows: Mapping[int, list[dict[str, Any]]], name: str, group: int) -> list[Part]:
-    return [Part(table, rows[chain], name, chain, group) for chain in sorted(rows)]
+def _by_chain(table: schema.Table, rows: Mapping[int, list[Row]], name: str, group: int) -> list[HistoryPart]:
+    return [HistoryPart(table, rows[chain], name, chain, group) for chain in sorted(rows)]

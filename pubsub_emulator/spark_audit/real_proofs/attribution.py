@@ -32,7 +32,7 @@ Place = tuple[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ProofShare:
     """Some bytes of a proof. `state` of a key is `value`, `absent` or `not proven`; sizes are node costs in bytes.
 
     `weight` and `nodes` are its own, `path_bytes` are those of all nodes on its way, shared ones included.
@@ -53,7 +53,7 @@ class Part:
 class Attribution:
     """A proof's parts, which add up to its nodes and bytes, and the nodes that are unread or unplaced."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ProofShare, ...]
     unread: tuple[Hash, ...]
     nodes: int
     weight: int
@@ -204,15 +204,15 @@ def _attribution(
     repeated = whole - sum(costs.values())
     if unread or repeated:
         own = sum(costs[node_hash] for node_hash in unread)
-        parts.append(Part("unread", "", len(unread), own + repeated))
+        parts.append(ProofShare("unread", "", len(unread), own + repeated))
     return Attribution(tuple(parts), tuple(unread), len(listed), whole, tuple(unplaced))
 
 
-def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]) -> Part:
+def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]) -> ProofShare:
     trie, key = place
     own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
     kind = "neighbour" if not path.asked else "child trie" if trie == TOP and is_child_root(key) else "key"
-    return Part(
+    return ProofShare(
         kind,
         place_name(trie, key),
         len(own),
@@ -225,5 +225,5 @@ def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], cost
     )
 
 
-def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> Part:
-    return Part(kind, name, len(group), sum(costs[node_hash] for node_hash in group))
+def _nodes_part(kind: str, name: str, group: list[Hash], costs: Mapping[Hash, int]) -> ProofShare:
+    return ProofShare(kind, name, len(group), sum(costs[node_hash] for node_hash in group))

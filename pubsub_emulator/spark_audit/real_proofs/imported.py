@@ -11,11 +11,12 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, InboundMessages
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, FileEntry
 from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.reader import Fault, History
-from pubsub_emulator.spark_audit.history.rows import NodeTable, Row
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.rows import NodeTable
 from pubsub_emulator.spark_audit.history.storage import Store
 
 UNIT_BLOCKS: Final = 1000
@@ -133,9 +134,9 @@ def write_segment(out: Store, present: Present, proofs: list[RelayProof]) -> int
         present.positions[place] = position + 1
         blocks.setdefault(proof.chain, []).append(_block_row(proof, segment, position, nodes))
     name = f"{segment:08d}"
-    parts = [Part(schema.RELAY_HEADERS, list(headers.values()), name, rows_per_group=4096)]
-    parts += [Part(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
-    parts.append(Part(schema.NODES, nodes.rows(network, segment), name, rows_per_group=4096))
+    parts = [HistoryPart(schema.RELAY_HEADERS, list(headers.values()), name, rows_per_group=4096)]
+    parts += [HistoryPart(schema.BLOCKS, rows, name, chain) for chain, rows in sorted(blocks.items())]
+    parts.append(HistoryPart(schema.NODES, nodes.rows(network, segment), name, rows_per_group=4096))
     write_names(out, network, {int(each.chain): each.chain_name for each in reversed(proofs) if each.chain_name})
     after = {chain: at for (where, chain), at in present.positions.items() if where == network}
     present.newest[network] = write_commit(out, network, segment, parts, after, before)

@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError
@@ -112,11 +112,11 @@ def _json(place: str, line: str) -> Any:
     return parse_json(line.encode(), place, NodeDataError)
 
 
-def _is_request(document: Any) -> bool:
+def _is_request(document: object) -> TypeGuard[dict[str, object]]:
     return isinstance(document, dict) and isinstance(document.get("method"), str) and "id" in document
 
 
-def _request(place: str, document: Any) -> Iterable[tuple[str, dict[bytes, tuple[bytes, ...]]]]:
+def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tuple[bytes, ...]]]]:
     """The id of a request for a read proof, and the keys that it asks for."""
     if not _is_request(document) or document["method"] not in {_READ, _CHILD_READ}:
         return
@@ -134,7 +134,7 @@ def _request(place: str, document: Any) -> Iterable[tuple[str, dict[bytes, tuple
     yield json.dumps(document["id"]), {trie: keys}
 
 
-def _add(place: str, document: Any, asked: dict[str, dict[bytes, tuple[bytes, ...]]], data: NodeData) -> None:
+def _add(place: str, document: object, asked: dict[str, dict[bytes, tuple[bytes, ...]]], data: NodeData) -> None:
     answer, identity = document, None
     if isinstance(document, dict) and ("jsonrpc" in document or "result" in document or "error" in document):
         if document.get("error") is not None:
@@ -188,20 +188,20 @@ def _header(place: str, answer: dict[str, Any]) -> NodeHeader:
     return NodeHeader(place, number, blake2_256(encoded), state_root)
 
 
-def _nodes(place: str, answer: Any) -> tuple[bytes, ...]:
+def _nodes(place: str, answer: object) -> tuple[bytes, ...]:
     if not isinstance(answer, list) or not answer:
         raise NodeDataError(f"{place}: not a list of trie nodes")
     return tuple(_hex(f"{place}[{at}]", node) for at, node in enumerate(answer))
 
 
-def _hash(place: str, value: Any) -> Hash:
+def _hash(place: str, value: object) -> Hash:
     raw = _hex(place, value)
     if len(raw) != 32:
         raise NodeDataError(f"{place} has {len(raw)} bytes, not 32")
     return Hash(raw)
 
 
-def _hex(place: str, value: Any) -> bytes:
+def _hex(place: str, value: object) -> bytes:
     if not isinstance(value, str) or not value.startswith("0x"):
         raise NodeDataError(f"{place} is {str(value)[:40]!r}, not a 0x string")
     try:

@@ -22,6 +22,7 @@ from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNu
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import check_name
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution, attribute
 from pubsub_emulator.spark_audit.real_proofs.imported import Present, RelayProof, in_units, write_segment
@@ -127,7 +128,7 @@ def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attr
     return attribute(root, proof, usual, lambda key: is_channel_of(key, para), absences=True, cached=True)
 
 
-def proof_parts(found: Attribution) -> list[dict[str, Any]]:
+def proof_parts(found: Attribution) -> list[Row]:
     """The rows of `proof_parts`: every node counts once, see `attribution`."""
     return [
         {
@@ -209,7 +210,7 @@ class _Fields:
             raise self.refuse(field, "is missing or not a list")
         return value
 
-    def mapping(self, field: str) -> dict[str, Any]:
+    def mapping(self, field: str) -> Row:
         value = self.data.get(field, {})
         if not isinstance(value, dict):
             raise self.refuse(field, "is not an object")

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import altair as alt
 
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.report.series import Bin
 from pubsub_emulator.spark_audit.report.style import DAY, FONT
 
@@ -29,7 +30,7 @@ SIZE_LABEL: Final = (
 )
 
 
-def finished(chart: Any, width: int, height: int, **datasets: list[dict[str, Any]]) -> Spec:
+def finished(chart: Any, width: int, height: int, **datasets: list[Row]) -> Spec:
     """With size, colours, font, and the rows by the names that the chart has for them; `width` counts all."""
     text = {"labelColor": DAY["muted"], "titleColor": DAY["muted"], "labelFontSize": 11, "titleFontSize": 11}
     lines = {

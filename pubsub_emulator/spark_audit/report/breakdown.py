@@ -4,10 +4,11 @@ Of imported relay proofs, whose publishers are not known: well-known key, child 
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import Chain, Names, called, columns, grouped, valid
 
 MOST_PARTS: Final = 40
@@ -29,16 +30,16 @@ _KEYS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ByteShare:
     """Some bytes of the proofs, and what they consist of; `facts` are further figures about them."""
 
     name: str
     bytes: int
-    parts: tuple["Part", ...] = ()
+    parts: tuple["ByteShare", ...] = ()
     facts: tuple[tuple[str, int], ...] = ()
 
 
-def where_bytes_go(results: Results, chain: Chain, names: Names) -> Part:
+def where_bytes_go(results: Results, chain: Chain, names: Names) -> ByteShare:
     """The tree of a chain's valid blocks, largest parts first; its root weighs what their proofs weigh.
 
     Raises `ResultError`.
@@ -51,14 +52,14 @@ def where_bytes_go(results: Results, chain: Chain, names: Names) -> Part:
     static = sum(row["static_bytes_sum"] or 0 for row in by_status)
     parts = [*_publishers(results, chain, names), *_imported(results, chain)]
     if static:
-        parts.append(Part("static keys", static))
+        parts.append(ByteShare("static keys", static))
     rest = total - sum(part.bytes for part in parts)
     if rest:
-        parts.append(Part("not told apart", rest))
-    return Part(called(chain, names), total, _largest(parts, "others"))
+        parts.append(ByteShare("not told apart", rest))
+    return ByteShare(called(chain, names), total, _largest(parts, "others"))
 
 
-def _publishers(results: Results, chain: Chain, names: Names) -> list[Part]:
+def _publishers(results: Results, chain: Chain, names: Names) -> list[ByteShare]:
     wanted = ("publisher", "unchanged", "complete", *_FIGURES)
     rows = columns(results, schema.PUBLISHER_MEASURES, chain, wanted)
     counts = [("unchanged", "sum"), ("complete", "sum"), ("publisher", "count")]
@@ -66,7 +67,7 @@ def _publishers(results: Results, chain: Chain, names: Names) -> list[Part]:
     return [_publisher(row, names.get((chain[0], row["publisher"]))) for row in by_publisher]
 
 
-def _publisher(row: dict[str, Any], name: str | None) -> Part:
+def _publisher(row: Row, name: str | None) -> ByteShare:
     sizes = {kind: row[f"{column}_sum"] for column, kind in KINDS.items()}
     facts = (
         ("blocks that met it", row["publisher_count"]),
@@ -78,28 +79,28 @@ def _publisher(row: dict[str, Any], name: str | None) -> Part:
         ("bytes charged for reading the cache", row["cache_charges_sum"]),
         ("bytes charged for rows of what was delivered", row["row_charges_sum"]),
     )
-    return Part(
+    return ByteShare(
         f"publisher {row['publisher']}" + (f" {name}" if name else ""),
         sum(sizes.values()),
-        tuple(Part(kind, weight) for kind, weight in sizes.items()),
+        tuple(ByteShare(kind, weight) for kind, weight in sizes.items()),
         tuple((name, figure) for name, figure in facts if figure is not None),
     )
 
 
-def _imported(results: Results, chain: Chain) -> list[Part]:
+def _imported(results: Results, chain: Chain) -> list[ByteShare]:
     rows = columns(results, schema.PROOF_PARTS, chain, ("kind", "name", "nodes", "bytes"))
     by_name = grouped(rows(), ["kind", "name"], [("bytes", "sum"), ("nodes", "sum"), ("bytes", "count")])
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[ByteShare]] = {}
     for row in by_name:
         facts = (("proofs that have it", row["bytes_count"]), ("nodes", row["nodes_sum"]))
-        found.setdefault(row["kind"], []).append(Part(row["name"] or "nodes", row["bytes_sum"], (), facts))
+        found.setdefault(row["kind"], []).append(ByteShare(row["name"] or "nodes", row["bytes_sum"], (), facts))
     return [
-        Part(_KEYS.get(kind, kind), sum(part.bytes for part in parts), _largest(parts, "others"))
+        ByteShare(_KEYS.get(kind, kind), sum(part.bytes for part in parts), _largest(parts, "others"))
         for kind, parts in found.items()
     ]
 
 
-def _largest(parts: list[Part], rest: str) -> tuple[Part, ...]:
+def _largest(parts: list[ByteShare], rest: str) -> tuple[ByteShare, ...]:
     """The parts, largest first; those beyond `MOST_PARTS` become one part."""
     ranked = sorted(parts, key=lambda part: (-part.bytes, part.name))
     if len(ranked) <= MOST_PARTS:
@@ -109,5 +110,5 @@ def _largest(parts: list[Part], rest: str) -> tuple[Part, ...]:
     for part in small:
         for each in part.parts:
             kinds[each.name] = kinds.get(each.name, 0) + each.bytes
-    folded = tuple(Part(name, weight) for name, weight in kinds.items())
-    return (*kept, Part(f"{len(small)} {rest}", sum(part.bytes for part in small), folded))
+    folded = tuple(ByteShare(name, weight) for name, weight in kinds.items())
+    return (*kept, ByteShare(f"{len(small)} {rest}", sum(part.bytes for part in small), folded))

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import altair as alt
 
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.report.axes import (
     LETTER,
     MARGIN,
@@ -24,7 +25,7 @@ from pubsub_emulator.spark_audit.report.axes import (
     tight,
     with_name,
 )
-from pubsub_emulator.spark_audit.report.breakdown import KINDS, Part
+from pubsub_emulator.spark_audit.report.breakdown import KINDS, ByteShare
 from pubsub_emulator.spark_audit.report.columns import Chain, Names, called
 from pubsub_emulator.spark_audit.report.culprits import Collator
 from pubsub_emulator.spark_audit.report.delays import Delays
@@ -77,10 +78,10 @@ def bytes_over_time(series: Series, width: int) -> Spec:
     return finished(alt.layer(*layers), width, height_of(width), rows=rows, lines=lines, bad=bad)
 
 
-def where_bytes_go(tree: Part, width: int) -> Spec:
+def where_bytes_go(tree: ByteShare, width: int) -> Spec:
     """The tree as an icicle: the chain, its publishers, and what their bytes are."""
     inner = width - 2 * MARGIN
-    rows: list[dict[str, Any]] = [_slab(tree, tree, level=0, at=0, pixels=inner, color="soft")]
+    rows: list[Row] = [_slab(tree, tree, level=0, at=0, pixels=inner, color="soft")]
     at = 0
     colors = dict(zip(KINDS.values(), SERIES, strict=False))
     for part in _named(tree.parts):
@@ -118,7 +119,7 @@ def where_bytes_go(tree: Part, width: int) -> Spec:
 def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> Spec:
     """Full proofs of chains by what became of their bytes."""
     causes = ("in the proof", "unchanged root", "cache", "pruned")
-    values: list[dict[str, Any]] = []
+    values: list[Row] = []
     most = 44 if width > NARROW else 18
     names = distinct([_chain_name(row.chain, chain_names, most) for row in rows[:_AT_ONCE]])
     for short, row in zip(names, rows, strict=False):
@@ -158,7 +159,7 @@ def savings(rows: Sequence[Savings], width: int, chain_names: Names) -> Spec:
 def cache_over_time(series: Series, width: int) -> Spec:
     """Bytes that a chain's cache saved, bytes that reading it cost, and the difference."""
     names = ("spared the proof", "added to own state", "net effect")
-    bars: list[dict[str, Any]] = []
+    bars: list[Row] = []
     for each in series.bins:
         if each.cached is None or each.cache_state is None:
             continue
@@ -240,7 +241,7 @@ def collators(found: Sequence[Collator], width: int, chain_names: Names) -> Spec
     own = len(SERIES) + 1 if len(ranked) <= len(SERIES) + 1 else len(SERIES)
     named = ranked[:own]
     codes = [*named, "others"] if len(ranked) > own else named
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     one_network = len({each.chain[0] for each in shown}) == 1
     most = 44 if width > NARROW else 20
     names = distinct([_collator_name(each, chain_names, most, one_network=one_network) for each in shown])
@@ -269,7 +270,7 @@ def collators(found: Sequence[Collator], width: int, chain_names: Names) -> Spec
     return finished(chart, width, 28 * max(len(shown), 1), rows=rows)
 
 
-def _time_row(each: Bin, width: int) -> dict[str, Any]:
+def _time_row(each: Bin, width: int) -> Row:
     told = f"relay blocks {_stretch(each, width)}: mean {size(each.mean or 0)}, largest {size(each.largest or 0)}"
     if each.budget is not None:
         told += f", budget {size(each.budget)}"
@@ -288,7 +289,7 @@ def _blocks(first: int, last: int) -> str:
     return (f"{first:,}" if first == last else f"{first:,} to {last:,}") + " relay blocks"
 
 
-def _named(parts: Sequence[Part]) -> list[Part]:
+def _named(parts: Sequence[ByteShare]) -> list[ByteShare]:
     """The largest parts, and one of all the others."""
     if len(parts) <= _AT_ONCE:
         return list(parts)
@@ -297,11 +298,11 @@ def _named(parts: Sequence[Part]) -> list[Part]:
     for part in small:
         for each in part.parts:
             kinds[each.name] = kinds.get(each.name, 0) + each.bytes
-    folded = tuple(Part(name, weight) for name, weight in kinds.items())
-    return [*parts[: _AT_ONCE - 1], Part("smaller ones", sum(part.bytes for part in small), folded)]
+    folded = tuple(ByteShare(name, weight) for name, weight in kinds.items())
+    return [*parts[: _AT_ONCE - 1], ByteShare("smaller ones", sum(part.bytes for part in small), folded)]
 
 
-def _slab(part: Part, tree: Part, *, level: int, at: int, pixels: int, color: str) -> dict[str, Any]:
+def _slab(part: ByteShare, tree: ByteShare, *, level: int, at: int, pixels: int, color: str) -> Row:
     room = int(part.bytes / max(tree.bytes, 1) * pixels / LETTER)
     name = part.name
     short = name.removeprefix("publisher ")

@@ -1,13 +1,14 @@
 """The audit's tables by chain and by column: a long history is added up in Arrow, not row by row."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pubsub_emulator.spark_audit.audit.results import Results, read_groups
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.judge.results import Results, read_groups
 
 Chain = tuple[str, int]
 """Network and ParaId."""
@@ -42,7 +43,7 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
     return parts
 
 
-def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple[str, str]]) -> list[Row]:
     """Rows added up by `keys`, ascending; `sums` are (column, `sum`, `max`, `min` or `count`) and name what they give.
 
     A column of the result is called like `proof_bytes_sum`. Integers stay exact; what has no value is not counted.
@@ -53,9 +54,7 @@ def grouped(parts: Iterator[pa.Table], keys: Sequence[str], sums: Sequence[tuple
     again = [(f"{name}_{how}", "sum" if how == "count" else how) for name, how in sums]
     merged = pa.concat_tables(small).group_by(list(keys)).aggregate(again)
     renamed = {f"{name}_{how}_{'sum' if how == 'count' else how}": f"{name}_{how}" for name, how in sums}
-    rows: list[dict[str, Any]] = merged.rename_columns(
-        [renamed.get(name, name) for name in merged.column_names]
-    ).to_pylist()
+    rows: list[Row] = merged.rename_columns([renamed.get(name, name) for name in merged.column_names]).to_pylist()
     return sorted(rows, key=lambda row: tuple((row[key] is not None, row[key]) for key in keys))
 
 

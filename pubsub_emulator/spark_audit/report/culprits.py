@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass, field
 from heapq import nsmallest
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.spark_audit.audit.findings import Severity
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.findings import Severity
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, grouped
 
 MOST_COLLATORS: Final = 200
@@ -103,7 +103,7 @@ def _badness(severity: str) -> int:
     return _BADNESS.get(severity, 1)
 
 
-def _rank(row: Row) -> tuple[Any, ...]:
+def _rank(row: Row) -> tuple[object, ...]:
     position = -1 if row["position"] is None else row["position"]
     return (
         _badness(row["severity"]),

@@ -6,9 +6,9 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from pubsub_emulator.spark_audit.audit.aggregate import PERCENTILES, nearest_rank
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.judge.aggregate import PERCENTILES, nearest_rank
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import Chain, columns
 from pubsub_emulator.spark_audit.report.series import bin_width
 

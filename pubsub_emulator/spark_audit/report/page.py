@@ -17,14 +17,15 @@ import pyarrow.compute as pc
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from pubsub_emulator.spark_audit.audit.finding_file import finding_text
-from pubsub_emulator.spark_audit.audit.results import Results
+from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.finding_file import finding_text
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE, charts
 from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE
-from pubsub_emulator.spark_audit.report.breakdown import Part, where_bytes_go
+from pubsub_emulator.spark_audit.report.breakdown import ByteShare, where_bytes_go
 from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, Names, called
 from pubsub_emulator.spark_audit.report.culprits import Culprits, culprits, unread
 from pubsub_emulator.spark_audit.report.delays import Delays, delays
@@ -80,7 +81,7 @@ class ChainPart:
     """Network and ParaId, and what its history calls it."""
     id: str
     series: Series
-    tree: Part
+    tree: ByteShare
     savings: Savings | None
     delays: Delays | None
     charts: dict[str, Chart]
@@ -193,6 +194,7 @@ def _rendered(context: dict[str, Any]) -> str:
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
+        finalize=lambda value: safe(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

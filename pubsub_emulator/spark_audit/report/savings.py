@@ -1,10 +1,11 @@
 """Bytes that a chain's proofs leave out of the full proofs of all subscribed items, by cause."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import PLACE, Chain, grouped, valid
 
 _FIGURES: Final = (
@@ -46,7 +47,7 @@ def savings(results: Results) -> dict[Chain, Savings]:
     return {(row["network"], row["chain"]): _savings(row) for row in rows if row["unpruned_bytes_sum"]}
 
 
-def _savings(row: dict[str, Any]) -> Savings:
+def _savings(row: Row) -> Savings:
     sums = {name: row[f"{name}_sum"] or 0 for name in _FIGURES}
     return Savings(
         (row["network"], row["chain"]),

@@ -7,8 +7,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.columns import Chain, Columns, columns, grouped, valid
 
 MOST_BINS: Final = 64
@@ -136,7 +137,7 @@ def _faulty(part: pa.Table) -> pa.Table:
     return part.filter(pc.is_valid(part["verdict"]))
 
 
-def _bin(first: int, width: int, good: dict[str, Any], bad: dict[str, Any]) -> Bin:
+def _bin(first: int, width: int, good: Row, bad: Row) -> Bin:
     return Bin(
         first=first,
         last=first + width - 1,

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pubsub_emulator.collator.cheats import BUILT_IN
+from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.network import CollatorConfig, Network, NetworkConfig, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import HONEST
-from pubsub_emulator.emulator.seeded import Stream
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.config import MIN_BUDGET, CachePolicy, RuntimeSpec, merge_subscriptions
@@ -72,9 +72,9 @@ class Population:
         """What tells a chain from the others, for those that have something of their own."""
         return {ParaId(_FIRST + at): name for at, name in _NAMES.items()}
 
-    def stream(self, purpose: str) -> Stream:
+    def stream(self, purpose: str) -> Draws:
         """Draws of this network for one purpose."""
-        return Stream(self.seed.encode(), f"{self.name}/{purpose}")
+        return Draws(self.seed.encode(), f"{self.name}/{purpose}")
 
     def network(self) -> Network:
         """The network at genesis."""
@@ -113,7 +113,7 @@ class Population:
         policies = {_NODES: CachePolicy.NODES, _NONE: CachePolicy.NONE}
         return RuntimeSpec(para, items, cache=policies.get(at, CachePolicy.SLOTS))
 
-    def _read_keys(self, stream: Stream, publisher: ParaId) -> list[PubsubKey]:
+    def _read_keys(self, stream: Draws, publisher: ParaId) -> list[PubsubKey]:
         """Most keys of a publisher, and now and then one that it never writes."""
         keys = [published_key(publisher, index) for index in range(KEYS)]
         keys = stream.sample(keys, stream.between(KEYS - 1, KEYS))

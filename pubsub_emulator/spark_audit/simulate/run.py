@@ -4,13 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.version import VERSION
-from pubsub_emulator.spark_audit.engine.engine import Mapper
+from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, canonical_json
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -41,7 +41,7 @@ class Simulation:
     seed: str
     cheat_rate: int = 40_000
 
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> Answer:
         """The settings that must be equal for a simulation to go on."""
         return {
             "format": _FORMAT,
@@ -61,7 +61,7 @@ class Simulation:
 class Simulated:
     """The result of a simulation, earlier networks included. `digest` covers all decisions of the networks."""
 
-    receipts: tuple[dict[str, Any], ...]
+    receipts: tuple[Answer, ...]
     made: int
     """Networks made by this run; the others existed."""
 
@@ -98,7 +98,7 @@ def simulate(
     there = len(tasks) - len(fresh)
     report = progress or (lambda _done, _total: None)
     report(there, len(tasks))
-    made: list[dict[str, Any]] = []
+    made: list[Answer] = []
     if fresh:
         runner = engine()
         try:
@@ -139,7 +139,7 @@ def _prepare(simulation: Simulation, out: Store) -> None:
     out.put(path, canonical_json(plan))
 
 
-def _receipt(out: Store, task: NetworkTask) -> dict[str, Any] | None:
+def _receipt(out: Store, task: NetworkTask) -> Answer | None:
     """The receipt of a network that is whole, none otherwise."""
     try:
         receipt = json.loads(out.read(receipt_path(task)))

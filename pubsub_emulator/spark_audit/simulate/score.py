@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.spark_audit.audit.findings import Severity
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.reader import Fault, History, read_file
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.findings import Severity
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.simulate.unit import RECEIPTS
 
 _PLACE: Final = ("network", "chain", "segment", "position", "number", "block", "collator")
@@ -74,11 +75,11 @@ def score(history: Address, audit: Address) -> Score:
     return out
 
 
-def _charge(row: dict[str, Any], code: str) -> Charge:
+def _charge(row: Row, code: str) -> Charge:
     return (*(row[name] for name in _PLACE), code)
 
 
-def _truth(history: History, faults: list[Fault]) -> Iterator[dict[str, Any]]:
+def _truth(history: History, faults: list[Fault]) -> Iterator[Row]:
     for entry in history.files(schema.TRUTH):
         for unit in read_file(history.root, entry):
             if isinstance(unit, Fault):
@@ -87,7 +88,7 @@ def _truth(history: History, faults: list[Fault]) -> Iterator[dict[str, Any]]:
                 yield from unit.to_pylist()
 
 
-def _findings(results: Results) -> Iterator[dict[str, Any]]:
+def _findings(results: Results) -> Iterator[Row]:
     columns = [*_PLACE, "code", "severity"]
     for group in results.groups(schema.FINDINGS, columns):
         for row in group.to_pylist():

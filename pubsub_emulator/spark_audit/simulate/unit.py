@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.emulator.network.records import (
     BlockRecord,
@@ -21,6 +21,7 @@ from pubsub_emulator.emulator.network.records import (
 )
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.spark_audit.engine.engine import Answer
 from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import canonical_json
@@ -90,13 +91,13 @@ class Tally(Observer):
             self.pubsub.append(ledger.proof_bytes - ledger.static_bytes)
 
 
-def simulate_unit(text: str, history: str) -> dict[str, Any]:
+def simulate_unit(text: str, history: str) -> Answer:
     """`simulate_network` as engines run it."""
     task = NetworkTask.from_json(text)
     return simulate_network(task, history, lambda done: told(done, task.blocks))
 
 
-def simulate_network(task: NetworkTask, history: Address | Store, on_blocks: OnBlocks | None = None) -> dict[str, Any]:
+def simulate_network(task: NetworkTask, history: Address | Store, on_blocks: OnBlocks | None = None) -> Answer:
     """Make one network, add it to the history and return its receipt. Raises `CommitError`, `OSError`."""
     began = time.process_time()
     population = task.population

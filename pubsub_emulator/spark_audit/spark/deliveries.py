@@ -25,7 +25,9 @@ from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.deliveries.tables import EVENT_DELIVERIES, EVENT_EPOCHS, EVENT_LOG, EVENT_STREAMS
 from pubsub_emulator.spark_audit.deliveries.tagged import tag
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.spark.session import spark_path
 
 FINDINGS: Final = ("missing", "doubled", "out of order", "not asked for", "altered", "invented")
 _FILTERS_AT_ONCE: Final = 100
@@ -47,7 +49,7 @@ class DeliveriesError(PubsubError):
 class Audited(NamedTuple):
     """What the job found: rows by subscription and day, and what was looked at."""
 
-    findings: list[dict[str, Any]]
+    findings: list[Row]
     streams: int
     deliveries: int
     taken_back: int
@@ -99,7 +101,7 @@ def read_table(session: SparkSession, folder: Path, table: Table) -> DataFrame:
         if table in {EVENT_LOG, EVENT_STREAMS}:
             raise DeliveriesError(f"{folder}: there is no table {table.name}")
         return session.createDataFrame([], schema)
-    return session.read.schema(schema).parquet(str(place))
+    return session.read.schema(schema).parquet(spark_path(f"file://{place.absolute()}"))
 
 
 def _day(at: str = "at") -> Column:
@@ -180,7 +182,7 @@ def _columns(finding: str) -> list[Column]:
     ]
 
 
-# Filters as columns: the JSON of `eventplane.filters.codec` over the tagged fields
+# Filters as columns: the JSON of `events.filters.codec` over the tagged fields
 
 
 def _any_of(text: str) -> Column:

@@ -9,20 +9,23 @@ are and whenever they come. Retries are Spark's.
 """
 
 import json
+import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from threading import Event, Thread
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
-from pubsub_emulator.spark_audit.engine.engine import Report, Unit, heaviest_first
+from pubsub_emulator.spark_audit.engine.engine import Answer, Report, Unit, heaviest_first
 from pubsub_emulator.spark_audit.spark.context import forget_context, one_line, start_context
 from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 from pubsub_emulator.spark_audit.spark.units import ANSWER, run_units
@@ -31,6 +34,7 @@ _POLL_SECONDS: Final = 0.5
 _NO_WORDS: Final = "it was killed, or the machine had no memory left for it"
 _GROUPS: Final = count(1)
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
+_GROUP_PROPERTIES: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _ONE_ROW_A_PARTITION: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
     "spark.sql.execution.arrow.localRelationThreshold": "0",
@@ -44,13 +48,18 @@ class SparkMapper:
     name = "spark"
 
     def __init__(self, master: str | None = None) -> None:
+        if is_remote() or "SPARK_REMOTE" in os.environ:
+            raise SparkUnavailable(
+                "Spark Connect gives no units of an audit out: unset SPARK_REMOTE and name the cluster's own master, "
+                "or use another engine"
+            )
         running = SparkContext._active_spark_context  # noqa: SLF001  # the only way to ask without starting one
         self.context = running or start_context(master)
         self.mine = running is None
 
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[Answer]:
         """The receipts of all tasks, in their order. Raises `SparkUnavailable` when the job is lost."""
         if not tasks:
             return []
@@ -60,22 +69,17 @@ class SparkMapper:
         watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
         order = heaviest_first(len(tasks), weights)
         size = f", {sum(weights):,} bytes to read" if weights is not None and unit.__name__ == "judge_segment" else ""
+        before: dict[str, str | None] = {}
         watcher.start()
         try:
+            before.update((name, self.context.getLocalProperty(name)) for name in _GROUP_PROPERTIES)
             self.context.setJobGroup(group, f"pubsub: {unit.__name__}, {len(tasks):,} units{size}")
-            session = SparkSession(self.context)
-            before = {name: session.conf.get(name, None) for name in _ONE_ROW_A_PARTITION}
-            try:
-                for name, value in _ONE_ROW_A_PARTITION.items():
-                    session.conf.set(name, value)
-                table = pa.table({"number": order, "task": [tasks[at] for at in order]})
-                answers = session.createDataFrame(table).mapInArrow(partial(run_units, unit, out), ANSWER).collect()
-            finally:
-                for name, kept in before.items():
-                    if kept is None:
-                        session.conf.unset(name)
-                    else:
-                        session.conf.set(name, kept)
+            # A session of its own: what is set in it is seen by nobody else's.
+            session = SparkSession(self.context).newSession()
+            for name, value in _ONE_ROW_A_PARTITION.items():
+                session.conf.set(name, value)
+            table = pa.table({"number": order, "task": [tasks[at] for at in order]})
+            answers = session.createDataFrame(table).mapInArrow(partial(run_units, unit, out), ANSWER).collect()
             receipts = {answer["number"]: answer["receipt"] for answer in answers}
         except (PySparkException, Py4JError, ConnectionError) as error:
             if self._is_lost():
@@ -84,6 +88,9 @@ class SparkMapper:
         finally:
             done.set()
             watcher.join()
+            with suppress(Py4JError, ConnectionError):  # of a JVM that is gone
+                for name, kept in before.items():
+                    self.context.setLocalProperty(name, kept)  # type: ignore[arg-type]  # None takes it away
         report(len(tasks))
         return [json.loads(receipts[number]) for number in range(len(tasks))]
 

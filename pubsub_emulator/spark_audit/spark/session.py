@@ -1,11 +1,15 @@
 """A Spark session for users: one that starts without a Java of one's own, with an audit's tables as views."""
 
+import re
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import SparkSession
 
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.storage import LocalStore
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.spark.context import start_context
+from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 from pubsub_emulator.spark_audit.tables.parts import published_schema
 
 
@@ -23,12 +27,28 @@ def start_session(audit: Address | None = None, master: str | None = None) -> Sp
 
 
 def register(session: SparkSession, results: Results) -> None:
-    """Make temporary views of an audit's tables. Raises `ResultError`, `OSError`."""
+    """Make temporary views of an audit's tables. Raises `ResultError`, `SparkUnavailable`, `OSError`."""
     store = results.store
+    if store.uri.startswith(("s3://", "s3a://")) and not _has_class(session, "org.apache.hadoop.fs.s3a.S3AFileSystem"):
+        raise SparkUnavailable(f"{store}: Spark here cannot read S3; start it with the package hadoop-aws")
     base = f"file://{store.uri}" if isinstance(store, LocalStore) else store.uri.replace("s3://", "s3a://", 1)
-    for name, files in results.tables().items():
+    for name, files in results.tables(checked=False).items():
         if files:
-            table = session.read.parquet(*(f"{base}/{path}" for path in files))
-        else:
+            table = session.read.parquet(*(spark_path(f"{base}/{path}") for path in files))
+        else:  # of version 0.2
             table = session.createDataFrame(published_schema(RESULT_TABLES[name]).empty_table())
         table.createOrReplaceTempView(name)
+
+
+def spark_path(path: str) -> str:
+    """A path as Spark takes it: the letters of its patterns stand for themselves."""
+    return re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", path)
+
+
+def _has_class(session: SparkSession, name: str) -> bool:
+    """Whether Spark's JVM has a class."""
+    try:
+        session._jvm.java.lang.Class.forName(name)  # type: ignore[union-attr]  # noqa: SLF001  # no other way to ask
+    except Py4JError:
+        return False
+    return True

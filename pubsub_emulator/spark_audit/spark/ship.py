@@ -108,7 +108,7 @@ def required_distributions() -> list[str]:
 
 def _sources() -> Iterator[tuple[str, Path]]:
     root = source_root()
-    for folder, below, names in os.walk(root / PACKAGE, followlinks=True):  # a checkout's rooms are links
+    for folder, below, names in os.walk(root / PACKAGE):
         below.sort()
         for path in (Path(folder, name) for name in sorted(names)):
             if path.suffix not in _COMPILED:

@@ -13,13 +13,14 @@ up to the last time it looked.
 
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # as everybody writes it
 
 from pubsub_emulator.spark_audit.deliveries.tables import STATUS_ANSWERS, STATUS_STREAMS, STATUS_TRUTHS
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.spark.deliveries import read_table
 
 STATUS_FINDINGS: Final = ("doubled", "out of order", "altered", "invented", "withheld")
@@ -34,7 +35,7 @@ _DETAILS: Final = ("status", "level", "reason", "block", "block_hash", "object_i
 class StatusesAudited(NamedTuple):
     """What the job found: rows by operation and day, and what was looked at."""
 
-    findings: list[dict[str, Any]]
+    findings: list[Row]
     streams: int
     answers: int
 

@@ -3,23 +3,26 @@
 DuckDB reads the files itself. Arrow's threads could still be at work when a short program ends, and would abort it.
 """
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import duckdb
-import pyarrow as pa
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store
-from pubsub_emulator.spark_audit.tables.parts import published_schema
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
+from pubsub_emulator.spark_audit.tables.parts import empty_part
 
-_TYPES: Final = {"string": "VARCHAR", "int64": "BIGINT", "bool": "BOOLEAN", "binary": "BLOB", "date32[day]": "DATE"}
+MOST_BYTES: Final = 1_073_741_824
+"""Bytes of memory that answering a question may take."""
+MOST_ANSWER: Final = 256 * 1_048_576
+"""Bytes of an answer."""
 
 
 class AskError(PubsubError):
@@ -31,7 +34,7 @@ class Answer:
     """Names of columns, and rows."""
 
     columns: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
+    rows: list[tuple[object, ...]]
 
 
 @contextmanager
@@ -43,42 +46,57 @@ def local_tables(audit: Address | Store) -> Iterator[dict[str, list[str]]]:
     results = Results.open(audit)
     tables = results.tables()
     store = results.store
-    if isinstance(store, LocalStore):
-        yield {name: [f"{store.uri}/{path}" for path in files] for name, files in tables.items()}
-        return
     with tempfile.TemporaryDirectory(prefix="pubsub-sql-") as folder:
         here: dict[str, list[str]] = {}
         for name, files in tables.items():
-            here[name] = [str(Path(folder) / f"{name}-{at}.parquet") for at in range(len(files))]
-            for source, target in zip(files, here[name], strict=True):
-                Path(target).write_bytes(store.read(source))
+            if files and isinstance(store, LocalStore):
+                here[name] = [f"{store.uri}/{path}" for path in files]
+                continue
+            # An audit of version 0.2 has no file of a table without rows.
+            parts = (store.read(path) for path in files) if files else (empty_part(RESULT_TABLES[name]),)
+            here[name] = []
+            for data in parts:
+                here[name].append(str(Path(folder) / f"{name}-{len(here[name])}.parquet"))
+                Path(here[name][-1]).write_bytes(data)
         yield here
 
 
 def ask(audit: Address | Store, question: str) -> Answer:
     """Answer a SQL question about an audit's tables. Raises `AskError`, `ResultError`, `OSError`."""
     with local_tables(audit) as tables, duckdb.connect(":memory:") as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"SET TimeZone = 'UTC'; SET temp_directory = ''; SET memory_limit = '{MOST_BYTES}B'")
         for name, files in tables.items():
-            if files:
-                listed = ", ".join("'" + path.replace("'", "''") + "'" for path in files)
-                view = f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}])"  # noqa: S608  # names of our own
-                connection.execute(view)
-            else:
-                columns = ", ".join(
-                    f'"{each.name}" {_type(each.type)}' for each in published_schema(RESULT_TABLES[name])
-                )
-                connection.execute(f"CREATE TABLE {name} ({columns})")
+            source = f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = false)"
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # noqa: S608  # names of our own
         try:
             found = connection.execute(question)
             names = tuple(column[0] for column in found.description or ())
-            return Answer(names, found.fetchall())
+            return Answer(names, _rows(found))
         except duckdb.Error as error:
             said = " ".join(str(error).split())
             raise AskError(f"{said}; the tables are {', '.join(tables)}") from None
 
 
-def _type(kind: pa.DataType) -> str:
-    if pa.types.is_list(kind):
-        return f"{_type(kind.value_type)}[]"
-    return "TIMESTAMPTZ" if pa.types.is_timestamp(kind) else _TYPES[str(kind)]
+def _rows(found: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    """All rows of an answer. Raises `AskError` for one that is too large."""
+    rows: list[tuple[object, ...]] = []
+    left = MOST_ANSWER
+    while row := found.fetchone():
+        left -= sum(map(_weight, row))
+        if left < 0:
+            raise AskError(f"the answer has more than {MOST_ANSWER:,} bytes; a LIMIT makes it shorter")
+        rows.append(row)
+    return rows
+
+
+def _weight(cell: object) -> int:
+    """Bytes that a cell takes, about."""
+    if isinstance(cell, str | bytes):
+        return 64 + len(cell)
+    inside = (*cell, *cell.values()) if isinstance(cell, dict) else cell if isinstance(cell, list | tuple) else ()
+    return 64 + sum(map(_weight, inside))
+
+
+def _quoted(path: str) -> str:
+    """A path as DuckDB takes it: the letters of its patterns stand for themselves in brackets."""
+    return "'" + re.sub(r"[*?\[]", r"[\g<0>]", path).replace("'", "''") + "'"

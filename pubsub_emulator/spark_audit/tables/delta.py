@@ -4,25 +4,34 @@
     <table>/_delta_log/00000000000000000020.checkpoint.parquet, _last_checkpoint   all of it up to a version
 
 Protocol 1 for readers, 2 for writers: plain Parquet, nothing that a reader of the first Delta would not know
-(https://github.com/delta-io/delta/blob/master/PROTOCOL.md).
+(https://github.com/delta-io/delta/blob/master/PROTOCOL.md). A log on which another engine has written goes on after its
+last version, or is refused; nothing of it is removed before its time.
 """
 
+import io
 import json
+import re
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history.storage import Store
+from pubsub_emulator.spark_audit.history.unpack import TooLarge, read_group
 
 LOG: Final = "_delta_log"
 CHECKPOINT_EVERY: Final = 20
 """Versions from one checkpoint to the next; a reader lists and reads no more than these."""
 
+_MOST_BYTES: Final = 64 * 1_048_576
+"""Of a version, or of a checkpoint."""
+_VERSION: Final = re.compile(r"(\d{20})\.json")
+_CHECKPOINT_FILE: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NAMES: Final = uuid.UUID("6f1a4b7e-51d6-5b0c-9c5e-0f6a3f0d7a10")
 _PROTOCOL: Final = {"minReaderVersion": 1, "minWriterVersion": 2}
 _STRINGS: Final = pa.map_(pa.string(), pa.string())
@@ -74,6 +83,8 @@ class DataFile:
     rows: int
     time: int
     """Of its writing, milliseconds since 1970."""
+    bounds: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Least value, largest value and number of empty ones by column: a reader skips files by them."""
 
     def add(self) -> dict[str, Any]:
         """The action that makes it part of the table."""
@@ -83,8 +94,83 @@ class DataFile:
             "size": self.size,
             "modificationTime": self.time,
             "dataChange": True,
-            "stats": json.dumps({"numRecords": self.rows}),
+            "stats": json.dumps(self._stats()),
         }
+
+    def _stats(self) -> dict[str, Any]:
+        least = {name: each[0] for name, each in self.bounds.items() if each[0] is not None}
+        most = {name: each[1] for name, each in self.bounds.items() if each[1] is not None}
+        empty = {name: each[2] for name, each in self.bounds.items()}
+        return {"numRecords": self.rows, "minValues": least, "maxValues": most, "nullCount": empty}
+
+
+@dataclass(slots=True)
+class Log:
+    """A table as its log says: the last version, -1 if there is none, its files by name, and its columns."""
+
+    version: int = -1
+    files: dict[str, DataFile] = field(default_factory=dict)
+    columns: list[str] = field(default_factory=list)
+
+    def apply(self, action: Mapping[str, Any]) -> None:
+        """Go on by an action. Raises `DeltaError` for a table of another kind, and what a malformed one raises."""
+        if (added := action.get("add")) is not None:
+            name = unquote(added["path"])
+            self.files[name] = DataFile(name, added["size"], 0, added["modificationTime"])
+        if (removed := action.get("remove")) is not None:
+            self.files.pop(unquote(removed["path"]), None)
+        if (protocol := action.get("protocol")) is not None:
+            needed = protocol["minReaderVersion"], protocol["minWriterVersion"]
+            if needed > (_PROTOCOL["minReaderVersion"], _PROTOCOL["minWriterVersion"]):
+                raise DeltaError(
+                    f"it needs version {needed[0]} of the protocol to be read and {needed[1]} to be written"
+                )
+        if (described := action.get("metaData")) is not None:
+            self.columns = [each["name"] for each in json.loads(described["schemaString"])["fields"]]
+            if described["partitionColumns"]:
+                raise DeltaError("it has partitions")
+
+
+def read_log(store: Store, folder: str) -> Log:
+    """The log of the table in `folder`, whoever wrote it.
+
+    Raises `DeltaError` for one that cannot be read, or that only a later protocol can go on with; `OSError`.
+    """
+    names = store.names(f"{folder}/{LOG}")
+    versions = sorted(int(found[1]) for name in names if (found := _VERSION.fullmatch(name)))
+    checkpoints = sorted(int(found[1]) for name in names if (found := _CHECKPOINT_FILE.fullmatch(name)))
+    out = Log()
+    at = "it"
+    try:
+        if checkpoints:
+            at = f"{checkpoints[-1]:020d}.checkpoint.parquet"
+            for action in _checkpointed(store.read(f"{folder}/{LOG}/{at}", _MOST_BYTES)):
+                out.apply(action)
+            out.version = checkpoints[-1]
+        for version in (each for each in versions if each > out.version):
+            at = f"{version:020d}.json"
+            _follows(version, out.version)
+            for line in store.read(f"{folder}/{LOG}/{at}", _MOST_BYTES).splitlines():
+                out.apply(json.loads(line) if line.strip() else {})
+            out.version = version
+    except DeltaError as error:
+        raise DeltaError(f"{store}/{folder}: the log cannot be continued: {error}") from None
+    except (pa.ArrowException, TooLarge, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DeltaError(f"{store}/{folder}/{LOG}: {at} is no version of a Delta log") from None
+    return out
+
+
+def _follows(version: int, before: int) -> None:
+    if version != before + 1:
+        raise DeltaError(f"version {before + 1} is missing")
+
+
+def _checkpointed(data: bytes) -> Iterator[dict[str, Any]]:
+    source = io.BytesIO(data)
+    parquet = pq.ParquetFile(source)
+    known = [name for name in ("protocol", "metaData", "add") if name in parquet.schema_arrow.names]
+    for at in range(parquet.num_row_groups):
+        yield from read_group(parquet, source, at, known).to_pylist()
 
 
 def log_table(  # noqa: PLR0917  # what a version of a table is
@@ -98,10 +184,12 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
     time: int,
     *,
     reshaped: bool = False,
+    since: int = 0,
 ) -> None:
     """Write version `version` of the table in `folder`: `now` in the place of `before`; `reshaped` if columns changed.
 
-    Raises `DeltaError` when that version is there, `OSError`.
+    Versions from the time `since` on stay readable; times are milliseconds since 1970. Raises `DeltaError` when that
+    version is there, `OSError`.
     """
     gone = {each.name: each for each in before}
     fresh = [each for each in now if gone.pop(each.name, None) is None]
@@ -123,6 +211,10 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
         raise DeltaError(f"{store}/{folder}: version {version} is there already: somebody else writes to it")
     if version and version % CHECKPOINT_EVERY == 0:
         _checkpoint(store, folder, version, metadata, now)
+        for path, stamp in store.walk(f"{folder}/{LOG}").items():
+            found = _VERSION.fullmatch(path.rpartition("/")[2])
+            if found and int(found[1]) < version - CHECKPOINT_EVERY and stamp.time < since * 1_000_000:
+                store.remove(path)
 
 
 def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, Any], now: Sequence[DataFile]) -> None:
@@ -133,9 +225,6 @@ def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, Any
     pq.write_table(pa.Table.from_pylist(rows, schema=_CHECKPOINT), buffer)
     store.put(f"{folder}/{LOG}/{version:020d}.checkpoint.parquet", bytes(buffer.getvalue().to_pybytes()))
     store.put(f"{folder}/{LOG}/_last_checkpoint", json.dumps({"version": version, "size": len(rows)}).encode())
-    for name in store.names(f"{folder}/{LOG}"):
-        if name.endswith(".json") and name[:20].isdecimal() and int(name[:20]) < version - CHECKPOINT_EVERY:
-            store.remove(f"{folder}/{LOG}/{name}")
 
 
 def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, Any]:

@@ -4,6 +4,9 @@
     <out>/tables/<table>/_delta_log/             which parts are the table, version by version
     <out>/ledger/parts/<digest>.json             which results a full part holds rows of
 
+What was a part stays for a time, so that a reader of an older version finds its files; all files of a folder together
+are therefore no table. A table without rows has a part without rows.
+
 A part is full once it is large, and is not touched again while its results are what they were. Of parts that are not
 full there are a few: more than `MOST_SMALL` become one. So one more result costs the same however many there are. Rows
 that are replaced from run to run, such as those about whole chains, are in parts of their own.
@@ -14,12 +17,17 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pubsub_emulator.spark_audit.audit.results import (
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.schema import CHAINS, Table
+from pubsub_emulator.spark_audit.history.storage import Store
+from pubsub_emulator.spark_audit.judge.results import (
     RESULT_TABLES,
     TABLES,
     ResultError,
@@ -28,10 +36,7 @@ from pubsub_emulator.spark_audit.audit.results import (
     read_file,
     read_some,
 )
-from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.schema import CHAINS, Table
-from pubsub_emulator.spark_audit.history.storage import Store
-from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table
+from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table, read_log
 
 SOURCES: Final = "ledger/parts"
 LARGE: Final = 4 * 1_048_576
@@ -41,13 +46,17 @@ UNPACKED: Final = 256 * 1_048_576
 GROUP: Final = 4 * 1_048_576
 """Bytes of rows that make a row group."""
 MOST_SMALL: Final = 8
+RETAIN: Final = 24 * 3_600_000
+"""Milliseconds for which files stay that are no part any more, unless the caller says otherwise."""
+BOUNDED: Final = ("network", "chain", "number", "day")
+"""Columns of which the log has the least and the largest value of each file."""
 
 Source = str
 """The name of a result."""
 
 
 @dataclass(slots=True)
-class Part:
+class TablePart:
     """One file of a table; `sources` are the results whose rows it holds and how many, if no note has them."""
 
     name: str
@@ -60,26 +69,30 @@ class Part:
     replaced: bool
     """Whether each run replaces its rows."""
     sources: list[list[Any]] | None
+    bounds: dict[str, list[Any]] = field(default_factory=dict)
 
     def file(self) -> DataFile:
         """The file's entry in the log."""
-        return DataFile(self.name, self.size, self.rows, self.time)
+        return DataFile(self.name, self.size, self.rows, self.time, self.bounds)
 
 
 @dataclass(slots=True)
 class _State:
     """A table: its parts now, and the last version of its log with the parts that this names."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TablePart] = field(default_factory=list)
     version: int = -1
     logged: list[list[Any]] = field(default_factory=list)
     columns: list[str] = field(default_factory=list)
     """Those that the log names."""
+    removed: dict[str, int] = field(default_factory=dict)
+    """What was a part, and since when it is none."""
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept; `asdict` would copy every source."""
-        parts = [{name: getattr(part, name) for name in Part.__slots__} for part in self.parts]
-        return {"parts": parts, "version": self.version, "logged": self.logged, "columns": self.columns}
+        parts = [{name: getattr(part, name) for name in TablePart.__slots__} for part in self.parts]
+        log = {"version": self.version, "logged": self.logged, "columns": self.columns}
+        return {"parts": parts, **log, "removed": self.removed}
 
 
 @dataclass(slots=True)
@@ -95,14 +108,16 @@ class Tables:
     """The tables of one audit. `flush` writes added and dropped rows to the files, `log` to the Delta logs."""
 
     store: Store
+    retain: int = RETAIN
+    """Milliseconds for which files stay that are no part any more."""
     states: dict[str, _State] = field(default_factory=lambda: {name: _State() for name in RESULT_TABLES})
     _fresh: list[tuple[str, Source, Rows | pa.Table, bool]] = field(default_factory=list)
     _dropped: tuple[set[Source], set[Source]] = field(default_factory=lambda: (set(), set()))
 
     @staticmethod
-    def open(store: Store, kept: Any) -> "Tables":
+    def open(store: Store, kept: Any, retain: int = RETAIN) -> "Tables":
         """The tables as `to_json` gave them. Raises `ResultError` where they have other columns now."""
-        out = Tables(store)
+        out = Tables(store, retain)
         if kept is None:
             return out
         try:
@@ -110,9 +125,10 @@ class Tables:
                 raise ResultError(f"{store}/{TABLES}: tables of another version")
             for name, state in out.states.items():
                 body = kept["tables"][name]
-                state.parts = [Part(**part) for part in body["parts"]]
+                state.parts = [TablePart(**part) for part in body["parts"]]
                 state.version, state.logged = body["version"], body["logged"]
                 state.columns = body.get("columns", _first_columns(RESULT_TABLES[name]))
+                state.removed = dict(body.get("removed", {}))
         except (TypeError, KeyError, AttributeError):
             raise ResultError(f"{store}/{TABLES}: tables of another version") from None
         return out
@@ -169,6 +185,7 @@ class Tables:
                     (source, rows) for table, source, rows, group in self._fresh if (table, group) == (name, replaced)
                 ]
                 self._bring_up(RESULT_TABLES[name], state, fresh, now, replaced=replaced)
+            state.parts = [part for part in state.parts if part.rows] or [self._empty(RESULT_TABLES[name], now)]
         self._fresh.clear()
         for dropped in self._dropped:
             dropped.clear()
@@ -180,28 +197,45 @@ class Tables:
             table, folder = RESULT_TABLES[name], f"{TABLES}/{name}"
             here = [part.file() for part in state.parts]
             logged = [DataFile(*each) for each in state.logged]
+            if not _is_logged(self.store, folder, state.version):  # another engine wrote, or this one was killed
+                log = read_log(self.store, folder)
+                state.version, state.columns, logged = log.version, log.columns, list(log.files.values())
             shape = published_schema(table)
             reshaped = state.columns != shape.names
-            if not _is_logged(self.store, folder, state.version):
-                for path in self.store.walk(f"{folder}/{LOG}"):
-                    self.store.remove(path)
-                state.version, logged = -1, []
-            elif state.version >= 0 and not reshaped and {each.name for each in here} == {each.name for each in logged}:
-                continue
-            state.version += 1
-            log_table(self.store, folder, table.doc, shape, state.version, logged, here, now, reshaped=reshaped)
+            gone = {each.name for each in logged} - {each.name for each in here}
+            if state.version < 0 or reshaped or gone or len(logged) != len(here):
+                state.version += 1
+                since = now - self.retain
+                log_table(
+                    self.store,
+                    folder,
+                    table.doc,
+                    shape,
+                    state.version,
+                    logged,
+                    here,
+                    now,
+                    reshaped=reshaped,
+                    since=since,
+                )
+            state.removed |= {each: now for each in gone if each not in state.removed}
             state.logged = [[each.name, each.size, each.rows, each.time] for each in here]
             state.columns = shape.names
 
     def sweep(self) -> None:
-        """Remove files that are no part, and notes on parts that are gone."""
+        """Remove files that are no part and have not been one for a while, and notes on parts that are gone."""
+        since = time.time_ns() // 1_000_000 - self.retain
         stems: set[str] = set()
         for name, state in self.states.items():
-            named = {part.name for part in state.parts}
+            parts = {part.name for part in state.parts}
             stems.update(f"{_stem(part)}.json" for part in state.parts if part.sources is None)
+            state.removed = {each: at for each, at in state.removed.items() if at > since and each not in parts}
             for found in self.store.names(f"{TABLES}/{name}"):
-                if found not in named:
+                if found not in parts and found not in state.removed:
                     self._remove(f"{TABLES}/{name}/{found}")
+            for found in self.store.names(f"{TABLES}/{name}/{LOG}"):
+                if found.startswith("."):  # what a killed run was at
+                    self._remove(f"{TABLES}/{name}/{LOG}/{found}")
         for found in self.store.names(SOURCES):
             if found not in stems:
                 self._remove(f"{SOURCES}/{found}")
@@ -227,7 +261,11 @@ class Tables:
         state.parts = [*(part for part in state.parts if part not in again), *made]
 
     def _chunks(
-        self, table: Table, parts: Sequence[Part], dropped: set[Source], fresh: Iterable[tuple[Source, Rows | pa.Table]]
+        self,
+        table: Table,
+        parts: Sequence[TablePart],
+        dropped: set[Source],
+        fresh: Iterable[tuple[Source, Rows | pa.Table]],
     ) -> Iterator[_Chunk]:
         shape = published_schema(table)
         for part in parts:
@@ -240,7 +278,7 @@ class Tables:
         for source, rows in fresh:
             yield _Chunk(source, _fit(read_some(self.store, rows, table) if isinstance(rows, Rows) else rows, shape))
 
-    def _write(self, table: Table, chunks: Iterable[_Chunk], now: int, *, replaced: bool) -> Iterator[Part]:
+    def _write(self, table: Table, chunks: Iterable[_Chunk], now: int, *, replaced: bool) -> Iterator[TablePart]:
         draft = _Draft(published_schema(table))
         for chunk in chunks:
             draft.add(chunk)
@@ -250,12 +288,12 @@ class Tables:
         if draft.sources:
             yield self._part(table, draft, now, replaced=replaced)
 
-    def _part(self, table: Table, draft: "_Draft", now: int, *, replaced: bool) -> Part:
+    def _part(self, table: Table, draft: "_Draft", now: int, *, replaced: bool) -> TablePart:
         full, data = draft.is_full(), draft.close()
         path = f"{TABLES}/{table.name}/part-{digest_of(data)[:32]}.parquet"
         put_whole(self.store, path, data)
         stamp = self.store.stamp(path)
-        part = Part(
+        part = TablePart(
             path.rpartition("/")[2],
             len(data),
             sum(count for _, count in draft.sources),
@@ -264,6 +302,7 @@ class Tables:
             full or len(data) >= LARGE,
             replaced,
             draft.sources,
+            draft.bounds,
         )
         if part.full and not replaced:
             body = canonical_json(draft.sources)
@@ -271,7 +310,10 @@ class Tables:
             part.sources = None
         return part
 
-    def _sources(self, part: Part) -> list[list[Any]]:
+    def _empty(self, table: Table, now: int) -> TablePart:
+        return self._part(table, _Draft(published_schema(table)), now, replaced=False)
+
+    def _sources(self, part: TablePart) -> list[list[Any]]:
         """The results of a part; none when its note is gone, and then it is no part any more. Raises `ResultError`."""
         if part.sources is not None:
             return part.sources
@@ -285,7 +327,7 @@ class Tables:
         found: list[list[Any]] = json.loads(data)
         return found
 
-    def _is_whole(self, name: str, part: Part) -> bool:
+    def _is_whole(self, name: str, part: TablePart) -> bool:
         path = f"{TABLES}/{name}/{part.name}"
         stamp = self.store.stamp(path)
         if stamp is None or stamp.size != part.size:
@@ -308,6 +350,7 @@ class _Draft:
 
     def __init__(self, shape: pa.Schema) -> None:
         self.sources: list[list[Any]] = []
+        self.bounds: dict[str, list[Any]] = {}
         self._sink = pa.BufferOutputStream()
         self._writer = pq.ParquetWriter(self._sink, shape, compression="zstd", compression_level=3)
         self._held: list[pa.Table] = []
@@ -334,9 +377,27 @@ class _Draft:
 
     def _pack(self) -> None:
         if self._held:
-            self._writer.write_table(pa.concat_tables(self._held))
+            rows = pa.concat_tables(self._held)
+            self._writer.write_table(rows)
+            for name in (name for name in BOUNDED if name in rows.column_names):
+                self.bounds[name] = _wider(self.bounds.get(name), rows.column(name))
         self._written += self._weight
         self._held, self._weight = [], 0
+
+
+def _wider(known: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
+    """Least and largest value of a column and what is known, and how many are empty; days as text."""
+    ends = pc.min_max(column).as_py()
+    found = [None if end is None else end.isoformat() if isinstance(end, date) else end for end in ends.values()]
+    least, most = (
+        [end for end in pair if end is not None] for pair in zip(found, (known or [None] * 3)[:2], strict=True)
+    )
+    return [min(least, default=None), max(most, default=None), column.null_count + (known[2] if known else 0)]
+
+
+def empty_part(table: Table) -> bytes:
+    """A file of a table without rows."""
+    return _Draft(published_schema(table)).close()
 
 
 def published_schema(table: Table) -> pa.Schema:
@@ -363,7 +424,7 @@ def _shape() -> str:
     return digest_of(canonical_json(shapes))
 
 
-def _stem(part: Part) -> str:
+def _stem(part: TablePart) -> str:
     return part.name.removesuffix(".parquet")
 
 

@@ -1,8 +1,8 @@
 """One audited history for all tests of the report: three subscribers, cheats, and a file that cannot be read."""
 
 import pytest
-from audit_support import drop_a_node, write_history
-from report.forged import Reported
+from support.audits import drop_a_node, write_history
+from support.forged_report import Reported
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.report import PAGE

@@ -2,7 +2,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from audit_support import KEYS, SUBSCRIBER, small_network
+from support.audits import KEYS, SUBSCRIBER, small_network
 
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.parachain import Pace

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.spark_audit.report import charts
 from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE, Spec, powers_of_two, steps
-from pubsub_emulator.spark_audit.report.breakdown import Part
+from pubsub_emulator.spark_audit.report.breakdown import ByteShare
 from pubsub_emulator.spark_audit.report.culprits import Collator
 from pubsub_emulator.spark_audit.report.savings import Savings
 
@@ -46,8 +46,8 @@ def test_chains_of_networks_with_long_names_stay_apart_and_keep_their_number(wid
 @given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=30))
 def test_an_icicle_has_no_gap_and_no_overlap(sizes: list[int]) -> None:
     ranked = sorted(sizes, reverse=True)
-    parts = tuple(Part(f"publisher {at}", size, (Part("values", size),)) for at, size in enumerate(ranked))
-    rows = charts.where_bytes_go(Part("dev 1", sum(ranked), parts), WIDE)["datasets"]["rows"]
+    parts = tuple(ByteShare(f"publisher {at}", size, (ByteShare("values", size),)) for at, size in enumerate(ranked))
+    rows = charts.where_bytes_go(ByteShare("dev 1", sum(ranked), parts), WIDE)["datasets"]["rows"]
     for level in (0, 1):
         slabs = [row for row in rows if row["top"] == level]
         assert [row["from"] for row in slabs] == [0, *(row["to"] for row in slabs)][:-1]

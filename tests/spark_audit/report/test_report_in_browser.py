@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
-from report.forged import HOSTILE, Reported, chain, finding, forge, unread
 from support.browser import DESKTOP, PHONE, NewPage, overflows, show
+from support.forged_report import HOSTILE, Reported, chain, finding, forge, unread
 
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report import PAGE
 from pubsub_emulator.spark_audit.report.page import write_report
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report.forged import Reported, block, chain, forge
+from support.forged_report import Reported, block, chain, forge
 
-from pubsub_emulator.spark_audit.audit.aggregate import nearest_rank
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.aggregate import nearest_rank
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.breakdown import MOST_PARTS, where_bytes_go
 from pubsub_emulator.spark_audit.report.culprits import culprits, unread
 from pubsub_emulator.spark_audit.report.delays import MOST_BARS, delays

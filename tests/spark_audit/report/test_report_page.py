@@ -9,17 +9,17 @@ from xml.etree import ElementTree as ET
 
 import pyarrow.parquet as pq
 import pytest
-from audit_support import drop_a_node, write_history
-from report.forged import HOSTILE, Reported, block, chain, finding, forge, unread
+from support.audits import drop_a_node, write_history
+from support.forged_report import HOSTILE, Reported, block, chain, finding, forge, unread
 
-from pubsub_emulator.cli import evidence
+from pubsub_emulator.cli.commands.evidence import run as evidence
 from pubsub_emulator.cli.extras import brings
-from pubsub_emulator.spark_audit.audit.finding_file import check_finding
-from pubsub_emulator.spark_audit.audit.results import ResultError
 from pubsub_emulator.spark_audit.audit.run import audit as run_audit
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.judge.finding_file import check_finding
+from pubsub_emulator.spark_audit.judge.results import ResultError
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE
-from pubsub_emulator.spark_audit.report.breakdown import Part
+from pubsub_emulator.spark_audit.report.breakdown import ByteShare
 from pubsub_emulator.spark_audit.report.charts import where_bytes_go
 from pubsub_emulator.spark_audit.report.drawing import draw
 from pubsub_emulator.spark_audit.report.page import MOST_DRAWN, write_report
@@ -98,7 +98,7 @@ def test_a_history_cannot_write_into_the_page(tmp_path: Path) -> None:
 
 
 def test_a_drawn_name_cannot_leave_its_chart() -> None:
-    tree = Part(HOSTILE, 10, (Part(HOSTILE, 10),))
+    tree = ByteShare(HOSTILE, 10, (ByteShare(HOSTILE, 10),))
     drawn = draw(where_bytes_go(tree, 900)).inline(HOSTILE)
     root = ET.fromstring(drawn)  # noqa: S314  # drawn here
     assert root.get("aria-label") == HOSTILE

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
 
 _COLUMNS: Final = {"repeated": "repeated_bytes", "static": "static_bytes", "cache": "cache_charges"}
 """Causes of waste in blocks that were taken, and the measures that tell of them."""
+
+_Key = tuple[object, ...]
+"""Network, chain, segment, day and cause."""
 
 
 class Repeated:
@@ -43,9 +46,9 @@ def junk_bytes(proof: Sequence[bytes], refusal: InvalidBlock) -> int:
 
 def waste_rows(measures: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
     """The rows of `waste` of one segment of one chain."""
-    sums: dict[tuple[Any, ...], list[int]] = {}
+    sums: dict[_Key, list[int]] = {}
     days: dict[int, date | None] = {}
-    place: tuple[Any, ...] = ()
+    place: _Key = ()
     for row in measures:
         place = row["network"], row["chain"], row["segment"]
         days[row["position"]] = row["day"]
@@ -70,7 +73,7 @@ def _of_block(row: Row) -> Iterator[tuple[str, int]]:
         yield cause, row[column] or 0
 
 
-def _add(sums: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], weight: int) -> None:
+def _add(sums: dict[_Key, list[int]], key: _Key, weight: int) -> None:
     if weight:
         found = sums.setdefault(key, [0, 0])
         found[0] += 1

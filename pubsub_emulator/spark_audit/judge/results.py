@@ -16,20 +16,22 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NotRequired, TypedDict
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.spark_audit.engine.engine import Answer
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import encode_parquet
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.reader import ATTEMPTS, WAIT_SECONDS
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Stamp, Store, open_store
+from pubsub_emulator.spark_audit.history.unpack import TooLarge, check_group, read_group
 
 RECEIPT: Final = "receipt.json"
 REPORT: Final = "run_report.json"
@@ -53,7 +55,66 @@ RESULT_TABLES: Final[dict[str, Table]] = {
 _DIGITS: Final = 32
 """Hex digits of a file's digest that are part of its name."""
 
-Receipt = dict[str, Any]
+Counts = list[list[Any]]
+"""Severity, code and number of findings."""
+Stored = tuple[str, int]
+"""Path and size of a file."""
+
+
+class Written(TypedDict):
+    """What every receipt says of the files that it names."""
+
+    folder: str
+    files: dict[str, Stored]
+    kept: bool
+    """Whether a later run may take the result for its own."""
+    unread: NotRequired[list[Row]]
+    """Rows of its quarantine, once it is accounted for."""
+
+
+class ChainReceipt(TypedDict):
+    """A chain's part of a segment: `notes.Receipt`, digests of its rows by table, and its findings."""
+
+    network: str
+    chain: int
+    segment: int
+    kind: str
+    candidates: int
+    judged: int
+    complete: bool
+    seam: str
+    genesis: bool
+    start: str | None
+    end: str | None
+    end_number: int | None
+    proof_bytes: int
+    digests: dict[str, str]
+    findings: Counts
+
+
+class SegmentReceipt(Written):
+    """What judging a segment of some chains came to."""
+
+    network: str
+    segment: int
+    chains: list[ChainReceipt]
+    quarantined: int
+    fingerprint: str
+
+
+class FoldReceipt(Written):
+    """What a network's segments up to `last` came to; by chain digests of settled and open findings, and of sizes."""
+
+    network: str
+    first: int
+    last: int
+    fingerprint: str
+    settled: Counts
+    open: Counts
+    quarantined: int
+    chains: dict[str, list[str]]
+
+
 Stamps = Mapping[str, Stamp]
 
 
@@ -65,11 +126,11 @@ def write_result(
     store: Store,
     folder: str,
     tables: Mapping[str, tuple[Table, list[Row]]],
-    receipt: Receipt,
+    receipt: Mapping[str, object],
     *,
     others: Mapping[str, bytes] | None = None,
     keep: bool = True,
-) -> Receipt:
+) -> Answer:
     """Write one result and return its receipt, which gains `files`: path and size by name.
 
     `tables` are rows by the name of their file, `others` further files. Tables without rows have no file. Unless
@@ -77,14 +138,14 @@ def write_result(
     """
     contents = {f"{name}.parquet": encode_parquet(table, rows) for name, (table, rows) in tables.items() if rows}
     contents |= dict(others or {})
-    files: dict[str, list[Any]] = {}
+    files: dict[str, Stored] = {}
     for name in sorted(contents):
         data = contents[name]
         stem, _, ending = name.rpartition(".")
         path = f"{folder}/{stem}-{digest_of(data)[:_DIGITS]}.{ending}"
         put_whole(store, path, data)
-        files[stem] = [path, len(data)]
-    full: Receipt = {**receipt, "folder": folder, "files": files, "kept": keep}
+        files[stem] = path, len(data)
+    full: Answer = {**receipt, "folder": folder, "files": files, "kept": keep}
     if keep:
         body = canonical_json({**full, "receipt": digest_of(canonical_json(full))})
         store.put(f"{folder}/{RECEIPT}", body)
@@ -97,7 +158,7 @@ def put_whole(store: Store, path: str, data: bytes) -> None:
         store.put(path, data)
 
 
-def read_receipt(store: Store, folder: str) -> Receipt | None:
+def read_receipt(store: Store, folder: str) -> Answer | None:
     """The receipt of a result; `None` when it is not there, or not what was written. Says nothing of its files."""
     try:
         receipt = json.loads(store.read(f"{folder}/{RECEIPT}"))
@@ -110,7 +171,7 @@ def read_receipt(store: Store, folder: str) -> Receipt | None:
     return receipt if named and receipt.get("folder") == folder else None
 
 
-def files_are_whole(store: Store, receipt: Receipt, there: Stamps) -> bool:
+def files_are_whole(store: Store, receipt: Written, there: Stamps) -> bool:
     """Whether the files of a receipt, of those that are there, are what was written."""
     for path, size in receipt["files"].values():
         found = there.get(path)
@@ -170,14 +231,25 @@ def read_groups(store: Store, path: str, table: Table, columns: Sequence[str] | 
     published = path.startswith(f"{TABLES}/")
     wanted = None if columns is None else list(columns)
     try:
-        parquet = pq.ParquetFile(pa.BufferReader(data))
+        source = pa.BufferReader(data)
+        parquet = pq.ParquetFile(source)
         if not published:
             table.check(parquet.schema_arrow)
         for at in range(parquet.num_row_groups):
-            # Arrow's threads gain nothing here, and one that still winds up when a program ends aborts it.
-            group = parquet.read_row_group(at, columns=wanted, use_threads=False)
+            group = read_group(parquet, source, at, wanted)
             yield _as_rows_are(group, table, columns) if published else group
-    except (OSError, ValueError, pa.ArrowException, schema.SchemaError) as error:
+    except (OSError, ValueError, pa.ArrowException, TooLarge, schema.SchemaError) as error:
+        raise ResultError(f"{store}/{path}: {error}") from None
+
+
+def _check(store: Store, path: str) -> None:
+    """Raises `ResultError` for a file that is not what was written, or that unpacks to more than it may."""
+    source = pa.BufferReader(read_file(store, path))
+    try:
+        parquet = pq.ParquetFile(source)
+        for at in range(parquet.num_row_groups):
+            check_group(parquet, source, at)
+    except (OSError, ValueError, pa.ArrowException, TooLarge) as error:
         raise ResultError(f"{store}/{path}: {error}") from None
 
 
@@ -228,13 +300,17 @@ class Results:
         """The files of a table, in the order in which rows came."""
         return list(self.report["tables"].get(table.name, []))
 
-    def tables(self) -> dict[str, list[str]]:
-        """The files of every table, each as it was written. Raises `ResultError` where one is not."""
+    def tables(self, *, checked: bool = True) -> dict[str, list[str]]:
+        """The files of every table; `checked` are as they were written, and within bounds.
+
+        Raises `ResultError` where one is not, and for an audit of a much earlier version.
+        """
         found = {name: self.report["tables"].get(name, []) for name in RESULT_TABLES}
-        for path in (path for paths in found.values() for path in paths):
-            if not path.startswith(f"{TABLES}/"):
+        for paths in found.values():
+            if not all(path.startswith(f"{TABLES}/") for path in paths):
                 raise ResultError(f"{self.store}: an audit of an earlier version; `pubsub audit` brings it up to date")
-            read_file(self.store, path)
+            for path in paths if checked else ():
+                _check(self.store, path)
         return found
 
     def groups(self, table: Table, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:

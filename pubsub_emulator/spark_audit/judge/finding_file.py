@@ -17,8 +17,9 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
-from pubsub_emulator.spark_audit.audit import findings
-from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, Judgement, judge
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge import findings
+from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, Judgement, judge
 
 FORMAT: Final = "pubsub-finding/1"
 
@@ -37,7 +38,7 @@ class FindingError(PubsubError):
 class Checked:
     """A finding that was judged again: its columns, and what its evidence shows."""
 
-    finding: Mapping[str, Any]
+    finding: Row
     judgement: Judgement
 
     @property
@@ -46,7 +47,7 @@ class Checked:
         return self.judgement.code is not None and self.judgement.proves
 
 
-def finding_text(row: Mapping[str, Any]) -> str:
+def finding_text(row: Row) -> str:
     """The file's content for a row of `findings`."""
     body: dict[str, Any] = {"format": FORMAT}
     for name in _COLUMNS:
@@ -56,7 +57,7 @@ def finding_text(row: Mapping[str, Any]) -> str:
     return json.dumps(body, indent=2) + "\n"
 
 
-def read_finding(path: Path) -> dict[str, Any]:
+def read_finding(path: Path) -> Row:
     """The finding in a file, well-formed and unaltered since it was written. Raises `FindingError`."""
     body = read_json(path, error=FindingError)
     if not isinstance(body, dict) or body.get("format") != FORMAT:
@@ -89,7 +90,7 @@ def check_finding(path: Path) -> Checked:
     return Checked(row, judgement)
 
 
-def _subject(judgement: Judgement, row: Mapping[str, Any]) -> bytes | None:
+def _subject(judgement: Judgement, row: Row) -> bytes | None:
     """What tells the finding from others of its code on its chain; none where the evidence does not say."""
     if judgement.kind == "block" and row["position"] is not None:
         position: int = row["position"]

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.spark_audit.engine.pace import told
-from pubsub_emulator.spark_audit.engine.segment_task import Task, commits_before
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, FileEntry
 from pubsub_emulator.spark_audit.history.reader import Fault, read_file
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.judge.task import Task, commits_before
 
 RelayBlock = tuple[Hash, int | None]
 """Storage root, and the slot that no candidate judged there may exceed."""

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pubsub_emulator.spark_audit.audit.findings import Severity
 from pubsub_emulator.spark_audit.history.manifest import Commit, canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.rows import Row
-
-Receipt = dict[str, Any]
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge.findings import Severity
+from pubsub_emulator.spark_audit.judge.results import ChainReceipt, Counts, FoldReceipt, SegmentReceipt
 
 
 @dataclass(slots=True)
@@ -48,7 +47,7 @@ class ChainAccount:
         self.since = []
         self.last = segment
 
-    def add(self, receipt: Mapping[str, Any]) -> None:
+    def add(self, receipt: ChainReceipt) -> None:
         """Add the result of a segment of the chain."""
         if self.started_in is None:
             self.genesis, self.start, self.started_in = receipt["genesis"], receipt["start"], receipt["segment"]
@@ -85,16 +84,16 @@ class NetworkAccount:
     """Files that manifests name, and whose path does not say which segment they are of."""
     rows: str = ""
     """A running digest over the canonical rows of its segments."""
-    counts: list[list[Any]] = field(default_factory=list)
+    counts: Counts = field(default_factory=list)
     """Findings of segments and settled ones of folds: severity, code, number."""
     quarantine: list[Row] = field(default_factory=list)
     chains: dict[int, ChainAccount] = field(default_factory=dict)
-    fold: Receipt | None = None
+    fold: FoldReceipt | None = None
     """Receipt of the fold that ends with the last segment."""
     settled_in: list[str] = field(default_factory=list)
     """The folds in which findings were settled."""
 
-    def add(self, commit: Commit, receipts: Sequence[Receipt]) -> None:
+    def add(self, commit: Commit, receipts: Sequence[SegmentReceipt]) -> None:
         """The next segment, and what its tasks came to."""
         judged = {chain["chain"]: chain for receipt in receipts for chain in receipt["chains"]}
         for chain in sorted(judged.keys() | commit.next_positions.keys()):
@@ -106,8 +105,8 @@ class NetworkAccount:
                 account.absent.append(commit.segment)
             else:
                 account.since.append(commit.segment)
-        for chain in judged.values():
-            self.count(chain["findings"])
+        for each in judged.values():
+            self.count(each["findings"])
         for receipt in receipts:
             self.quarantine += receipt["unread"]
         digests = [[chain, judged[chain]["digests"]] for chain in sorted(judged)]
@@ -116,7 +115,7 @@ class NetworkAccount:
         self.segments += 1
         self.tasks += len(receipts)
 
-    def close_fold(self, receipt: Receipt) -> None:
+    def close_fold(self, receipt: FoldReceipt) -> None:
         """The fold up to the last segment was made."""
         self.count(receipt["settled"])
         if receipt["settled"]:
@@ -124,7 +123,7 @@ class NetworkAccount:
         self.quarantine += receipt["unread"]
         self.fold = receipt
 
-    def count(self, found: Sequence[Sequence[Any]]) -> None:
+    def count(self, found: Counts) -> None:
         """Add findings."""
         totals = {(severity, code): count for severity, code, count in self.counts}
         for severity, code, count in found:

@@ -26,7 +26,7 @@ from pubsub_emulator.spark_audit.history.manifest import (
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 
-CHECK_VERSION: Final = 8
+CHECK_VERSION: Final = 9
 """Raised when the same rows would be judged or measured otherwise: results of an older version are made again."""
 
 LARGE: Final = 4 * 1_048_576
@@ -125,7 +125,9 @@ def make_tasks(
 def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | None) -> list[Task]:
     own, older = _by_table(commit), _by_table(before)
 
-    def of(table: Table, chain: int | None, *sources: dict[tuple[str, int | None], list[FileEntry]]) -> Any:
+    def of(
+        table: Table, chain: int | None, *sources: dict[tuple[str, int | None], list[FileEntry]]
+    ) -> tuple[FileEntry, ...]:
         return tuple(entry for source in sources for entry in source.get((table.name, chain), ()))
 
     there = {chain for (table, chain) in own if chain is not None and table != schema.DELIVERIES.name}
@@ -185,7 +187,7 @@ def _task(
     return Task(root, commit.network, commit.segment, chains, **shared, fingerprint=_digest(body))
 
 
-def _seen(task: Task, listing: Listing | None) -> list[Any]:
+def _seen(task: Task, listing: Listing | None) -> list[object]:
     """Sizes and times of the task's files, in numbers."""
     if listing is None:
         return []

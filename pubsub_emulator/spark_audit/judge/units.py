@@ -3,39 +3,41 @@
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.spark_audit.audit.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, Sizes
-from pubsub_emulator.spark_audit.audit.check import check_chain
-from pubsub_emulator.spark_audit.audit.evidence import EvidenceError, judge
-from pubsub_emulator.spark_audit.audit.findings import Thresholds
-from pubsub_emulator.spark_audit.audit.notes import ChainResult
-from pubsub_emulator.spark_audit.audit.patterns import HABIT_COLUMNS, SERVED_COLUMNS, Watch
-from pubsub_emulator.spark_audit.audit.results import (
-    Receipt,
-    ResultError,
-    Rows,
-    read_file,
-    read_receipt,
-    read_some,
-    write_result,
-)
-from pubsub_emulator.spark_audit.audit.shared import Shared
+from pubsub_emulator.spark_audit.engine.engine import Answer
 from pubsub_emulator.spark_audit.engine.pace import told
-from pubsub_emulator.spark_audit.engine.segment_task import CHECK_VERSION, Task, commits_before
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.reader import read_file as read_history
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.judge.aggregate import BLOCK_COLUMNS, PUBLISHER_COLUMNS, Sizes
+from pubsub_emulator.spark_audit.judge.check import check_chain
+from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, judge
+from pubsub_emulator.spark_audit.judge.findings import Thresholds
+from pubsub_emulator.spark_audit.judge.notes import ChainResult
+from pubsub_emulator.spark_audit.judge.patterns import HABIT_COLUMNS, SERVED_COLUMNS, HabitMemory, PublisherRows
+from pubsub_emulator.spark_audit.judge.results import (
+    Counts,
+    ResultError,
+    Rows,
+    SegmentReceipt,
+    read_file,
+    read_receipt,
+    read_some,
+    write_result,
+)
+from pubsub_emulator.spark_audit.judge.shared import Shared
+from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, commits_before
 
 _ITEM_TABLES = (
     schema.BLOCK_MEASURES,
@@ -47,7 +49,7 @@ _ITEM_TABLES = (
 )
 
 
-def judge_segment(text: str, out: str) -> Receipt:
+def judge_segment(text: str, out: str) -> Answer:
     """The unit that judges the segment a task names, unless its result is there. Raises `OSError`."""
     task = Task.from_json(text)
     store = open_store(out)
@@ -64,7 +66,7 @@ def judge_segment(text: str, out: str) -> Receipt:
     receipt = {
         "network": task.network,
         "segment": task.segment,
-        "chains": [{**chain.receipt, **_account(chain.tables())} for chain in chains],
+        "chains": [{**asdict(chain.receipt), **_account(chain.tables())} for chain in chains],
         "quarantined": len(tables[schema.QUARANTINE.name][1]),
         "fingerprint": task.fingerprint,
     }
@@ -77,14 +79,14 @@ def _fitting(chain: ChainResult) -> ChainResult:
         for table, rows in chain.tables().items():
             table.arrow(rows)
     except SchemaError as error:
-        receipt = {**chain.receipt, "complete": False, "seam": "none", "judged": 0, "proof_bytes": 0}
-        where = {name: receipt[name] for name in ("network", "chain", "segment")}
-        path = f"{schema.BLOCKS.name}/network={receipt['network']}/chain={receipt['chain']}"
-        return ChainResult(quarantine=[Fault(path, str(error), **where).row()], receipt=receipt)
+        receipt = replace(chain.receipt, complete=False, seam="none", judged=0, proof_bytes=0)
+        path = f"{schema.BLOCKS.name}/network={receipt.network}/chain={receipt.chain}"
+        fault = Fault(path, str(error), None, receipt.network, receipt.chain, receipt.segment)
+        return ChainResult(receipt, quarantine=[fault.row()])
     return chain
 
 
-def _account(tables: Mapping[Table, list[Row]]) -> dict[str, Any]:
+def _account(tables: Mapping[Table, list[Row]]) -> dict[str, object]:
     """Digests of the rows, and the number of findings by severity and code."""
     return {
         "digests": {table.name: digest_rows(table, rows).hex() for table, rows in tables.items()},
@@ -92,7 +94,7 @@ def _account(tables: Mapping[Table, list[Row]]) -> dict[str, Any]:
     }
 
 
-def _counts(rows: Iterable[Row]) -> list[list[Any]]:
+def _counts(rows: Iterable[Row]) -> Counts:
     found: dict[tuple[str, str], int] = {}
     for row in rows:
         found[row["severity"], row["code"]] = found.get((row["severity"], row["code"]), 0) + 1
@@ -142,13 +144,13 @@ class Fold:
         return Fold(**{**data, "limits": Thresholds(**data["limits"])})
 
 
-def fold_fingerprint(before: str, network: str, receipts: Sequence[Receipt], limits: Thresholds) -> str:
+def fold_fingerprint(before: str, network: str, receipts: Sequence[SegmentReceipt], limits: Thresholds) -> str:
     """A digest of a fold's inputs: the fold before it and the results of its segments."""
     digests = [[chain["chain"], chain["digests"]] for receipt in receipts for chain in receipt["chains"]]
     return digest_of(canonical_json([CHECK_VERSION, before, network, digests, asdict(limits)]))
 
 
-def fold_network(text: str, out: str) -> Receipt:
+def fold_network(text: str, out: str) -> Answer:
     """The unit that adds segments to a network's chains: patterns and sizes. Raises `OSError`, `ResultError`."""
     fold = Fold.from_json(text)
     store = open_store(out)
@@ -161,7 +163,7 @@ def fold_network(text: str, out: str) -> Receipt:
     for at, segment in enumerate(fold.segments):
         told(at, len(fold.segments))
         for chain, blocks, publishers in _by_chain(store, segment):
-            state = chains.setdefault(chain, _ChainState(Watch(fold.limits), Sizes()))
+            state = chains.setdefault(chain, _ChainState(HabitMemory(fold.limits), Sizes()))
             headers = _Headers(fold, chain)
             rows = blocks.select(HABIT_COLUMNS).to_pylist()
             for row in state.watch.add(rows, _served(publishers), headers):
@@ -206,7 +208,7 @@ def fold_network(text: str, out: str) -> Receipt:
 class _ChainState:
     """One chain so far; `settled` is a running digest over its findings that nothing changes any more."""
 
-    watch: Watch
+    watch: HabitMemory
     sizes: Sizes
     settled: str = ""
 
@@ -225,7 +227,7 @@ def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
     try:
         body = json.loads(zlib.decompress(read_file(store, fold.before)))
         return {
-            chain: _ChainState(Watch.from_json(watch, fold.limits), Sizes.from_json(sizes), settled)
+            chain: _ChainState(HabitMemory.from_json(watch, fold.limits), Sizes.from_json(sizes), settled)
             for chain, watch, sizes, settled in body
         }
     except (ValueError, KeyError, TypeError, zlib.error) as error:
@@ -248,11 +250,11 @@ def _table(store: Store, rows: Rows | None, table: Table, names: Sequence[str]) 
     return empty if rows is None else pa.concat_tables([empty, read_some(store, rows, table, names).select(names)])
 
 
-def _served(publishers: pa.Table) -> Any:
+def _served(publishers: pa.Table) -> PublisherRows:
     rows: dict[int, list[Row]] = {}
     for row in publishers.select(["position", *SERVED_COLUMNS]).to_pylist():
         rows.setdefault(row["position"], []).append(row)
-    return lambda _segment, position: rows.get(position, [])
+    return lambda segment, position: rows.get(position, [])  # noqa: ARG005  # of one segment
 
 
 def _is_borne_out(row: Row) -> bool:

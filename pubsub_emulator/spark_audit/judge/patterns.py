@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from pubsub_emulator.spark_audit.audit import findings
-from pubsub_emulator.spark_audit.audit.evidence import equivocation_evidence, figures_evidence
-from pubsub_emulator.spark_audit.audit.findings import Severity, Thresholds, finding_row
-from pubsub_emulator.spark_audit.history.rows import Row
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.judge import findings
+from pubsub_emulator.spark_audit.judge.evidence import equivocation_evidence, figures_evidence
+from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds, finding_row
 
 HABIT_COLUMNS: Final = (
     "network",
@@ -101,12 +101,12 @@ def chain_habits(
     blocks: Iterable[Row], publishers: PublisherRows, headers: Headers, limits: Thresholds
 ) -> Iterator[Row]:
     """Findings about one chain from its `block_measures` in order; `publishers` gives a block's publisher rows."""
-    watch = Watch(limits)
+    watch = HabitMemory(limits)
     yield from watch.add(blocks, publishers, headers)
     yield from watch.open_runs()
 
 
-class Watch:
+class HabitMemory:
     """What is remembered between a chain's blocks."""
 
     def __init__(self, limits: Thresholds) -> None:
@@ -145,9 +145,9 @@ class Watch:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any], limits: Thresholds) -> "Watch":
+    def from_json(data: Mapping[str, Any], limits: Thresholds) -> "HabitMemory":
         """The inverse of `to_json`."""
-        out = Watch(limits)
+        out = HabitMemory(limits)
         network, chain = data["chain"]
         out.chain = (network, chain)
         for code, who, first, last, length, most in data["runs"]:

@@ -9,7 +9,8 @@ from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.rows import Row, empty_row, messages_of
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.rows import empty_row, messages_of
 
 I64_MAX: Final = 2**63 - 1
 SLOT_DURATION: Final = timedelta(seconds=6)

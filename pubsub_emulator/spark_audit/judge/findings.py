@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.spark_audit.history.row import Row
 
 REJECTED_VALID: Final = "RejectedValid"
 """A candidate that the chain refused although it is valid."""
@@ -97,9 +98,9 @@ def finding_row(
     subject: bytes,
     evidence: bytes,
     detail: str,
-    place: dict[str, Any] | None = None,
+    place: Row | None = None,
     collator: bytes | None = None,
-) -> dict[str, Any]:
+) -> Row:
     """A row of `findings`. `subject` tells findings of one code on one chain apart; with them it makes the id."""
     place = place or {}
     return {

@@ -8,7 +8,8 @@ from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import decode_spec
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
-from pubsub_emulator.spark_audit.history.rows import Row, encode_items
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.rows import encode_items
 
 
 class Announced:

@@ -42,7 +42,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Invali
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
-from pubsub_emulator.spark_audit.audit import findings
+from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.trie import BadNode, MissingNode
 from pubsub_emulator.trie.partial import Fetch, PartialTrie
 

@@ -1,0 +1,213 @@
+"""Parquet that a stranger may have made, unpacked within bounds.
+
+A footer says how large row groups are, and may lie. What Arrow goes by are the headers of the pages, so these are read
+before any page is unpacked: bytes after unpacking, and how many values a page has. A dictionary holds a long value once
+and a page refers to it many times in a few bytes; where that could be too much, the references are added up.
+
+Page headers are structs in Thrift's compact protocol (https://github.com/apache/parquet-format, `parquet.thrift`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pubsub_emulator.primitives.errors import PubsubError
+
+MOST_UNPACKED: Final = 1_073_741_824
+"""Bytes that a row group may take once unpacked; the largest honest one holds a segment's nodes."""
+MOST_VALUES: Final = 1 << 23
+"""Values of a row group, those within lists and empty ones included: a Python object each, sooner or later."""
+MOST_FIELD: Final = 64 * 1_048_576
+"""Bytes of one value in tables of strangers, whose rows are read a few at a time, and of a column of those."""
+_HEADS: Final = (512, 65_536)
+"""Bytes in which a page's header is looked for; the second length is for headers with long statistics."""
+_WIDTHS: Final = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8, "BYTE_ARRAY": 4}
+
+_UNPACKED, _PACKED = (2,), (3,)
+_DICTIONARY: Final = (7, 1)
+_COUNTS: Final = ((5, 1), (8, 1), _DICTIONARY)
+"""The fields of a page's header: its sizes, and the number of its values, in a data page of either version or not."""
+
+
+class TooLarge(PubsubError):
+    """A row group that unpacks to more than it may, or whose pages cannot be told."""
+
+
+class Source(Protocol):
+    """A Parquet file that is read at any place."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a place."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Bytes from there on."""
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """A column of a row group: bytes of its pages once unpacked, its largest page, its values, and its dictionary."""
+
+    path: str
+    pages: int = 0
+    largest: int = 0
+    values: int = 0
+    dictionary: int = 0
+    width: int = 0
+
+    @property
+    def at_most(self) -> int:
+        """Bytes that the column can take: every value may be the longest of the dictionary."""
+        return self.pages + self.values * (self.width + self.dictionary)
+
+
+def read_group(
+    parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None = None, most: int = MOST_UNPACKED
+) -> pa.Table:
+    """A row group, all columns or some, that takes at most `most` bytes. Raises `TooLarge`, `ArrowException`."""
+    check_group(parquet, source, at, columns, most)
+    # Arrow's threads gain nothing here, and one that still winds up when a program ends aborts it.
+    return parquet.read_row_group(at, columns=None if columns is None else list(columns), use_threads=False)
+
+
+def check_group(
+    parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None = None, most: int = MOST_UNPACKED
+) -> None:
+    """Refuse a row group that unpacks to more than `most` bytes. Raises `TooLarge`, `ArrowException`."""
+    chunks = list(_chunks(parquet, source, at, columns))
+    values = max(sum(chunk.values for chunk in chunks), parquet.metadata.row_group(at).num_rows)
+    if values > MOST_VALUES:
+        raise TooLarge(f"row group {at} has more than {MOST_VALUES} values")
+    certain = sum(chunk.pages + chunk.values * chunk.width for chunk in chunks)
+    if certain <= most < sum(chunk.at_most for chunk in chunks):
+        coded = [chunk.path for chunk in chunks if chunk.dictionary]
+        again = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=coded)
+        group = again.read_row_group(at, columns=coded, use_threads=False)
+        certain += sum(_referred(chunk) for column in group.columns for chunk in column.chunks)
+    if certain > most:
+        raise TooLarge(f"row group {at} unpacks to more than {most} bytes")
+
+
+def batches(parquet: pq.ParquetFile, source: Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a file a few at a time, however long it is. Raises `TooLarge`, `ArrowException`."""
+    for at in range(parquet.num_row_groups):
+        largest = max((chunk.largest for chunk in _chunks(parquet, source, at, columns)), default=0)
+        if largest > MOST_FIELD:
+            raise TooLarge(f"row group {at} has a page of more than {MOST_FIELD} bytes")
+        if any(leaf.max_repetition_level for leaf in _leaves(parquet, columns)):
+            check_group(parquet, source, at, columns)
+        rows = min(1024, max(1, MOST_FIELD // max(largest, 1)))
+        yield from parquet.iter_batches(rows, row_groups=[at], columns=list(columns), use_threads=False)
+
+
+def _leaves(parquet: pq.ParquetFile, columns: Sequence[str] | None) -> Iterator[pq.ColumnSchema]:
+    for index in range(len(parquet.schema)):
+        leaf = parquet.schema.column(index)
+        if columns is None or leaf.path.partition(".")[0] in columns:
+            yield leaf
+
+
+def _chunks(parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None) -> Iterator[_Chunk]:
+    group = parquet.metadata.row_group(at)
+    for index in range(group.num_columns):
+        column = group.column(index)
+        if columns is not None and column.path_in_schema.partition(".")[0] not in columns:
+            continue
+        leaf = parquet.schema.column(index)
+        out = _Chunk(column.path_in_schema, width=_WIDTHS.get(column.physical_type, leaf.length))
+        start, dictionary = column.data_page_offset, column.dictionary_page_offset
+        if not start and not column.num_values:  # no rows: Arrow reads no page, and a writer names no place of one
+            yield out
+            continue
+        if dictionary:
+            start = min(start, dictionary)
+        for page in _pages(source, start, start + column.total_compressed_size):
+            out.pages += page[_UNPACKED]
+            out.largest = max(out.largest, page[_UNPACKED])
+            out.values += sum(page.get(field, 0) for field in _COUNTS)
+            if _DICTIONARY in page and column.physical_type == "BYTE_ARRAY":
+                out.dictionary += page[_UNPACKED]
+        out.values = max(out.values, column.num_values)
+        yield out
+
+
+_Fields = dict[tuple[int, ...], int]
+"""The numbers of a struct, by the ids of the fields that lead to each."""
+
+
+def _pages(source: Source, at: int, end: int) -> Iterator[_Fields]:
+    """The headers of the pages between two places of a file. Raises `TooLarge`."""
+    while at < end:
+        for length in _HEADS:
+            source.seek(at)
+            head = _Head(source.read(min(length, end - at)))
+            try:
+                page = head.struct()
+                break
+            except IndexError:
+                continue
+        else:
+            raise TooLarge("a page has no header that can be read")
+        if min(page.get(_UNPACKED, -1), page.get(_PACKED, -1), *(page.get(each, 0) for each in _COUNTS)) < 0:
+            raise TooLarge("a page does not say its size")
+        at += head.at + page[_PACKED]
+        yield page
+
+
+class _Head:
+    """Bytes that begin with a page's header."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def struct(self, above: tuple[int, ...] = ()) -> _Fields:
+        """The numbers of a struct; what is no number is passed over. Raises `IndexError` at the end, `TooLarge`."""
+        out: _Fields = {}
+        field = 0
+        while (byte := self._byte()) != 0:
+            step, kind = byte >> 4, byte & 15
+            field = field + step if step else self._number()
+            place = (*above, field)
+            if kind in {4, 5, 6}:
+                out[place] = self._number()
+            elif kind == 12 and len(above) < 3:
+                out |= self.struct(place)
+            elif kind == 8:
+                length = self._varint()
+                self.at += length
+            elif kind in {3, 7}:
+                self.at += 1 if kind == 3 else 8
+            elif kind not in {1, 2}:
+                raise TooLarge("a page has no header that can be read")
+        return out
+
+    def _byte(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def _varint(self) -> int:
+        out = shift = 0
+        while (byte := self._byte()) > 127 and shift < 63:
+            out |= (byte & 127) << shift
+            shift += 7
+        return out | byte << shift
+
+    def _number(self) -> int:
+        found = self._varint()
+        return found >> 1 ^ -(found & 1)
+
+
+def _referred(array: pa.Array) -> int:
+    """Bytes of the values that an array with dictionaries refers to, each as often as it does."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary).cast(pa.int64())
+        return int(pc.sum(lengths.take(array.indices)).as_py() or 0)
+    if pa.types.is_struct(array.type):
+        return sum(_referred(array.field(at)) for at in range(array.type.num_fields))
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type) or pa.types.is_map(array.type):
+        return _referred(array.values)
+    return 0

@@ -1,0 +1,145 @@
+"""Checks of an imported block: header against columns, relay root against the relay chain, and its relay proof."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.reader import Fault
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.rows import LostNode, proof_of
+from pubsub_emulator.spark_audit.judge import findings
+from pubsub_emulator.spark_audit.judge.evidence import figures_evidence
+from pubsub_emulator.spark_audit.judge.findings import Severity
+from pubsub_emulator.spark_audit.judge.measures import I64_MAX, row_measures
+from pubsub_emulator.spark_audit.judge.notes import Judged, Note, Place, contradictions, shown
+from pubsub_emulator.spark_audit.judge.shared import Shared
+from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution
+from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
+from pubsub_emulator.spark_audit.real_proofs.relay_proofs import attribute_inherent, proof_parts
+
+_FOREIGN: Final = (
+    "slot",
+    "verdict",
+    "detail",
+    "included_at",
+    "slot_now",
+    "collator",
+    "parent_state_root",
+    "allowed_pov",
+    "unpruned",
+    "strategy",
+    "extrinsics",
+)
+"""Columns of `blocks` that only a judged candidate has."""
+
+
+def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, bytes], repeated: int) -> Judged:
+    """Open a real relay proof and tell its bytes apart (AU-9, AU-18).
+
+    `repeated` are bytes that the block before had proven already.
+    """
+    position = row["position"]
+    notes: list[Note] = [*_foreign(place, row), *_other_than_header(place, row)]
+    row = {**row, **dict.fromkeys(_FOREIGN), "max_pov": None if (row["max_pov"] or 0) > I64_MAX else row["max_pov"]}
+    vouched = shared.vouched(row["relay_parent"])
+    measures = {**row_measures(row, nodes, judged=True), "vouched": vouched is not None, "repeated_bytes": repeated}
+    if row["relay_root"] is None:
+        notes.append(place.fault("the row has no relay root to open the proof against", position))
+        return Judged(notes=notes, measures={**measures, "judged": False})
+    whole = row["relay_root"] in shared.relay_roots(row["relay_parent"])
+    if not whole and not shared.lacks(schema.RELAY_HEADERS):
+        said = f"relay block {row['relay_parent']} with this storage root is not in the history"
+        notes.append(place.fault(said, position))
+    if (vouched or row["relay_root"]) != row["relay_parent_root"]:
+        notes.append(_other_root(place, row, vouched))
+    root = row["relay_parent_root"]
+    try:
+        proof = proof_of(row, nodes)
+    except LostNode as error:
+        notes += [] if shared.lacks(schema.NODES) else [place.fault(str(error), position)]
+        return Judged(notes=notes, measures={**measures, "judged": False}, whole=False)
+    opened = {"root": root.hex(), "proof": [node.hex() for node in proof]}
+    try:
+        found = attribute_inherent(root, proof, row["chain"])
+    except ProofError as error:
+        evidence = figures_evidence(opened)
+        notes.append(place.finding(row, findings.UNOPENED_PROOF, Severity.ERROR, evidence, str(error)))
+        return Judged(notes=notes, measures={**measures, "verdict": findings.UNOPENED_PROOF}, whole=whole)
+    at = {name: row[name] for name in ("network", "chain", "segment", "position", "number")}
+    parts = [{**at, **part} for part in proof_parts(found)]
+    notes += _left(place, row, found, opened)
+    return Judged(notes=notes, measures=measures, parts=parts, whole=whole)
+
+
+def _left(place: Place, row: Row, found: Attribution, opened: Mapping[str, object]) -> Iterator[Note]:
+    """Nodes that no key can need are a finding; those that a key may need, by the chain's own state, are noted."""
+    kinds = {part.kind: part for part in found.parts}
+    if "unread" in kinds:
+        part = kinds["unread"]
+        figures = {**opened, "unread": [each.hex() for each in found.unread]}
+        detail = f"{part.nodes} nodes, {part.weight} bytes that no key needs"
+        yield place.finding(row, findings.UNREAD_NODES, Severity.WARNING, figures_evidence(figures), detail)
+    if "unplaced" in kinds:
+        part = kinds["unplaced"]
+        figures = {**opened, "unplaced": [each.hex() for each in found.unplaced]}
+        detail = f"{part.nodes} nodes, {part.weight} bytes below no node of the proof: the chain may have stored those"
+        yield place.finding(row, findings.UNPLACED_NODES, Severity.INFO, figures_evidence(figures), detail)
+
+
+def _foreign(place: Place, row: Row) -> Iterator[Fault]:
+    """Columns that an imported block cannot have: it was not judged by a network that this history has."""
+    if (row["max_pov"] or 0) > I64_MAX:
+        yield place.fault(f"max_pov is {row['max_pov']}", row["position"])
+    for name in _FOREIGN:
+        if row.get(name) is not None and row[name] != []:
+            yield place.fault(f"the row of an imported block has {name} {shown(row[name])}", row["position"])
+
+
+class _Facts(NamedTuple):
+    """What the first fields of a header say."""
+
+    parent: bytes
+    number: int
+    state_root: bytes
+
+
+def _facts(header: bytes) -> _Facts:
+    reader = Reader(header)
+    return _Facts(reader.take(32), reader.compact(32), reader.take(32))
+
+
+def _other_than_header(place: Place, row: Row) -> Iterator[Fault]:
+    """Columns that say otherwise than the header, and a relay parent that differs from its descendants."""
+    if row["header"] is not None:
+        try:
+            facts = {**_facts(row["header"])._asdict(), "block": blake2_256(row["header"])}
+        except ScaleError as error:
+            yield place.fault(f"the header cannot be read: {error}", row["position"])
+        else:
+            yield from contradictions(place, row, facts)
+    for descendant in (row.get("descendants") or ())[:1]:
+        try:
+            first = _facts(descendant)
+        except ScaleError as error:
+            yield place.fault(f"relay_parent_descendants cannot be read: {error}", row["position"])
+        else:
+            if (first.number, first.state_root) != (row["relay_parent"], row["relay_parent_root"]):
+                said = f"relay_parent_descendants begin with block {first.number} of another root or number"
+                yield place.fault(said, row["position"])
+
+
+def _other_root(place: Place, row: Row, vouched: bytes | None) -> Note:
+    """The inherent states another root than the relay chain has, or the row does."""
+    if vouched is None:
+        said = "the row states another relay root than its inherent, and no relay header says which is right"
+        return place.fault(said, row["position"])
+    figures = {
+        "relay_parent": row["relay_parent"],
+        "inherent": row["relay_parent_root"].hex(),
+        "relay_header": vouched.hex(),
+    }
+    detail = "the inherent states another relay storage root than the relay chain's header"
+    return place.finding(row, findings.RELAY_ROOT_MISMATCH, Severity.ERROR, figures_evidence(figures), detail)

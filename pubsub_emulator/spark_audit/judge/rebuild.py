@@ -1,0 +1,76 @@
+"""A candidate from its row, and the row with what header and state say in the place of what it claims."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.header import Header, turn_of
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
+from pubsub_emulator.spark_audit.history.reader import Fault
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.rows import LostNode, RowError, candidate_of
+from pubsub_emulator.spark_audit.judge.measures import I64_MAX
+from pubsub_emulator.spark_audit.judge.notes import Place, contradictions, short, shown
+
+IMPORTED_ONLY: Final = ("source", "block_time", "runtime", "descendants", "collator_peer_id")
+"""Columns of `blocks` that only an imported block has."""
+
+
+class Unusable(Exception):  # no error of the program: the segment cannot be judged further
+    """A row that is no candidate; the message says why."""
+
+
+def rebuild(place: Place, row: Row, nodes: Mapping[int, bytes], head: ChainHead) -> tuple[Candidate, Row, list[Fault]]:
+    """The candidate of a row, the row with what header and state say, and a fault for each difference.
+
+    Raises `LostNode`, `Unusable`.
+    """
+    position = row["position"]
+    try:
+        candidate = candidate_of(row, nodes)
+        spec = runtime_spec(head.state.top)
+    except LostNode:
+        raise
+    except (RowError, ScaleError) as error:
+        raise Unusable(str(error)) from None
+    if spec.handler not in HANDLERS:
+        raise Unusable(f"the handler {short(spec.handler)!r} is not known here")
+    facts = _facts(candidate.header, head, spec)
+    faults = contradictions(place, row, facts)
+    if row["status"] == "included" and (row["verdict"] is not None or row["detail"] is not None):
+        said = f"the row says both included and refused, for {shown(row['verdict'] or row['detail'])}"
+        faults.append(place.fault(said, position))
+    faults += [
+        place.fault(f"the row of a candidate has {name} {shown(row[name])}", position)
+        for name in IMPORTED_ONLY
+        if row.get(name)
+    ]
+    unpruned = row["unpruned"]
+    if unpruned is not None and sum(part["bytes"] for part in unpruned) > I64_MAX:
+        faults.append(place.fault("the sum of unpruned is too large", position))
+        unpruned = None
+    return candidate, {**row, **facts, "unpruned": unpruned}, faults
+
+
+def _facts(header: Header, head: ChainHead, spec: RuntimeSpec) -> Row:
+    """Columns of a candidate's row that its header and the state it was judged on say too."""
+    return {
+        "number": header.number,
+        "slot": header.aura_slot(),
+        "parent": header.parent_hash,
+        "state_root": header.state_root,
+        "parent_state_root": head.header.state_root,
+        "max_pov": spec.max_pov_size,
+        "allowed_pov": spec.allowed_pov,
+        "collator": _author(head.state, header),
+    }
+
+
+def _author(state: State, header: Header) -> bytes | None:
+    """The collator whose turn the header's slot is, by the state that it was judged on."""
+    slot, keys = header.aura_slot(), AUTHORITIES.get(Storage(state))
+    return None if slot is None or not keys else turn_of(slot, keys)

@@ -1,0 +1,310 @@
+"""One whole state of each table, in every engine, whenever a run ends or is killed, and whoever wrote to its log."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+from support.audits import drop_a_node, write_history
+from support.history_forgery import load, store
+
+from pubsub_emulator.spark_audit.audit import rounds
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.history.storage import LocalStore
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
+from pubsub_emulator.spark_audit.spark.session import register, spark_path
+from pubsub_emulator.spark_audit.tables.ask import ask
+from pubsub_emulator.spark_audit.tables.delta import LOG
+from pubsub_emulator.spark_audit.tables.parts import BOUNDED
+
+Files = frozenset[str]
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing of the program catches it."""
+
+
+def _audit(folder: Path, **options: Any) -> AuditResult:
+    return audit(folder / "history", folder / "audit", engine="python", **options)
+
+
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An audit of the first segments of a history that has grown since."""
+    folder = tmp_path_factory.mktemp("grown")
+    whole = load(write_history(folder / "whole", 15, segment_length=3, cheats={5: drop_a_node, 8: drop_a_node}))
+    store(whole[:2], folder / "history")
+    _audit(folder)
+    shutil.rmtree(folder / "history")
+    store(whole, folder / "history")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def states(grown: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[Files, Path]]:
+    """For each table the sets of files that its log named after a run was killed, each with a folder that has them."""
+    out: dict[str, dict[Files, Path]] = {name: {} for name in RESULT_TABLES}
+    for step in range(1, 1000):
+        folder = tmp_path_factory.mktemp("killed")
+        shutil.copytree(grown, folder, dirs_exist_ok=True)
+        ended = _killed_after(step, partial(_audit, folder))
+        for name, known in out.items():
+            known.setdefault(frozenset(_logged(folder, name)), folder)
+        for name, files in Results.open(folder / "audit").tables().items():  # raises if one is gone or differs
+            known = {Path(file).name for file in files}
+            assert known in [set(each) for each in out[name]], "the report names a version that the log had"
+        if ended:
+            assert step > 60, "a run writes at least so often"
+            return out
+    pytest.fail("the run does not end")
+
+
+def _killed_after(steps: int, run: Callable[[], object]) -> bool:
+    """Kill a run after some writes and removals; whether it ended before."""
+    left = steps
+
+    def counted(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return real(*arguments)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(rounds, "ROUND", 2)
+        for name in ("put", "put_new", "remove"):
+            patch.setattr(LocalStore, name, counted(getattr(LocalStore, name)))
+        run()
+        return True
+    return False
+
+
+def _table(folder: Path, name: str) -> Path:
+    return folder / "audit" / "tables" / name
+
+
+def _logged(folder: Path, name: str) -> Iterator[str]:
+    for uri in DeltaTable(str(_table(folder, name))).file_uris():
+        assert Path(uri).is_file(), "what the log names is there"
+        yield Path(uri).name
+
+
+def _plain(rows: list[tuple[Any, ...]]) -> list[str]:
+    """Rows in one order, and in the words of one engine."""
+    return sorted(repr(tuple(_cell(cell) for cell in row)) for row in rows)
+
+
+def _cell(cell: Any) -> Any:
+    if isinstance(cell, bytearray):
+        return bytes(cell)
+    if hasattr(cell, "tolist"):
+        return cell.tolist()
+    return cell.isoformat()[:19].replace(" ", "T") if hasattr(cell, "isoformat") else cell
+
+
+@pytest.mark.slow
+def test_a_kill_after_any_step_leaves_one_state_in_every_engine_that_has_no_jvm(
+    states: dict[str, dict[Files, Path]],
+) -> None:
+    assert {len(known) for known in states.values()} <= {1, 2}, "the state before the run, or that after it"
+    assert len(states["block_measures"]) == 2
+    for name, known in states.items():
+        for files, folder in known.items():
+            by_delta = _rows(DeltaTable(str(_table(folder, name))).to_pyarrow_table())
+            by_polars = _rows(pl.read_delta(str(_table(folder, name))).to_arrow())
+            by_pandas = DeltaTable(str(_table(folder, name))).to_pandas()
+            listed = [str(_table(folder, name) / file) for file in sorted(files)]
+            by_duckdb = duckdb.connect().from_parquet(listed).fetchall()
+            assert _plain(by_delta) == _plain(by_polars) == _plain(by_duckdb), name
+            assert by_pandas.map(repr).value_counts().to_dict() == _words(_table(folder, name)), name
+
+
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def _words(place: Path) -> dict[Any, int]:
+    """How often each row of a table is there, in the words that pandas has for it."""
+    return DeltaTable(str(place)).to_pyarrow_table().to_pandas().map(repr).value_counts().to_dict()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_kill_after_any_step_leaves_one_state_in_spark(
+    spark: SparkContext, states: dict[str, dict[Files, Path]]
+) -> None:
+    session = SparkSession(spark)
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    for name, known in states.items():
+        for files, folder in known.items():
+            listed = [spark_path(f"file://{_table(folder, name) / file}") for file in sorted(files)]
+            read = session.read.parquet(*listed)
+            assert _plain(_rows(read.toArrow())) == _plain(
+                _rows(DeltaTable(str(_table(folder, name))).to_pyarrow_table())
+            )
+            assert {kind for _, kind in read.dtypes if "int" in kind or "decimal" in kind} <= {
+                "bigint",
+                "array<bigint>",
+            }
+
+
+def test_a_reader_of_an_older_version_finds_its_files_until_their_time_is_over(grown: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(grown, tmp_path / "audited")
+    before = DeltaTable(str(_table(folder, "block_measures")))
+    count = before.to_pyarrow_table().num_rows
+    _audit(folder)
+    assert before.to_pyarrow_table().num_rows == count
+    assert DeltaTable(str(_table(folder, "chains")), version=0).to_pyarrow_table().num_rows
+    _audit(folder, retain=timedelta(0))
+    for name in RESULT_TABLES:
+        assert {path.name for path in _table(folder, name).glob("*.parquet")} == set(_logged(folder, name))
+
+
+def test_a_log_that_another_engine_went_on_with_is_continued(grown: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(grown, tmp_path / "audited")
+    _audit(folder)
+    place = str(_table(folder, "block_measures"))
+    rows = _plain(_rows(DeltaTable(place).to_pyarrow_table()))
+    DeltaTable(place).delete("number = 1")
+    version = DeltaTable(place).version()
+    assert _plain(_rows(DeltaTable(place).to_pyarrow_table())) != rows
+    written = set(_logged(folder, "block_measures"))
+    _audit(folder)
+    found = DeltaTable(place)
+    assert (found.version(), _plain(_rows(found.to_pyarrow_table()))) == (version + 1, rows)
+    assert written.isdisjoint(_logged(folder, "block_measures"))
+    assert all((_table(folder, "block_measures") / name).is_file() for name in written), "they stay for a time"
+    _audit(folder)
+    assert DeltaTable(place).version() == version + 1
+
+
+def test_a_ledger_that_is_gone_leaves_the_log(grown: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(grown, tmp_path / "audited")
+    (folder / "audit" / "ledger.json").unlink()
+    _audit(folder)
+    assert DeltaTable(str(_table(folder, "block_measures"))).version() == 1
+
+
+FOREIGN = {
+    "a version that is missing": ({"commitInfo": {}}, 7, "version 1 is missing"),
+    "a later protocol": (
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}},
+        1,
+        "needs version 3 of the protocol",
+    ),
+    "partitions": (
+        {"metaData": {"schemaString": '{"fields": []}', "partitionColumns": ["chain"]}},
+        1,
+        "it has partitions",
+    ),
+    "no action": ({"add": 7}, 1, "00000000000000000001.json is no version of a Delta log"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_log_that_cannot_be_continued_is_refused_and_left_alone(grown: Path, tmp_path: Path, name: str) -> None:
+    action, version, words = FOREIGN[name]
+    folder = shutil.copytree(grown, tmp_path / "audited")
+    (folder / "audit" / "ledger.json").unlink()
+    log = _table(folder, "waste") / LOG
+    (log / f"{version:020d}.json").write_text(json.dumps(action) + "\n")
+    before = {path.name: path.read_bytes() for path in log.iterdir()}
+    with pytest.raises(AuditFailed, match=words) as failure:
+        _audit(folder)
+    assert failure.value.exit_code == 4
+    assert {path.name: path.read_bytes() for path in log.iterdir()} == before
+
+
+def test_a_table_without_rows_has_a_file_that_every_engine_reads(grown: Path) -> None:
+    result = Results.open(grown / "audit")
+    for name in ("proof_parts", "quarantine"):
+        (path,) = [str(grown / "audit" / each) for each in result.tables()[name]]
+        assert pl.read_parquet(path).height == pq.read_table(path).num_rows == len(pd.read_parquet(path)) == 0
+        assert duckdb.connect().from_parquet(path).fetchall() == []
+        assert DeltaTable(str(_table(grown, name))).to_pyarrow_table().num_rows == 0
+        assert ask(grown / "audit", f"SELECT COUNT(*) FROM {name}").rows == [(0,)]  # noqa: S608  # names of our own
+
+
+def test_an_audit_of_before_has_no_file_of_such_a_table_and_is_read(grown: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(grown, tmp_path / "audited")
+    report = json.loads((folder / "audit" / "run_report.json").read_bytes())
+    report["tables"] = {name: files for name, files in report["tables"].items() if name != "quarantine"}
+    (folder / "audit" / "run_report.json").write_text(json.dumps(report))
+    assert ask(folder / "audit", "SELECT COUNT(path) FROM quarantine").rows == [(0,)]
+
+
+def test_the_log_says_which_values_a_file_has(grown: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(grown, tmp_path / "audited")
+    _audit(folder)
+    for name in RESULT_TABLES:
+        actions = pa.table(DeltaTable(str(_table(folder, name))).get_add_actions(flatten=True)).to_pylist()
+        for action in actions:
+            rows = pq.read_table(_table(folder, name) / action["path"])
+            for column in (each for each in BOUNDED if each in rows.column_names and rows.num_rows):
+                values = [value for value in rows.column(column).to_pylist() if value is not None]
+                stated = action.get(f"min.{column}"), action.get(f"max.{column}")
+                assert stated == (min(values, default=None), max(values, default=None)), (name, column)
+                assert action[f"null_count.{column}"] == rows.num_rows - len(values)
+    seen = DeltaTable(str(_table(folder, "block_measures"))).to_pyarrow_dataset()
+    assert list(seen.get_fragments(filter=pc.field("chain") == 7)) == [], "no file has it, so none is read"
+
+
+@pytest.mark.spark
+def test_an_audit_in_a_users_session_leaves_nothing_behind(spark: SparkContext, grown: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(grown, tmp_path / "audited")
+    session = SparkSession(spark)
+    spark.setJobGroup("the user's", "what the user does")
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "77")
+    try:
+        audit(folder / "history", folder / "audit", engine="spark")
+        kept = {name: spark.getLocalProperty(f"spark.{name}") for name in ("jobGroup.id", "job.description")}
+        assert kept == {"jobGroup.id": "the user's", "job.description": "what the user does"}
+        assert session.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "77"
+        register(session, Results.open(folder / "audit"))
+        assert session.sql("SELECT COUNT(*) FROM block_measures").collect()[0][0] > 0
+    finally:
+        session.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+        for name in ("spark.jobGroup.id", "spark.job.description"):
+            spark.setLocalProperty(name, None)  # type: ignore[arg-type]  # None takes it away
+
+
+@pytest.mark.spark
+def test_the_name_of_a_folder_decides_nothing_in_spark(spark: SparkContext, grown: Path, tmp_path: Path) -> None:
+    session = SparkSession(spark)
+    for name in ("chain=7", "a*", "a?c", "a[b]", "{a,b}", "network=x,y", "ü 空 '\"", "two words", "two\nlines"):
+        folder = shutil.copytree(grown, tmp_path / name / "audited")
+        shutil.copytree(grown, tmp_path / "abc" / "audited", dirs_exist_ok=True)
+        register(session, Results.open(folder / "audit"))
+        rows = session.sql(BY_CHAIN).collect()
+        assert [tuple(row) for row in rows] == ask(grown / "audit", BY_CHAIN).rows
+
+
+BY_CHAIN = "SELECT chain, COUNT(*) FROM block_measures GROUP BY chain ORDER BY chain"
+
+
+def test_spark_connect_is_refused_in_one_line(grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shutil.copytree(grown, tmp_path / "audited")
+    with pytest.raises(AuditFailed, match="Spark Connect gives no units") as failure:
+        audit(folder / "history", folder / "audit", master="sc://127.0.0.1:15002")
+    assert failure.value.exit_code == 2
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:15002")
+    with pytest.raises(AuditFailed, match="unset SPARK_REMOTE") as failure:
+        audit(folder / "history", folder / "audit", engine="spark")
+    assert failure.value.exit_code == 4
