@@ -1,28 +1,22 @@
-"""What every test shares: hypothesis budgets by name, the browser, one worker each for Spark and for the browser."""
+"""For every test: hypothesis budgets by name, fixtures of servers, one worker for each server, ids that are unique.
+
+A run needs the core, pytest and hypothesis. A fixture whose library is missing is unknown.
+"""
 
 import os
+from collections import Counter
 from collections.abc import Generator
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from support.browser import browser, chromium, new_page, page
-from support.postgres import postgres, postgres_url
-from support.redis_server import redis_server, redis_url
-from support.spark import spark
 
-__all__ = [
-    "browser",
-    "chromium",
-    "new_page",
-    "page",
-    "postgres",
-    "postgres_url",
-    "redis_server",
-    "redis_url",
-    "spark",
-]  # fixtures for all
+_SERVERS = {"browser": "playwright", "postgres": "psycopg", "redis_server": "redis", "spark": "pyspark"}
+"""Modules of fixtures, and the library that each needs."""
+
+pytest_plugins = [f"support.{module}" for module, library in _SERVERS.items() if find_spec(library)]
 
 # `ci` is the same on every run, `dev` looks for something new, `long` is for a night. Chosen by HYPOTHESIS_PROFILE.
 _SLOW_MACHINES = (HealthCheck.too_slow, HealthCheck.data_too_large)
@@ -55,8 +49,24 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name == "clients" and not config.getoption("--clients") else None
 
 
+def refuse_repeated(ids: list[str]) -> None:
+    """Raise `UsageError` for tests with the same id: pytest-xdist would run one of them."""
+    repeated = [f"{name} ({count} times)" for name, count in Counter(ids).items() if count > 1]
+    if repeated:
+        raise pytest.UsageError(f"several tests have the same id: {', '.join(repeated)}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
+    """Check the ids that a worker has collected."""
+    refuse_repeated(ids)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One Spark session, one browser and one database server are enough: each has one worker of pytest-xdist."""
+    """Give each server one worker of pytest-xdist, and slow tests the first places: none is left for the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    if not hasattr(config, "workerinput"):
+        refuse_repeated([item.nodeid for item in items])
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))

@@ -1,22 +1,13 @@
-"""A subscriber's block as tables: ledger, deliveries, refusals."""
+"""A subscriber's block as tables: its ledger, and lifetimes in words."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
 
-from pubsub_emulator.cli.pages import Grid, Shown, printable, words
-from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.cli.pages import Grid, Shown
 from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor
-from pubsub_emulator.runtime.parachain.ledger import Ledger
-
-Rows = tuple[tuple[str, ...], tuple[tuple[str | int, ...], ...]]
-"""A table's header and rows."""
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 
 
-DELIVERIES: Final = ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl")
-REFUSALS: Final = ("relay block", "parachain", "block", "verdict", "strategy", "why")
-
-
-def ledger_pages(title: str, ledger: Ledger) -> Iterator[Shown]:
+def ledger_pages(title: str, ledger: BlockLedger) -> Iterator[Shown]:
     """The ledger of a block."""
     figures = (
         ("budget", ledger.budget),
@@ -50,25 +41,6 @@ def ledger_pages(title: str, ledger: Ledger) -> Iterator[Shown]:
     )
 
 
-def delivery_rows(records: Iterable[BlockRecord], key_name: Callable[[bytes], str]) -> Rows:
-    """The deliveries of blocks."""
-    rows = tuple(
-        (
-            record.included_at,
-            str(record.chain),
-            record.candidate.header.number,
-            str(each.publisher),
-            key_name(each.key),
-            "removed" if each.value is None else printable(each.value),
-            "" if each.ttl_state is None else ttl_words(each.ttl_state),
-        )
-        for record in records
-        if record.outcome is not None
-        for each in record.outcome.deliveries
-    )
-    return DELIVERIES, rows
-
-
 def ttl_words(state: TtlState) -> str:
     """The remaining lifetime of an entry."""
     match state:
@@ -78,20 +50,3 @@ def ttl_words(state: TtlState) -> str:
             return "timed out"
         case _:
             return "no expiry"
-
-
-def refusal_rows(records: Iterable[BlockRecord]) -> Rows:
-    """The refused blocks."""
-    rows = tuple(
-        (
-            record.included_at,
-            str(record.chain),
-            record.candidate.header.number,
-            record.refusal.verdict.value,
-            record.strategy or "",
-            "; ".join(words(offence.detail) for offence in record.refusal.evidence),
-        )
-        for record in records
-        if record.refusal is not None
-    )
-    return REFUSALS, rows

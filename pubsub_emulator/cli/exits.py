@@ -9,6 +9,7 @@ INFRASTRUCTURE: Final = 4
 BOTH: Final = 5
 DEFECT: Final = 70
 INTERRUPTED: Final = 130
+PIPE_CLOSED: Final = 141
 
 MEANINGS: Final = {
     0: "done, and nothing to complain of",
@@ -19,6 +20,7 @@ MEANINGS: Final = {
     BOTH: "findings, and not everything could be read: 1 and 3 at once",
     DEFECT: "a defect of this program; what it says helps to find it",
     INTERRUPTED: "interrupted; nothing half-written was kept",
+    PIPE_CLOSED: "whoever read the output stopped reading; it says nothing of the result",
 }
 
 

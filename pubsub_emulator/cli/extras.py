@@ -4,7 +4,6 @@ import json
 import shlex
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -14,9 +13,10 @@ NAME: Final = "pubsub-emulator"
 EXTRAS: Final = {
     **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
     "aiohttp": "node",
-    "coincurve": "events",
+    "coincurve": "prism",
     "duckdb": "sql",
-    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool", "jwt", "redis"), "events"),
+    **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool"), "events"),
+    **dict.fromkeys(("jwt", "redis"), "distributor"),
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
     **dict.fromkeys(("pytest", "hypothesis"), "testing"),
 }
@@ -40,7 +40,7 @@ def install_command(extra: str) -> str:
 
 
 def _requirement(extra: str) -> str:
-    checkout = Path(__file__).resolve().parent.parent
+    checkout = Path(__file__).resolve().parents[2]
     if (checkout / "pyproject.toml").is_file():
         return f"{checkout}[{extra}]"
     url = _origin()
@@ -52,6 +52,8 @@ def _requirement(extra: str) -> str:
 
 def _origin() -> str:
     """The source of this installation (PEP 610); empty if it is an index or unknown."""
+    from importlib.metadata import PackageNotFoundError, distribution  # a fifth of the time that `--help` takes
+
     try:
         told = distribution(NAME).read_text("direct_url.json")
         found = json.loads(told) if told else {}

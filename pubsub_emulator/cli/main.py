@@ -4,19 +4,24 @@ Importing this module loads nothing but click; a command's module is loaded when
 when it runs.
 """
 
+import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
-from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, USAGE, explained
+from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, PIPE_CLOSED, USAGE, explained
 from pubsub_emulator.cli.extras import EXTRAS, brings
+from pubsub_emulator.cli.groups import Group
 from pubsub_emulator.cli.own_process import OwnProcess
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.version import VERSION
 
 COMMANDS: Final = (
@@ -54,7 +59,7 @@ COMMANDS: Final = (
     "vectors",
     "completion",
 )
-"""In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name.py`."""
+"""In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name/command.py`."""
 
 SCENARIOS: Final = ("attack", "demo", "fixtures", "full-blocks", "node", "oracle")
 """The scenarios that come with the project, as help names them."""
@@ -75,8 +80,32 @@ Where a command wants a SCENARIO, it takes a TOML file or one of these names: {n
 """
 
 
-class Commands(click.Group):
+class _PipeClosed(Exception):  # not an `OSError`, which click would take for its own
+    """Whoever read the output has stopped reading."""
+
+
+@contextmanager
+def _noting_a_closed_pipe() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _PipeClosed from error
+
+
+class Commands(Group):
     """A group that imports a command when it is named."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of a call, whose options may print help. Raises `_PipeClosed`."""
+        with _noting_a_closed_pipe():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """What a command gives. Raises `_PipeClosed`."""
+        with _noting_a_closed_pipe():
+            return super().invoke(ctx)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Every command."""
@@ -86,7 +115,9 @@ class Commands(click.Group):
         """The command of that name; `None` if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"pubsub_emulator.cli.commands.{cmd_name.replace('-', '_')}").command
+        command: click.Command = import_module(
+            f"pubsub_emulator.cli.commands.{cmd_name.replace('-', '_')}.command"
+        ).command
         return command
 
     def resolve_command(
@@ -98,17 +129,6 @@ class Commands(click.Group):
         if name not in COMMANDS and near and not name.startswith("-"):
             ctx.fail(f"No such command {name!r}; did you mean {' or '.join(near)}?")
         return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands with the first sentence of each, whole."""
-        with formatter.section("Commands"):
-            found = ((name, self.get_command(ctx, name)) for name in COMMANDS)
-            formatter.write_dl([(name, _first_sentence(each.help or "")) for name, each in found if each is not None])
-
-
-def _first_sentence(text: str) -> str:
-    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
-    return paragraph.partition(". ")[0].rstrip(".")
 
 
 @click.group(
@@ -128,7 +148,21 @@ def main() -> None:
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        pubsub.main(standalone_mode=False, obj=OwnProcess())
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+    except (BrokenPipeError, _PipeClosed):
+        for stream in (sys.stdout, sys.stderr):  # what is left to be written goes nowhere
+            with suppress(OSError, ValueError), open(os.devnull, "wb") as nothing:  # noqa: PTH123  # no path of a user
+                os.dup2(nothing.fileno(), stream.fileno())
+        sys.exit(PIPE_CLOSED)
+
+
+def _run() -> None:
+    try:
+        pubsub.main(prog_name="pubsub", standalone_mode=False, obj=OwnProcess())
     except click.exceptions.Abort:
         _fail("interrupted", INTERRUPTED)
     except KeyboardInterrupt:
@@ -146,14 +180,13 @@ def main() -> None:
         if extra is None:
             raise
         _fail(f"this needs {error.name}, {brings(extra)}", INFRASTRUCTURE)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(INFRASTRUCTURE)
+    except (BrokenPipeError, _PipeClosed):
+        raise
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}", INFRASTRUCTURE)
     except Exception as error:  # noqa: BLE001  # nothing that goes wrong may end with the code that means findings
-        traceback.print_exc()
+        click.echo("\n".join(map(safe, traceback.format_exc().splitlines())), err=True)
         _fail(f"a defect of this program: {type(error).__name__}: {error}", DEFECT)
 
 
@@ -170,7 +203,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _fail(message: str, code: int) -> None:
-    click.echo(f"pubsub: {message}", err=True)
+    click.echo("\n".join(map(safe, f"pubsub: {message}".split("\n"))), err=True)
     sys.exit(code)
 
 

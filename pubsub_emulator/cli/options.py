@@ -61,6 +61,13 @@ master: Final = click.option(
 )
 
 
+tokens: Final = click.option(
+    "--tokens",
+    type=FILE,
+    help="File of callers: in each line a name and the SHA-256 of its token. Only they may call, each with its limits.",
+)
+
+
 def _load_cheats(_context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:
     if files:
         from pubsub_emulator.cli.cheats import load_strategies
@@ -85,9 +92,9 @@ new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to 
 
 def complete_scenario(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of the project's scenarios, and files."""
-    from pubsub_emulator.emulator.scenario.file import bundled_scenarios
+    from pubsub_emulator.emulator.scenario.file import BUNDLE
 
-    named = [CompletionItem(name) for name in bundled_scenarios() if name.startswith(incomplete)]
+    named = [CompletionItem(name) for name in BUNDLE.names() if name.startswith(incomplete)]
     return [*named, CompletionItem(incomplete, type="file")]
 
 
@@ -98,6 +105,13 @@ def complete_strategy(_context: click.Context, _parameter: click.Parameter, inco
     return [name for name in STRATEGIES if name.startswith(incomplete)]
 
 
+names: Final = click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A further host name by which clients call the server; repeatable.",
+)
 fork: Final = click.option(
     "--fork",
     metavar="SOURCE",

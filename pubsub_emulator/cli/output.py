@@ -1,7 +1,7 @@
 """Output folders that are written completely or not at all."""
 
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,9 +29,9 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
         if not (replace and ours):
             raise OutputError(f"{target}: the folder exists and is not empty; name another one or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", suffix=".part", dir=target.parent))
+    staging = target.with_name(f".{target.name[:64]}-{secrets.token_hex(4)}.part")
+    staging.mkdir()
     try:
-        staging.chmod(0o755)
         with _named(staging, target):
             yield staging
         if target.exists():

@@ -5,7 +5,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Final
 
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.primitives.shown import safe
+from pubsub_emulator.runtime.framework.pallet import Event
 
 PREVIEW: Final = 32
 """The most bytes of a value in a table."""
@@ -37,6 +38,18 @@ class Doing:
 
 
 Shown = Line | Grid | Doing
+
+
+def made_safe(page: Shown) -> Shown:
+    """A page whose texts are all `safe`."""
+    match page:
+        case Line(text):
+            return Line(safe(text))
+        case Grid(title, header, rows):
+            cells = tuple(tuple(safe(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
+            return Grid(safe(title), tuple(map(safe, header)), cells)
+        case _:
+            return page
 
 
 def words(value: object, most: int | None = PREVIEW) -> str:

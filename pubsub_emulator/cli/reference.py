@@ -17,14 +17,15 @@ import click
 from pubsub_emulator.cli.exits import MEANINGS
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import SECTIONS
-from pubsub_emulator.emulator.scenario.fields import described
-from pubsub_emulator.emulator.scenario.model import Model, Scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.settings import Model
+from pubsub_emulator.emulator.settings.fields import described
 
 if TYPE_CHECKING:
-    from pubsub_emulator.eventplane.icrc72.keys import Key
+    from pubsub_emulator.icrc72.keys import Key
 
-DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
-PAGES: Final = ("cli.md", "scenarios.md", "icrc72-keys.md", "icrc72-scenarios.md")
+DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
+PAGES: Final = ("untrusted.md", "cli.md", "scenarios.md", "icrc72-keys.md", "icrc72-scenarios.md")
 _STRETCH: Final = re.compile(r"(<!-- made: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 
@@ -127,7 +128,7 @@ def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | Sequence[
 
 def canister_keys() -> Iterator[str]:
     """The catalogue of keys of ICRC-72 and ICRC-77."""
-    from pubsub_emulator.eventplane.icrc72 import keys
+    from pubsub_emulator.icrc72 import keys
 
     for title, table in keys.TABLES.items():
         yield f"## {title}"
@@ -148,7 +149,7 @@ def canister_keys() -> Iterator[str]:
 
 def _key_row(key: "Key") -> tuple[str, str, str]:
     """A key's name, value and meaning, with its aliases. One of a publication's lists is written `LIST`."""
-    from pubsub_emulator.eventplane.icrc72.keys import LISTS
+    from pubsub_emulator.icrc72.keys import LISTS
 
     also = f" (also `{'`, `'.join(key.aliases)}`)" if key.aliases else ""
     which = next((each for each in LISTS if each in key.name), "LIST")
@@ -157,9 +158,26 @@ def _key_row(key: "Key") -> tuple[str, str, str]:
 
 def canister_fields() -> Iterator[str]:
     """Every field of a scenario of canisters."""
-    from pubsub_emulator.eventplane.icrc72.scenario_file import ScenarioModel
+    from pubsub_emulator.icrc72.scenario_file import ScenarioModel
 
     yield from fields(ScenarioModel)
+
+
+def readers() -> Iterator[str]:
+    """Every reader of untrusted input with its limits."""
+    from pubsub_emulator.cli.commands.fuzz.readers import ROWS
+
+    rows = (
+        (
+            each.what,
+            f"`{each.reader}`",
+            "; ".join([*(limit.shown() for limit in each.limits), *([each.more] if each.more else [])]),
+            each.bad,
+            f"`{each.target}`",
+        )
+        for each in ROWS
+    )
+    yield from _table(("what", "reader", "at most", "a bad one gets", "target"), rows)
 
 
 MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
@@ -169,6 +187,7 @@ MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "fields": fields,
     "canister-keys": canister_keys,
     "canister-fields": canister_fields,
+    "readers": readers,
 }
 
 

@@ -38,7 +38,9 @@ def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
         with prose_aside(wanted=as_json):
             result = run(*arguments, **options)
         if as_json:
-            click.echo(json.dumps(result.document, indent=2, default=_plain))
+            from pubsub_emulator.cli.screen import say_document
+
+            say_document(json.dumps(result.document, indent=2, default=_plain))
         if result.code:
             sys.exit(result.code)
 

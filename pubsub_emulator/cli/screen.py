@@ -1,5 +1,6 @@
 """Output for people: progress on a terminal, and tables of figures."""
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pubsub_emulator.cli.pages import Doing, Grid, Line, Shown
+from pubsub_emulator.primitives.shown import safe, whole
 
 PLAIN_WIDTH: Final = 140
 """The width of a table in a file or pipe."""
@@ -42,9 +44,38 @@ def prose_aside(*, wanted: bool) -> Iterator[None]:
         _aside.reset(token)
 
 
-def say(text: str = "") -> None:
-    """A line of prose."""
-    click.echo(text, err=_aside.get())
+def say(*lines: str, aside: bool = False) -> None:
+    """Lines of prose, by default an empty one; `aside` is for standard error."""
+    for line in lines or ("",):
+        click.echo(safe(line), err=aside or _aside.get())
+
+
+def say_document(text: str) -> None:
+    """A document on standard output: its lines, of any length."""
+    for line in text.split("\n"):
+        click.echo(whole(line))
+
+
+class _Lines(logging.Formatter):
+    """Records whose lines are shown `safe`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(safe, super().format(record).split("\n")))
+
+
+def log_lines() -> None:
+    """Write warnings to standard error, as prose."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines("%(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=(handler,))
+
+
+class _Console(Console):
+    """A console that leaves a closed pipe to the program: it is no finding."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that is being handled."""
+        raise  # noqa: PLE0704  # called where a `BrokenPipeError` is handled
 
 
 class Advance(Protocol):
@@ -112,7 +143,7 @@ class Spoken:
         self._told = now
         total = total or self._total
         far = f"{_figure(done)} of {total:,}, " if total else f"{_figure(done)}, " if done else ""
-        click.echo(f"{what or self._said}: {far}{self._time(now, done, total)}", err=True)
+        say(f"{what or self._said}: {far}{self._time(now, done, total)}", aside=True)
 
     def _time(self, now: float, done: float, total: int | None) -> str:
         """The time left where it can be told, else the time that it has taken."""
@@ -153,7 +184,7 @@ class Bar:
     """A progress bar that appears with the first advance and is erased at the end; without a terminal, lines."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
+        console = _Console(stderr=True)
         self._progress = (
             Progress(*_columns(), console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
             if console.is_terminal
@@ -168,7 +199,7 @@ class Bar:
             self._spoken.start()
             self._spoken(done, total, what)
             return
-        self._progress.update(self._task, completed=done, total=total, description=what)
+        self._progress.update(self._task, completed=done, total=total, description=None if what is None else safe(what))
         if not self._progress.live.is_started:
             self._progress.start()
 
@@ -196,9 +227,9 @@ def bar() -> Iterator[Bar]:
 @contextmanager
 def stage(said: str, total: int | None = None) -> Iterator[Advance]:
     """A stage with a progress bar on a terminal, or with lines on standard error at its start and every 10 s."""
-    console = Console(stderr=True)
+    console = _Console(stderr=True)
     if not console.is_terminal:
-        click.echo(said, err=True)
+        say(said, aside=True)
         spoken = Spoken(said=said.strip(), total=total)
         spoken.start()
         try:
@@ -207,14 +238,14 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
             spoken.stop()
         return
     with Progress(*_columns(), console=console) as progress:
-        task = progress.add_task(said, total=total)
+        task = progress.add_task(safe(said), total=total)
 
         def advance(done: float, total: int | None = None, what: str | None = None) -> None:
-            progress.update(task, completed=done, total=total, description=what)
+            progress.update(task, completed=done, total=total, description=None if what is None else safe(what))
 
         yield advance
         finished = next(each for each in progress.tasks if each.id == task)
-        progress.update(task, completed=finished.total or 1, total=finished.total or 1, description=said)
+        progress.update(task, completed=finished.total or 1, total=finished.total or 1, description=safe(said))
 
 
 def show(page: Line | Grid) -> None:
@@ -245,13 +276,13 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], n
     middle; then rows become columns; then each row becomes a list below its first `names_rows` cells. A word or figure
     is only broken if it alone is wider than the screen.
     """
-    names = tuple(header)
-    cells = [tuple(cell if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
-    console = Console(stderr=_aside.get())
+    names = tuple(map(safe, header))
+    cells = [tuple(safe(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
+    console = _Console(stderr=_aside.get())
     if not console.is_terminal:
-        console = Console(width=PLAIN_WIDTH, stderr=_aside.get())
+        console = _Console(width=PLAIN_WIDTH, stderr=_aside.get())
     if title:
-        console.print(Text(title, style="bold"))
+        console.print(Text(safe(title), style="bold"))
     shortened = _fitting(names, cells, console.width)
     if shortened is not None:
         _print(console, names, shortened)
@@ -286,7 +317,7 @@ def _is_figure(cell: str) -> bool:
     return cell in ("", "-", "none") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
 
 
-_HEX: Final = re.compile(r"0x([0-9a-f]{24,})")
+_HEX: Final = re.compile(r"\b(0x)?([0-9a-f]{24,})\b")
 _KEPT_DIGITS: Final = (16, 8, 4)
 """Numbers of hex digits to keep at either end of a hash, in the order in which they are tried."""
 
@@ -303,8 +334,8 @@ def _fitting(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -
 
 
 def _shortened(found: re.Match[str], kept: int) -> str:
-    digits = found.group(1)
-    return f"0x{digits[:kept]}…{digits[-kept:]}" if len(digits) > 2 * kept + 1 else found.group()
+    prefix, digits = found.group(1) or "", found.group(2)
+    return f"{prefix}{digits[:kept]}…{digits[-kept:]}" if len(digits) > 2 * kept + 1 else found.group()
 
 
 def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:

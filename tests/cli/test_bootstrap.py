@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from support.processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,7 +76,7 @@ def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(
     dev: ModuleType, pips: list[list[str]]
 ) -> None:
     for job in ("demo", "demo", "lint", "lint", "demo"):
-        dev.set_up(job)
+        dev.set_up(job, [])
     first, second = (" ".join(asked) for asked in pips)
     assert "pyspark" in first
     assert "--constraint constraints.txt" in first
@@ -84,17 +85,61 @@ def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(
     assert "playwright" not in second
 
 
+def test_tests_of_the_core_set_up_the_core_and_every_other_run_all(dev: ModuleType, pips: list[list[str]]) -> None:
+    for folder in ("trie", "xcm", "prism"):
+        (dev.ROOT / "tests" / folder).mkdir(parents=True)
+    dev.set_up("test", ["tests/trie", "tests/xcm::test_one", "-k", "trie"])
+    (words,) = pips
+    assert {"pytest>=8.2", "hypothesis>=6.100"} <= set(words)
+    assert not re.search("pyspark|playwright|aiohttp", " ".join(words))
+    dev.set_up("test", ["tests/trie", "tests/prism"])
+    assert re.search("pyspark.*playwright", " ".join(pips[1]))
+    dev.set_up("test", ["-k", "trie"])
+    dev.set_up("test", ["tests/trie"])
+    assert len(pips) == 2
+
+
+@pytest.mark.parametrize(("job", "words"), [("compiled", "no C compiler here"), ("interop", "no cargo here")])
+def test_a_job_that_the_machine_cannot_do_says_so_and_sets_nothing_up(
+    job: str, words: str, dev: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "argv", ["dev.py", job])
+    monkeypatch.setattr(dev, "set_up", lambda *_args: pytest.fail("it was set up"))
+    assert dev.main() == 0
+    assert words in capsys.readouterr().err
+
+
+def test_files_of_tests_are_in_memory_where_it_has_room(
+    dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dev, "MEMORY", tmp_path)
+    for wanted, place in ((1, f"{tmp_path}/tests-"), (1 << 60, "elsewhere")):
+        monkeypatch.setenv("TMPDIR", "elsewhere")
+        monkeypatch.setattr(dev, "MEMORY_WANTED", wanted)
+        places: list[str] = []
+        monkeypatch.setattr(dev, "tool", lambda *_words, to=places: to.append(os.environ["TMPDIR"]))
+        dev.test([])
+        assert places[0].startswith(place)
+    assert not list(tmp_path.iterdir())
+    monkeypatch.setattr(dev, "MEMORY", tmp_path / "missing")
+    assert not dev.memory_has_room()
+
+
 def test_another_version_installs_all_that_there_was_again(dev: ModuleType, pips: list[list[str]]) -> None:
-    dev.set_up("lint")
+    dev.set_up("lint", [])
     (dev.ROOT / "constraints.txt").write_text("x==1")
-    dev.set_up("demo")
+    dev.set_up("demo", [])
     assert len(pips) == 2
     dev.STAMP.write_text("{")  # as an interrupted set-up leaves it
-    dev.set_up("demo")
+    dev.set_up("demo", [])
     assert len(pips) == 3
 
 
-def test_pips_work_is_told_and_its_failure_is_one_line(dev: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pips_work_is_told_and_its_failure_is_one_line(
+    dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dev, "VENV", tmp_path)
     told = (
         "Collecting pyspark\n  Downloading https://index.example/pyspark-4.tar.gz (434.2 MB)\n"
         "  Downloading click-8.whl (98 kB)\nBuilding wheels for collected packages: pyspark\n"
@@ -108,6 +153,11 @@ def test_pips_work_is_told_and_its_failure_is_one_line(dev: ModuleType, capsys: 
     ]
     with pytest.raises(dev.SetupError, match="pip failed: ERROR: no such version"):
         dev.told_by_pip([sys.executable, "-c", "print('ERROR: no such version'); raise SystemExit(1)"])
+    assert (tmp_path / "pip.log").read_text() == "ERROR: no such version\n"
+    nowhere = ("--no-cache-dir", "--retries", "1", "--index-url", "http://127.0.0.1:9/simple")
+    with pytest.raises(dev.SetupError, match=r"^no package index answers; [^\n]*$"):
+        dev.told_by_pip([sys.executable, "-m", "pip", "install", *nowhere, "no-such-package-of-this-project"])
+    assert capsys.readouterr().err == "dev.py:   the package index does not answer; pip tries again\n"
 
 
 def test_the_constraints_name_one_version_of_each_package_that_is_asked_for(dev: ModuleType) -> None:
@@ -152,15 +202,29 @@ def _reached(wanted: list[str]) -> tuple[set[str], set[str]]:
     return {name for name, _ in asked}, absent
 
 
+def test_rooms_of_the_core_are_tested_with_the_core_pytest_and_hypothesis_alone(
+    dev: ModuleType, tmp_path: Path
+) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed, absent = _reached([*project["project"]["dependencies"], "pytest", "hypothesis"])
+    for found in map(metadata.distribution, needed - absent):
+        for name in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            (tmp_path / name).exists() or (tmp_path / name).symlink_to(str(found.locate_file(name)))
+    pytest_words = ("-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q")
+    done = python("-S", *pytest_words, *dev.CORE_TESTS, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(f"{folder}/" in done.stdout for folder in dev.CORE_TESTS)
+
+
 def test_an_older_python_is_told_in_one_line() -> None:
     script = f"import sys, runpy; sys.version_info = (3, 10, 4); runpy.run_path({str(ROOT / 'dev.py')!r})"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = python("-c", script)
     assert done.returncode == 1
     assert re.fullmatch(r"dev\.py: Python 3\.11 or newer is needed; this is [^\n]*\n", done.stderr)
 
 
 def test_an_unknown_job_is_wrong_usage() -> None:
-    done = subprocess.run([sys.executable, ROOT / "dev.py", "fly"], capture_output=True, text=True, check=False)
+    done = python("dev.py", "fly")
     assert done.returncode == 2
     assert "invalid choice: 'fly'" in done.stderr
 
@@ -168,7 +232,7 @@ def test_an_unknown_job_is_wrong_usage() -> None:
 def test_a_failing_setup_is_one_line_and_a_bad_exit_code(
     dev: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(job: str) -> None:
+    def fail(job: str, _args: list[str]) -> None:
         assert job == "lint"
         raise dev.SetupError("no index")
 
@@ -187,7 +251,7 @@ def test_pubsub_runs_in_the_callers_folder_with_all_its_arguments(
         asked.append((name, args, folder))
         return 0
 
-    monkeypatch.setattr(dev, "set_up", lambda _job: None)
+    monkeypatch.setattr(dev, "set_up", lambda _job, _args: None)
     monkeypatch.setattr(dev, "tool", tool)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["dev.py", "pubsub", "run", "my.toml", "--out", "x", "--json"])

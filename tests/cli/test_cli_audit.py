@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_support import SUBSCRIBER, Slip, drop_a_node, small_network, write_history
 from click.testing import CliRunner, Result
+from support.audits import SUBSCRIBER, Slip, drop_a_node, small_network, write_history
 
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.spark_audit.audit.results import REPORT
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge.results import REPORT
 
 ROOT = Path(__file__).resolve().parents[2]
 

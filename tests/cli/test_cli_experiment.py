@@ -1,14 +1,14 @@
 import csv
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support.processes import python
 
-from pubsub_emulator.cli import plot
+from pubsub_emulator.cli.commands.experiment import plot
 from pubsub_emulator.cli.extras import brings
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.laboratory.experiments import presets as questions
@@ -110,7 +110,7 @@ def test_the_presets_are_the_questions_and_each_writes_what_it_found(
     help_text = run("--help").stdout
     assert all(name in help_text for name in QUESTIONS)
     monkeypatch.setattr(questions, "QUESTIONS", dict.fromkeys(QUESTIONS, answer))
-    monkeypatch.setattr("pubsub_emulator.cli.experiment.QUESTIONS", questions.QUESTIONS)
+    monkeypatch.setattr("pubsub_emulator.cli.commands.experiment.run.QUESTIONS", questions.QUESTIONS)
     result = run("--preset", "attacker", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "An answer" in result.stdout
@@ -159,5 +159,5 @@ def test_a_field_of_a_workload_takes_text_as_a_person_writes_it() -> None:
 
 
 def test_help_loads_no_plotting_library() -> None:
-    code = "import sys; import pubsub_emulator.cli.main, cli.experiment; sys.exit('altair' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    code = "import sys; import pubsub_emulator.cli.commands.experiment.run; sys.exit('altair' in sys.modules)"
+    assert python("-c", code).returncode == 0

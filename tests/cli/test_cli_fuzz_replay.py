@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from pubsub_emulator.cli.commands.replay.run import UnknownFile
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.replay import UnknownFile
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.laboratory.campaign import UnknownStrategy
 from pubsub_emulator.runtime.parachain import validate
 
-CORPUS = Path(__file__).resolve().parents[2] / "laboratory" / "corpus"
+CORPUS = Path(__file__).resolve().parents[2] / "pubsub_emulator" / "laboratory" / "corpus"
 
 
 def run(*args: object) -> Result:

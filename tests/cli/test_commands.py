@@ -9,17 +9,14 @@ from pathlib import Path
 
 import pytest
 from support.command import TINY, pubsub
+from support.processes import environment, python
 
-from pubsub_emulator.cli import run
+from pubsub_emulator.cli.commands.run import run
 from pubsub_emulator.primitives.version import VERSION
 from pubsub_emulator.spark_audit.history import storage
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture
@@ -87,7 +84,7 @@ def test_an_audit_of_no_history_is_wrong_usage(
 def test_real_relay_proofs_are_imported_and_audited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    proofs = sorted((ROOT / "spark_audit" / "mainnet").glob("moonbeam-*.json"))
+    proofs = sorted((ROOT / "pubsub_emulator" / "spark_audit" / "mainnet").glob("moonbeam-*.json"))
     out = tmp_path / "real"
     assert pubsub(monkeypatch, "import-relay-proofs", *proofs, "--out", out) == 0
     assert "2 relay proofs" in capsys.readouterr().out
@@ -189,8 +186,7 @@ def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one
 ) -> None:
     def pubsub(*arguments: object) -> subprocess.CompletedProcess[str]:
         code = "import sys; sys.modules['pyarrow'] = None; from pubsub_emulator.cli.main import main; main()"
-        command = [sys.executable, "-c", code, *map(str, arguments)]
-        return subprocess.run(command, env=_environment(), capture_output=True, text=True, check=False)
+        return python("-c", code, *arguments)
 
     done = pubsub("run", scenario, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
@@ -211,7 +207,7 @@ def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(
 ) -> None:
     out = str(tmp_path / ("out.html" if command.startswith("explore") else "out"))
     arguments = [sys.executable, "-m", "pubsub_emulator.cli.main", *command.split(), "--out", out]
-    running = subprocess.Popen(arguments, cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(arguments, cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     running.stderr.readline()  # the stage has begun
     running.send_signal(how)
@@ -229,7 +225,7 @@ def test_an_interrupted_audit_is_taken_up_again_and_comes_to_the_same(
     history = str(tmp_path / "out/history")
     arguments = [sys.executable, "-m", "pubsub_emulator.cli.main", "audit", history, "--engine", "python", "--out"]
     running = subprocess.Popen(
-        [*arguments, str(tmp_path / "one")], cwd=ROOT, env=_environment(), stderr=subprocess.PIPE, text=True
+        [*arguments, str(tmp_path / "one")], cwd=ROOT, env=environment(), stderr=subprocess.PIPE, text=True
     )
     assert running.stderr is not None
     running.stderr.readline()
@@ -252,9 +248,7 @@ def test_help_shows_every_command_with_examples_and_loads_nothing_heavy() -> Non
         "heavy = {'pyspark', 'pandas', 'pyarrow', 'numpy', 'pydantic', 'rich'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=_environment(), cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = python("-c", script)
     for word in ("audit", "demo", "import-relay-proofs", "run", "Examples:", "pubsub demo"):
         assert word in done.stdout
 
@@ -276,7 +270,7 @@ def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny = run.find_scenario(str(scenario))
-    monkeypatch.setattr("pubsub_emulator.cli.demo.find_scenario", lambda _name: tiny)
+    monkeypatch.setattr("pubsub_emulator.cli.commands.demo.run.find_scenario", lambda _name: tiny)
     digests = set()
     for _ in range(2):
         assert pubsub(monkeypatch, "demo", "--out", tmp_path / "out", "--engine", "python") == 0
@@ -303,4 +297,4 @@ def test_a_folder_in_the_place_of_a_scenario_is_told_what_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert pubsub(monkeypatch, "run", tmp_path, "--out", tmp_path / "out") == 2
-    assert f"pubsub: {tmp_path}: a folder, and no scenario" in capsys.readouterr().err
+    assert f"pubsub: {tmp_path}: a folder, and no TOML file" in capsys.readouterr().err

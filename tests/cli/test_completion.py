@@ -1,17 +1,16 @@
 """Shells ask the program itself what may come next."""
 
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.processes import python
 
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.scenario.file import bundled_scenarios
+from pubsub_emulator.emulator.scenario.file import BUNDLE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,20 +23,14 @@ def _offered(*words: str) -> list[str]:
         "COMP_CWORD": str(len(words)),
     }
     script = "import sys; sys.argv = ['pubsub']; from pubsub_emulator.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **asked},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", script, **asked)
     assert done.stderr == ""
     return done.stdout.splitlines()[1::3]
 
 
 def test_commands_scenarios_strategies_and_choices_are_offered() -> None:
     assert _offered("") == list(COMMANDS)
-    assert _offered("step", "") == [*bundled_scenarios(), ""]
+    assert _offered("step", "") == [*BUNDLE.names(), ""]
     assert _offered("fuzz", "--strategy", "omit-") == [name for name in STRATEGIES if name.startswith("omit-")]
     assert _offered("audit", "--engine", "") == ["auto", "pool", "spark", "python"]
 

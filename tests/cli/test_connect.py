@@ -3,23 +3,26 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from explorer_support import open_page
-from node_support import Running, serving
+from support.explorer import open_page
+from support.node import Running, serving
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.cli.pages import Grid, Line
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
-from pubsub_emulator.cli.session.remote import COMMANDS, RemoteSession
-from pubsub_emulator.client.errors import NodeRefused, NodeUnavailable
+from pubsub_emulator.cli.session.table import COMMANDS
+from pubsub_emulator.client.errors import NodeUnavailable
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.explorer.live import LivePage
 from pubsub_emulator.node.rpc import pubsub_read
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.runtime.framework.system import NUMBER
 
 PATIENCE = 60
 
@@ -46,7 +49,7 @@ def node(**options: object) -> Iterator[tuple[str, Running]]:
         thread.join(PATIENCE)
 
 
-def say(remote: RemoteSession | Session, line: str) -> str:
+def say(remote: Session, line: str) -> str:
     """What a command shows, as text."""
     out = []
     for page in remote.execute(line):
@@ -59,23 +62,35 @@ def say(remote: RemoteSession | Session, line: str) -> str:
 
 SCRIPT = (
     "publish 1000 DOT/USD 7.42 100",
+    "publish 1000 big 0x" + "00" * 3000,
     "subscribe 2000 1000 DOT/USD",
     "subscribe 2000 1000 X/Y",
     "subscriptions",
+    "status",
     "step 4",
+    "status",
+    "headers",
+    "headers 2000",
+    "events",
+    "events relay 3",
+    "events 2000",
     "deliveries",
     "deliveries 2000 2",
     "subscriptions 2000",
     "child",
     "child 1000",
     "child 1000 DOT/USD",
+    "publishers",
+    "save a",
     "cheat 2000 omit-node",
     "collators",
     "publish 1000 DOT/USD 7.43 100",
+    "dry-run 2",
     "until verdict",
-    "to 9",
+    "to 12",
     "verdicts",
     "verdicts 1000",
+    "candidates 2000 7",
     "ledger 2000",
     "ledger 2000 4",
     "storage relay",
@@ -88,86 +103,168 @@ SCRIPT = (
     "order 2000 redeliver 1000",
     "until delivery 2000",
     "unsubscribe 2000 1000 X/Y",
+    "runtime 2000 max_cache_bytes 5000000",
+    "runtime 2000",
     "step 2",
+    "runtime 2000",
     "delete 1000 1000/0",
     "until removal any 9",
     "delete 1000 1000/0",
+    "step",
+    "until event NewHeadNoted 9",
+    "set relay Babe.EpochIndex 12",
+    "set 2000 0x1234 0x00ff",
+    "step 2",
+    "storage relay Babe.EpochIndex",
+    "storage 2000 0x1234",
+    "save b",
+    "branch other a",
+    "publish 1000 elsewhere 1",
+    "step 3",
+    "snapshots",
+    "diff a",
+    "diff main other relay",
+    "diff main now 2000 Subscriber.ProcessedRoots",
+    "switch main",
+    "restore a",
+    "step",
+    "restore b",
+    "forget a",
+    "head 9",
+    "step 2",
+    "headers relay",
     "strategies",
-    "runtime 2000",
+    "help",
+    "help publish",
+    "call pubsub_collators 2000",
+    "call chain_getBlockHash 5",
+    "call system_chain",
+)
+REFUSED = (
+    "publish 77 k v",
+    "publish 1000 k v 99999999999",
+    "publish 1000 k",
+    "subscribe 1000 2000 k",
+    "cheat 2000 omit-nod",
+    "cheat 2000 omit-node 9",
+    "order 2000 redeliver 99999999999",
+    "runtime 2000 max_pov_size 1",
+    "set relay EpochIndex -1",
+    "events relay 999",
+    "ledger 2000 999",
+    "child 2000",
+    "to 2",
+    "head 999",
+    "restore gone",
+    "switch gone",
+    "save now",
+    "until event Nothing 1",
+    "call chain_getBlockHash no",
+    "call no_such_method",
+    "fly",
 )
 
 
-def test_a_session_over_a_node_has_the_words_and_tables_of_one_over_a_network() -> None:
-    """Line for line, the proofs that states are read by included."""
-    local = Session(load_bundled("node"), accounts=True)
+def test_one_file_of_commands_has_the_same_output_in_process_and_over_json_rpc() -> None:
+    """Word for word, errors included; the proofs that states are read by are verified on the way."""
+    local = Session.of(load_bundled("node"), accounts=True)
     say(local, "step")
-    with node() as (url, _), RemoteSession(url) as remote:
-        assert "best block 1, final block 1" in say(remote, "status")
+    with node() as (url, _), closing(Session.at(url)) as remote:
         for line in SCRIPT:
-            assert say(remote, line) == say(local, line), line
-        assert "refused: a call on the relay chain" in say(remote, "step")
+            there = say(remote, line)
+            if line == "status":
+                where, _, there = there.partition("\n")
+                assert (
+                    where
+                    == f"node relay chain at {url.rstrip('/')}: best block {local.number}, final block {local.number}"
+                )
+            assert there == say(local, line), line
+        for line in REFUSED:
+            texts = []
+            for session in (remote, local):
+                with pytest.raises(PubsubError) as refused:
+                    say(session, line)
+                texts.append(str(refused.value).replace(url.rstrip("/"), "this session"))
+            assert texts[0] == texts[1], line
 
 
-def test_a_session_over_a_node_keeps_moments_and_goes_back() -> None:
-    with node() as (url, running), RemoteSession(url) as remote:
-        say(remote, "step 3")
-        assert say(remote, "save a") == "saved as a: relay block 4"
-        say(remote, "set relay Babe.EpochIndex 12")
-        assert "12" in say(remote, "storage relay Babe.EpochIndex")
-        assert say(remote, "item relay Babe.EpochIndex") == "Babe.EpochIndex: 12"
-        say(remote, "save b")
-        assert say(remote, "restore a") == "back at a: the network is at relay block 4; gone with what came after: b"
-        assert "12" not in say(remote, "storage relay Babe.EpochIndex")
-        assert "a|snapshot|4|0x" in say(remote, "snapshots")
-        say(remote, "step 2")
-        assert say(remote, "restore a") == "back at a: the network is at relay block 4"
-        assert say(remote, "head 2") == "the network is at relay block 2"
-        assert running.server.live.network.number == 2
-        assert say(remote, "forget a") == "dropped a"
-        for line, why in (
-            ("restore a", "there are none"),
-            ("to 2", "already at relay block 2"),
-            ("save now", "`now` means"),
-        ):
-            with pytest.raises(CommandError, match=why):
-                say(remote, line)
+def test_two_sessions_over_one_node_see_what_the_other_does() -> None:
+    with node() as (url, running), closing(Session.at(url)) as one, closing(Session.at(url)) as other:
+        say(one, "step 3")
+        assert other.number == 4
+        say(one, "save a")
+        say(other, "set relay Babe.EpochIndex 12")
+        say(one, "step")
+        assert "12" in say(other, "storage relay Babe.EpochIndex")
+        say(other, "head 2")
+        assert running.server.live.network.number == one.number == 2
+        assert say(one, "restore a") == "back at a: branch main is at relay block 4"
+        assert "12" not in say(other, "storage relay Babe.EpochIndex")
+        say(other, "subscribe 2000 1000 X/Y")
+        assert "sent, not in force yet" in say(one, "subscriptions 2000")
 
 
-def test_help_completion_and_what_only_a_node_has() -> None:
-    with node() as (url, _), RemoteSession(url) as remote:
-        say(remote, "step 3")
-        assert "number|4" in say(remote, "headers relay")
-        assert "Paras.NewHeadNoted" in say(remote, "events relay")
-        assert "Subscriber.DataProcessed(publisher 1000" in say(remote, "events 2000 3")
-        assert "1000|" in say(remote, "publishers")
-        assert "included" in say(remote, "candidates 2000 3")
-        assert "node relay chain" in say(remote, "call system_chain")
+def test_help_and_completion_are_those_of_every_session() -> None:
+    with node() as (url, _), closing(Session.at(url)) as remote:
         assert remote.complete("sub") == ["subscribe", "subscriptions"]
-        assert remote.complete("child ") == ["1000", "2000"]
+        assert remote.complete("child ") == ["1000"]
         assert remote.complete("until ver") == ["verdict"]
+        assert remote.complete("publish 1000 1000/1")[:2] == ["1000/1"]
         listed = say(remote, "help")
         for each in COMMANDS:
             assert each.summary in listed
             assert each.summary in say(remote, f"help {each.name}")
-        with pytest.raises(CommandError, match="a network of its own; `pubsub serve --journal FILE`"):
-            say(remote, "write x.json")
-        with pytest.raises(CommandError, match="to change a runtime is for a session over a network of its own"):
-            say(remote, "runtime 2000 cache none")
+        for line in ("write x.json", "load x.json", "draw x.svg block 2000"):
+            with pytest.raises(CommandError, match=r"for a session over a scenario; `pubsub step SCENARIO` begins one"):
+                say(remote, line)
 
 
 def test_what_a_node_does_not_do_is_one_line() -> None:
-    with node(dev=False) as (url, _), RemoteSession(url) as remote:
+    with node(dev=False) as (url, _), closing(Session.at(url)) as remote:
         with pytest.raises(CommandError, match=r"start it with `pubsub serve --dev`$"):
             say(remote, "step")
         with pytest.raises(CommandError, match="did you mean step"):
             say(remote, "stepp")
         with pytest.raises(CommandError, match="there is no parachain 7; there are 1000, 2000"):
             say(remote, "subscriptions 7")
-        with pytest.raises(NodeRefused):
+        with pytest.raises(CommandError, match=r"not a number in hexadecimal digits|a whole number"):
             say(remote, "call chain_getBlockHash no")
     for url in ("ws://127.0.0.1:1", "http://127.0.0.1:1", "ws://localhost:1"):
-        with pytest.raises(NodeUnavailable, match=f"^nobody listens at {url}"), RemoteSession(url):
+        with pytest.raises(NodeUnavailable, match=f"^nobody listens at {url}"), closing(Session.at(url)):
             pass
+
+
+def test_of_any_substrate_node_events_storage_and_headers_are_read() -> None:
+    with node() as (url, running), closing(Session.at(url)) as own:
+        say(own, "step 3")
+        events = say(own, "events")
+        running.server.node.methods = {
+            name: method
+            for name, method in running.server.node.methods.items()
+            if not name.startswith(("pubsub_", "dev_"))
+        }
+        with closing(Session.at(url)) as other:
+            where, line = say(other, "status").splitlines()
+            assert where.endswith("best block 4, final block 4")
+            assert line == "this node was not started by `pubsub serve`: only events, storage and headers are available"
+            assert say(other, "headers relay") == say(other, "headers")
+            assert [row.partition("(")[0] for row in say(other, "events").splitlines()] == [
+                row.partition("(")[0] for row in events.splitlines()
+            ]
+            assert say(other, "storage relay System.Number") == "System.Number: 4"
+            assert "0x04000000" in say(other, f"storage relay {hexed(NUMBER.key)}")
+            assert say(other, "call system_chain") == 'system_chain: "node relay chain"'
+            for line in (
+                "step",
+                "deliveries",
+                "ledger 2000",
+                "publish 1000 k v",
+                "save a",
+                "subscriptions",
+                "collators",
+            ):
+                with pytest.raises(CommandError, match=r"^this node was not started by `pubsub serve`"):
+                    say(other, line)
 
 
 def test_numbers_of_a_node_are_shown_as_they_are_typed() -> None:
@@ -192,7 +289,7 @@ def test_a_script_over_a_node_stops_at_the_first_line_that_cannot_be_done() -> N
 
 def test_a_nodes_newest_blocks_are_executed_again_and_drawn(tmp_path: Path) -> None:
     out = tmp_path / "pages" / "node.html"
-    with node() as (url, running), RemoteSession(url) as remote:
+    with node() as (url, running), closing(Session.at(url)) as remote:
         say(remote, "cheat 2000 omit-node")
         say(remote, "step 12")
         done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--blocks", "8", "--out", str(out)])
@@ -213,7 +310,7 @@ def test_a_node_that_says_what_its_bytes_do_not_is_not_drawn(tmp_path: Path, mon
     monkeypatch.setattr(
         pubsub_read, "candidate_json", lambda *given: {**honest(*given), "verdict": "BadSeal", "status": "rejected"}
     )
-    with node() as (url, _), RemoteSession(url) as remote:
+    with node() as (url, _), closing(Session.at(url)) as remote:
         say(remote, "step 3")
         done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--out", str(tmp_path / "x.html")])
         assert done.exit_code != 0

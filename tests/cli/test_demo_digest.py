@@ -1,32 +1,17 @@
 """The whole demonstration: what it ends with is what the README says, on this machine as on any other."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+import pytest
+from support.processes import program
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_the_demonstration_ends_with_the_digest_in_the_readme(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pubsub_emulator.cli.main",
-            "demo",
-            "--engine",
-            "python",
-            "--out",
-            str(tmp_path / "demo"),
-        ],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "160"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = program("demo", "--engine", "python", "--out", tmp_path / "demo", folder=tmp_path, PYTHONHASHSEED="160")
     assert done.returncode == 0, done.stderr
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     promised = re.findall(r"^ {4}(digest: 0x[0-9a-f]{64})$", readme, re.MULTILINE)

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support.processes import program
 
-from pubsub_emulator.cli.commands.distributor import command
-from pubsub_emulator.cli.distributor_serve import serve_distributor
-from pubsub_emulator.eventplane.distributor.simulation.scenarios import SCENARIOS
-from pubsub_emulator.eventplane.distributor.simulation.stories import event_of
+from pubsub_emulator.cli.commands.distributor.command import command
+from pubsub_emulator.cli.commands.distributor.serve import serve_distributor
+from pubsub_emulator.distributor.simulation.scenarios import SCENARIOS
+from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.primitives.errors import PubsubError
 
 
@@ -133,35 +134,31 @@ def wait_for(holds: Any, seconds: float = 60) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "public_url: Field required"),
-        ('public_url = "http://h"', "adapters: Field required"),
-        ('public_url = "http://h"\nstor = 1\n[adapters.a]\nurl = "http://h"', "stor: Extra inputs are not permitted"),
-        ('public_url = "http://h"\n[adapters.A]\nurl = "http://h"', "adapters.A"),
+        ("", "public_url: missing: text like ^https?://"),
+        ('public_url = "http://h"', "adapters: missing: a table of names"),
+        (
+            'public_url = "http://h"\nstor = 1\n[adapters.a]\nurl = "http://h"',
+            ":2: stor: no such field; did you mean store?",
+        ),
+        ('public_url = "http://h"\n[adapters.A]\nurl = "http://h"', ":2: adapters.A: should be text like ^[a-z0-9-]"),
         ('public_url = "http://h"\nhost = "192.0.2.1"\n[adapters.a]\nurl = "http://h"', "others can reach"),
         ('public_url = "http://h"\n[adapters.a]\nurl = "http://h"\ntoken_env = "NO_SUCH"', "no NO_SUCH"),
         ('public_url = "http://h"\nstore = "mysql:x"\n[adapters.a]\nurl = "http://h"', "store 'mysql' is not one of"),
         ("public_url = ", "Invalid value"),
     ],
 )
-def test_settings_that_cannot_be_used_are_one_line_that_names_the_place(tmp_path: Path, text: str, said: str) -> None:
+def test_settings_that_cannot_be_used_are_refused_with_their_place(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "ied.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PubsubError) as found:
         serve_distributor(path)
     assert said in str(found.value)
-    assert "\n" not in str(found.value)
 
 
 def test_the_command_says_it_in_one_line_and_ends_with_2(tmp_path: Path) -> None:
     path = tmp_path / "ied.toml"
-    path.write_text("public_url = 1", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "pubsub_emulator", "distributor", "serve", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    path.write_text('public_url = "http://h"', encoding="utf-8")
+    done = program("distributor", "serve", path)
     assert done.returncode == 2
     assert done.stderr.startswith(f"pubsub: {path}: ")
     assert done.stderr.count("\n") == 1

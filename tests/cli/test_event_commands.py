@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.processes import program
 
 from pubsub_emulator.cli.main import pubsub
 
@@ -20,9 +21,7 @@ def run(*arguments: str) -> str:
 
 
 def refused(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "pubsub_emulator", *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = program(*arguments)
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr
 

@@ -17,7 +17,7 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 
 ROOT = Path(__file__).resolve().parents[2]
-CORPUS = ROOT / "laboratory" / "corpus"
+CORPUS = ROOT / "pubsub_emulator" / "laboratory" / "corpus"
 
 
 def _run(*arguments: object) -> Result:

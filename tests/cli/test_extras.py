@@ -1,5 +1,6 @@
 """The command that an error names installs the extra where this program runs."""
 
+import importlib.metadata
 import json
 import shlex
 import sys
@@ -50,5 +51,5 @@ def test_in_a_checkout_the_checkout_is_installed() -> None:
 def test_what_was_installed_is_named_by_where_it_came_from(
     elsewhere: pytest.MonkeyPatch, told: object, wanted: str
 ) -> None:
-    elsewhere.setattr(extras, "distribution", lambda _name: _Installed(told))
+    elsewhere.setattr(importlib.metadata, "distribution", lambda _name: _Installed(told))
     assert shlex.split(extras.install_command.__wrapped__("plot"))[-1] == wanted

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import pubsub
+from support.command import TINY, pubsub
 
 from pubsub_emulator.cli import main as program
 from pubsub_emulator.cli.exits import DEFECT, USAGE
@@ -15,25 +15,15 @@ from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.saved import read
 from pubsub_emulator.emulator import untrusted
-from pubsub_emulator.emulator.scenario.file import ScenarioError, load_bundled, parse_scenario
+from pubsub_emulator.emulator.scenario.file import load_bundled, parse_scenario
+from pubsub_emulator.emulator.settings import SettingsError
 from pubsub_emulator.emulator.untrusted import MOST_DEPTH, Unreadable, parse_json, parse_toml, read_bytes
 from pubsub_emulator.laboratory.cases import BadCase, Case, read_case
 from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
 
 ROOT = Path(__file__).resolve().parents[2]
-CORPUS = ROOT / "laboratory" / "corpus"
+CORPUS = ROOT / "pubsub_emulator" / "laboratory" / "corpus"
 DEEP = "[" * 100_000
-TINY = """
-name = "tiny"
-seed = "tiny"
-relay_blocks = 8
-[[publishers]]
-paras = [1000]
-keys = 4
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = "all" }]
-"""
 
 
 @pytest.fixture
@@ -108,7 +98,7 @@ def test_no_number_of_a_short_scenario_decides_how_much_memory_is_taken(
     before: str, after: str, complaint: str
 ) -> None:
     assert parse_scenario(TINY, "tiny").relay_blocks == 8
-    with pytest.raises(ScenarioError, match=complaint):
+    with pytest.raises(SettingsError, match=complaint):
         parse_scenario(TINY.replace(before, after), "tiny")
 
 
@@ -116,7 +106,7 @@ def test_no_number_of_a_short_scenario_decides_how_much_memory_is_taken(
 
 
 def session_file(tmp_path: Path, *lines: str) -> tuple[Path, dict[str, Any]]:
-    session, path = Session(load_bundled("demo")), tmp_path / "theirs.json"
+    session, path = Session.of(load_bundled("demo")), tmp_path / "theirs.json"
     for line in (*lines, f"write {path}"):
         list(session.execute(line))
     return path, json.loads(path.read_text())
@@ -299,9 +289,9 @@ def test_depth_is_counted_outside_of_strings(inner: str) -> None:
 
 
 def test_toml_may_hold_brackets_that_close_again() -> None:
-    assert parse_toml("a = '[[[' # ]]]\n" * 1 + "".join(f"[t{at}]\nb = [[1]]\n" for at in range(100)), "place")
-    with pytest.raises(Unreadable, match="place"):
-        parse_toml("a = " + "[" * 65, "place")
+    assert parse_toml("a = '[[[' # ]]]\n" * 1 + "".join(f"[t{at}]\nb = [[1]]\n" for at in range(100)))
+    with pytest.raises(Unreadable, match="deeper than 64 levels"):
+        parse_toml("a = " + "[" * 65)
 
 
 def test_every_limit_is_one_number_in_one_place() -> None:

@@ -127,7 +127,7 @@ def test_every_file_of_a_history_is_looked_into(folder: Path, tmp_path: Path, ta
 
 
 def test_an_imported_proof_is_shown_and_its_chain_has_no_range_that_it_does_not_have(tmp_path: Path) -> None:
-    proof = ROOT / "spark_audit/mainnet/moonbeam-devnode-115.json"
+    proof = ROOT / "pubsub_emulator/spark_audit/mainnet/moonbeam-devnode-115.json"
     assert _run("import-relay-proofs", proof, "--out", tmp_path / "imported").exit_code == 0
     shown = _inspect(tmp_path / "imported", "--block", "0:115")
     assert (shown["kind"], shown["number"], shown["proof_nodes"]) == ("imported relay proof", 115, 3)
@@ -195,11 +195,11 @@ def test_fixtures_alone_and_in_a_folder(tmp_path: Path) -> None:
 
 
 def test_a_case_a_relay_proof_and_a_session(tmp_path: Path) -> None:
-    case = _inspect(ROOT / "laboratory/corpus/add-cached-node.json")
+    case = _inspect(ROOT / "pubsub_emulator/laboratory/corpus/add-cached-node.json")
     assert (case["strategies"], case["found"]) == (["add-cached-node"], "UnusedNodes")
-    proof = _inspect(ROOT / "spark_audit/mainnet/moonbeam-devnode-115.json")
+    proof = _inspect(ROOT / "pubsub_emulator/spark_audit/mainnet/moonbeam-devnode-115.json")
     assert (proof["number"], proof["proof_nodes"]) == (115, 3)
-    session = Session(load_bundled("fixtures"))
+    session = Session.of(load_bundled("fixtures"))
     for line in ("step 2", f"write {tmp_path / 's.json'}"):
         list(session.execute(line))
     assert _inspect(tmp_path / "s.json")["commands"] == ["step 2"]

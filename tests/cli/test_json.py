@@ -106,7 +106,9 @@ def test_a_replay_tells_each_file(tmp_path: Path) -> None:
     name, case = corpus()[0]
     assert case.shrunk is not None
     path = tmp_path / Path(name).name
-    path.write_text((Path(__file__).parents[2] / "laboratory" / "corpus" / Path(name).name).read_text())
+    path.write_text(
+        (Path(__file__).parents[2] / "pubsub_emulator" / "laboratory" / "corpus" / Path(name).name).read_text()
+    )
     found = _document("replay", path)
     assert (found["played"], found["surprising"]) == (1, 0)
     assert found["files"] == [{"file": str(path), "kind": "case", "as_expected": True, "differences": []}]

@@ -8,12 +8,13 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
+from pubsub_emulator.cli.commands.new.run import TEMPLATE
 from pubsub_emulator.cli.main import SCENARIOS, pubsub
-from pubsub_emulator.cli.new import TEMPLATE
 from pubsub_emulator.cli.output import OutputError
-from pubsub_emulator.emulator.scenario.file import ScenarioError, bundled_scenarios, bundled_text, load_scenario
+from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario
 from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
 from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.settings import SettingsError
 
 
 def _run(*arguments: object) -> Result:
@@ -50,14 +51,14 @@ def test_every_line_of_the_template_that_is_commented_out_is_a_field_with_its_de
 def test_a_scenario_that_comes_with_the_project_is_copied_with_its_comments(tmp_path: Path) -> None:
     path = tmp_path / "prices.toml"
     assert _run("new", path, "--like", "oracle").exit_code == 0
-    assert path.read_text() == bundled_text("oracle")
+    assert path.read_text() == BUNDLE.text("oracle")
     wrong = _run("new", tmp_path / "b.toml", "--like", "orcale")
-    assert isinstance(wrong.exception, ScenarioError)
+    assert isinstance(wrong.exception, SettingsError)
     assert "did you mean oracle?" in str(wrong.exception)
 
 
 def test_the_help_names_every_scenario_that_comes_with_the_project() -> None:
-    assert bundled_scenarios() == SCENARIOS
+    assert BUNDLE.names() == SCENARIOS
     shown = _run("new", "--list").stdout
     assert all(name in shown for name in SCENARIOS)
 
@@ -70,8 +71,8 @@ def test_the_schema_is_written_beside_and_takes_every_scenario_that_comes_with_t
     assert schema == json.loads(_run("new", "--schema").stdout) == scenario_schema()
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
-    for name in bundled_scenarios():
-        validator.validate(tomllib.loads(bundled_text(name)))
+    for name in BUNDLE.names():
+        validator.validate(tomllib.loads(BUNDLE.text(name)))
 
 
 @pytest.mark.parametrize(

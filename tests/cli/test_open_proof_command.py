@@ -1,14 +1,13 @@
 """`pubsub open-proof` on the files that come as an example, and on what is wrong with them."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
-from node_data_support import PRICES, hexed
+from support.node_data import PRICES, hexed
+from support.processes import python
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.primitives.errors import PubsubError
@@ -121,7 +120,7 @@ def test_proofs_are_opened_without_what_the_audit_needs() -> None:
         f"sys.argv = ['pubsub', 'open-proof', {SESSION!r}]\n"
         "from pubsub_emulator.cli.main import main\nmain()\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
+    done = python("-c", script)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Paras.Heads(4000)" in done.stdout
 

@@ -1,13 +1,11 @@
 """Strategies of one's own on the command line; in processes of their own, for what is registered stays registered."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.processes import program
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,18 +43,6 @@ strategies = ["silence"]
 """
 
 
-def _pubsub(folder: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pubsub_emulator.cli.main", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "mine.py").write_text(CHEATS, encoding="utf-8")
@@ -65,17 +51,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_scenario_names_a_strategy_of_ones_own(folder: Path) -> None:
-    run = _pubsub(folder, "run", "silent.toml", "--cheats", "mine.py", "--out", "out", "--json")
+    run = program("run", "silent.toml", "--cheats", "mine.py", "--out", "out", "--json", folder=folder)
     assert run.returncode == 0, run.stderr
     caught = json.loads(run.stdout)["cheats"]
     assert {each["strategy"]: each["verdict"] for each in caught} == {"silence": "OmittedBelowBudget"}
-    assert _pubsub(folder, "run", "silent.toml", "--out", "other").returncode == 2
+    assert program("run", "silent.toml", "--out", "other", folder=folder).returncode == 2
 
 
 def test_a_session_and_a_campaign_know_it_too(folder: Path) -> None:
-    session = _pubsub(folder, "step", "silent.toml", "--cheats", "mine.py", given="step 3\ncheat 2000 silence\n")
+    session = program("step", "silent.toml", "--cheats", "mine.py", given="step 3\ncheat 2000 silence\n", folder=folder)
     assert session.returncode == 0, session.stderr
-    campaign = _pubsub(folder, "fuzz", "--cases", "30", "--cheats", "mine.py", "--strategy", "silence", "--json")
+    campaign = program("fuzz", "--cases", "30", "--cheats", "mine.py", "--strategy", "silence", "--json", folder=folder)
     assert campaign.returncode == 0, campaign.stderr
     assert {name for names in json.loads(campaign.stdout)["by_strategy"] for name in names.split("+")} == {"silence"}
 
@@ -83,17 +69,17 @@ def test_a_session_and_a_campaign_know_it_too(folder: Path) -> None:
 def test_a_strategy_whose_steps_change_nothing_is_seen_in_the_table(folder: Path) -> None:
     idle = CHEATS.replace("tuple(map(Drop, changed)) or None", "(Drop(bytes(32)),)")
     (folder / "mine.py").write_text(idle, encoding="utf-8")
-    done = _pubsub(folder, "fuzz", "--cases", "9", "--cheats", "mine.py", "--strategy", "silence")
+    done = program("fuzz", "--cases", "9", "--cheats", "mine.py", "--strategy", "silence", folder=folder)
     assert done.returncode == 0, done.stderr
     assert "9 of those accepted had no effect" in done.stdout
     assert re.search(r"silence +\d+ +no effect \d", done.stdout)
     assert "Accepted" not in done.stdout
-    done = _pubsub(folder, "run", "silent.toml", "--cheats", "mine.py", "--out", "out")
+    done = program("run", "silent.toml", "--cheats", "mine.py", "--out", "out", folder=folder)
     assert re.search(r"cheats that changed nothing: silence in \d+ blocks", done.stdout), done.stdout
 
 
 def test_workers_elsewhere_do_not_know_it_and_it_says_so(folder: Path) -> None:
-    refused = _pubsub(folder, "fuzz", "--cases", "1", "--cheats", "mine.py", "--master", "local[1]")
+    refused = program("fuzz", "--cases", "1", "--cheats", "mine.py", "--master", "local[1]", folder=folder)
     assert refused.returncode == 2
     assert "Spark workers cannot load your strategy 'silence'" in refused.stderr
 
@@ -110,7 +96,7 @@ def test_workers_elsewhere_do_not_know_it_and_it_says_so(folder: Path) -> None:
 )
 def test_a_file_that_cannot_be_used_is_refused_with_the_place(folder: Path, text: str, complaint: str) -> None:
     (folder / "bad.py").write_text(text, encoding="utf-8")
-    refused = _pubsub(folder, "run", "silent.toml", "--cheats", "bad.py", "--out", "out")
+    refused = program("run", "silent.toml", "--cheats", "bad.py", "--out", "out", folder=folder)
     assert refused.returncode == 2
     assert complaint in refused.stderr
     assert not (folder / "out").exists()
@@ -142,7 +128,7 @@ def test_a_strategy_that_fails_is_one_line_with_its_place_and_a_session_goes_on(
 ) -> None:
     (tmp_path / "cheats.py").write_text(CHEATS.split("    changed", maxsplit=1)[0] + body + "\n")
     (tmp_path / "silent.toml").write_text(SCENARIO)
-    done = _pubsub(tmp_path, "run", "silent.toml", "--cheats", "cheats.py", "--out", "out")
+    done = program("run", "silent.toml", "--cheats", "cheats.py", "--out", "out", folder=tmp_path)
     assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
     assert len(done.stderr.strip().splitlines()[-1:]) == 1
     assert not (tmp_path / "out").exists()

@@ -10,14 +10,14 @@ from pyspark import SparkContext
 from support.prism import Wallet
 from support.prism_log import Chain
 
-from pubsub_emulator.cli import event_audit
-from pubsub_emulator.cli.event_audit import run_prism_audit
+from pubsub_emulator.cli.commands.events import audit as event_audit
+from pubsub_emulator.cli.commands.events.audit import run_prism_audit
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.eventplane.log.sql_store import open_store
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.status import OperationStatus, Place, Update
-from pubsub_emulator.eventplane.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.eventplane.prism.tables.processor import Processor
+from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.status import OperationStatus, Place, Update
+from pubsub_emulator.prism.status_deliveries import StatusDeliveries
+from pubsub_emulator.prism.tables.processor import Processor
 from pubsub_emulator.spark_audit.spark.deliveries import DeliveriesError
 
 IN_BLOCK = Place(2, bytes(32), 0, 0, 12_000)

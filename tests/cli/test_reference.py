@@ -12,7 +12,8 @@ import pytest
 from pubsub_emulator.cli import reference
 from pubsub_emulator.cli.main import COMMANDS
 from pubsub_emulator.cli.session.table import COMMANDS as SESSION
-from pubsub_emulator.emulator.scenario.fields import described
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.settings.fields import described
 
 
 @pytest.mark.parametrize("name", reference.PAGES)
@@ -56,7 +57,7 @@ def test_every_command_of_a_session_stands_there() -> None:
 
 
 def test_every_field_of_a_scenario_says_what_it_holds_and_what_it_means() -> None:
-    found = list(described())
+    found = list(described(Scenario))
     assert len(found) > 50
     for field in found:
         assert field.meaning, f"{field.table}.{field.name}"

@@ -40,6 +40,19 @@ def test_hashes_are_shortened_in_their_middle_where_they_do_not_fit(
     assert "0x" + "ab" * 4 + "…" + "ab" * 4 in _shown(capsys, monkeypatch, 90)
 
 
+def test_hashes_without_0x_are_shortened_too_and_no_verdict_is_broken(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "PLAIN_WIDTH", 80)
+    header = ("relay block", "parachain", "block", "verdict", "strategy", "why")
+    why = f"the proof lacks the relay parent's root node {'ab' * 32}"
+    screen.table("", header, [(6, "2000", 6, "OmittedBelowBudget", "omit-node,stale-root", why)])
+    shown = capsys.readouterr().out
+    assert "abab…abab" in shown
+    assert {"OmittedBelowBudget", "omit-node,stale-root"} <= set(shown.split())
+    assert max(map(len, shown.splitlines())) <= 80
+
+
 def test_columns_that_do_not_fit_beside_each_other_become_rows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

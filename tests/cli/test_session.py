@@ -8,8 +8,10 @@ import pytest
 from pubsub_emulator.cli.pages import Doing, Grid, Line
 from pubsub_emulator.cli.session import CommandError, Session
 from pubsub_emulator.cli.session.table import COMMANDS, complete, find
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -43,13 +45,13 @@ def scenario() -> Scenario:
 
 @pytest.fixture
 def session(scenario: Scenario) -> Session:
-    return Session(scenario)
+    return Session.of(scenario)
 
 
 @pytest.fixture(scope="module")
 def stepped() -> Session:
     """Stands at relay block 4, for tests that must not move it."""
-    session = Session(parse_scenario(SCENARIO, "tiny.toml"))
+    session = Session.of(parse_scenario(SCENARIO, "tiny.toml"))
     _do(session, "step 4", "save kept")
     return session
 
@@ -67,6 +69,14 @@ def _do(session: Session, *lines: str) -> str:
                 case Doing():
                     pass
     return "\n".join(out)
+
+
+def _moments(session: Session) -> tuple[Moment, ...]:
+    return session.node.local().timeline.moments()
+
+
+def _refused(moment: Moment) -> list[BlockRecord]:
+    return [record for record in moment.records if record.refusal is not None]
 
 
 def _hash(session: Session) -> bytes:
@@ -109,15 +119,15 @@ def test_a_cheat_is_met_by_its_verdict_and_an_honest_collator_follows(session: S
     _do(session, "step 4", "cheat 3000 omit-node 1", "publish 1000 1000/0 changed")
     assert "omit-node" in _do(session, "collators 3000")
     assert "refused (OmittedBelowBudget" in _do(session, "until verdict OmittedBelowBudget 20")
-    assert f"3000 | {session.chain(3000).header.number}" in _do(session, "verdicts 3000")
+    assert f"3000 | {session.network.parachain(3000).header.number}" in _do(session, "verdicts 3000")
     _do(session, "honest 3000", "save now-honest", "step 6")
-    assert not any(step.refused for step in session.steps[-6:])
+    assert not any(_refused(moment) for moment in _moments(session)[-6:])
 
 
 def test_without_a_number_the_collator_whose_turn_is_next_is_the_one_that_cheats(session: Session) -> None:
     for blocks in (3, 2):
         _do(session, f"step {blocks}", "honest 3000", "cheat 3000 stranger", "step")
-        [refused] = session.steps[-1].refused
+        [refused] = _refused(_moments(session)[-1])
         assert refused.refusal is not None
         assert refused.refusal.verdict is Verdict.BAD_SEAL
 
@@ -184,7 +194,7 @@ def test_a_session_written_to_a_file_comes_back_to_the_same_block(session: Sessi
     document = json.loads(path.read_text())
     assert document["commands"][0] == "step 4"
     assert document["scenario"]["publishers"][0]["update_rate"] == 0.3
-    again = Session(parse_scenario(SCENARIO.replace("tiny", "other"), "other.toml"))
+    again = Session.of(parse_scenario(SCENARIO.replace("tiny", "other"), "other.toml"))
     _do(again, "save gone", f"load {path}")
     assert _hash(again) == _hash(session)
     assert again.journal == session.journal
@@ -224,8 +234,8 @@ def test_whoever_stops_taking_pages_interrupts_after_the_last_whole_block(sessio
             break
     pages.close()
     assert session.network.number == 3
-    assert session.journal == ["step 3"]
-    straight = Session(scenario)
+    assert session.commands() == ["step 3"]
+    straight = Session.of(scenario)
     _do(straight, "step 7")
     _do(session, "step 4")
     assert _hash(session) == _hash(straight)
@@ -245,7 +255,7 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
         with pytest.raises(PubsubError, match="in the middle"):
             _do(session, "step")
     assert (_hash(session), session.journal) == (before, journal)
-    straight = Session(session.scenario)
+    straight = Session.of(session.scenario)
     _do(straight, "step 5")
     _do(session, "step 2")
     assert _hash(session) == _hash(straight)
@@ -265,7 +275,7 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
         ("publish", "PARA is missing: publish PARA KEY VALUE"),
         ("publish 77 k v", "there is no parachain 77; there are 1000"),
         ("publish 1000 k v -1", "TTL is a number of relay blocks, 0 for no expiry, not '-1'"),
-        ("publish 1000 k v 99999999999", "a ttl is a number of relay blocks"),
+        ("publish 1000 k v 99999999999", "ttl: a whole number from 0 to 4294967295 is wanted"),
         ("publish 1000 0x00 v", "a key has 32 bytes, not 1"),
         ("publish 1000 k 0xabc", "a value in hex is 0x and an even number of digits"),
         ("delete 1000", "KEY is missing"),
@@ -276,8 +286,8 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
         ("cheat 3000 omit-node 9", "has 2 collators"),
         ("cheat 3000 omit-node 1 often", "RATE is a share from 0 to 1"),
         ("order 3000 dance 1000", "'dance' is not one of clear_publisher_cache"),
-        ("events relay 7", "relay block 7 is not in memory; blocks 1 to 4 are"),
-        ("ledger 3000 9", "relay block 9 is not in memory; blocks 1 to 4 are"),
+        ("events relay 7", "relay block 7 is not kept; the newest one is 4"),
+        ("ledger 3000 9", "relay block 9 is not kept; the newest one is 4"),
         ("storage 3000 Nothing", "no item is called 'Nothing'"),
         ("storage relay 0xzz", "a storage key in hex"),
         ("child 3000", "has no child trie"),
@@ -305,7 +315,7 @@ def test_errors_name_what_is_wrong_and_change_nothing(stepped: Session, line: st
 def test_waiting_for_what_does_not_happen_ends_after_so_many_blocks(session: Session) -> None:
     with pytest.raises(CommandError, match="no such event within 2 blocks; the network is at relay block 2"):
         _do(session, "until event NoSuchEvent 2")
-    assert session.journal == ["step 2"]
+    assert session.commands() == ["step 2"]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
@@ -362,7 +372,7 @@ def test_looking_shows_something_and_changes_nothing(stepped: Session, line: str
 
 def test_a_ledger_is_that_of_the_block_asked_for(session: Session) -> None:
     _do(session, "step 5")
-    record = next(each for each in session.steps[2].records if each.chain == 3000)
+    record = next(each for each in _moments(session)[3].records if each.chain == 3000)
     assert record.outcome is not None
     shown = _do(session, "ledger 3000 3")
     assert f"block {record.candidate.header.number} of 3000, in relay block 3" in shown
@@ -436,20 +446,20 @@ def test_budgets_and_policies_change_from_the_block_after_the_message(session: S
 
 
 def test_storage_is_set_and_removed_on_chains_with_accounts(tmp_path: Path) -> None:
-    session = Session(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
+    session = Session.of(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
     _do(session, "step", "set relay 0x1234 0xabcd", "set 3000 0x5678 0x01", "step 4")
     assert session.network.relay.state.top.get(b"\x12\x34") == b"\xab\xcd"
     assert session.chain(3000).state.top.get(b"\x56\x78") == b"\x01"
     _do(session, "set relay 0x1234 nothing", "set 3000 0x5678 nothing", "step 4", f"write {tmp_path / 's.json'}")
     assert session.network.relay.state.top.get(b"\x12\x34") is None
     assert session.chain(3000).state.top.get(b"\x56\x78") is None
-    again = Session(parse_scenario(SCENARIO, "tiny.toml"))
+    again = Session.of(parse_scenario(SCENARIO, "tiny.toml"))
     _do(again, f"load {tmp_path / 's.json'}")
-    assert (_hash(again), again.accounts) == (_hash(session), True)
+    assert (_hash(again), again.facts.accounts) == (_hash(session), True)
 
 
 def test_storage_is_set_by_the_names_of_items() -> None:
-    session = Session(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
+    session = Session.of(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
     session.key("1000/1")
     account = "0x" + "07" * 32
     _do(
@@ -485,7 +495,7 @@ def test_storage_is_set_by_the_names_of_items() -> None:
     ],
 )
 def test_what_no_item_can_hold_is_refused(line: str, complaint: str) -> None:
-    session = Session(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
+    session = Session.of(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
     with pytest.raises(PubsubError, match=complaint):
         _do(session, line)
 
@@ -510,3 +520,26 @@ def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
     ):
         with pytest.raises(CommandError, match=complaint):
             _do(session, line)
+
+
+def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(session: Session, tmp_path: Path) -> None:
+    _do(
+        session,
+        "step 3",
+        "publish 1000 DOT 1",
+        "step 4",
+        "publish 1000 DOT 2",
+        "head 5",
+        "cheat 3000 omit-node",
+        "step",
+    )
+    assert session.commands() == ["step 3", "publish 1000 DOT 1", "step 2", "cheat 3000 omit-node", "step 1"]
+    path = tmp_path / "s.json"
+    _do(session, f"write {path}")
+    again = Session.of(parse_scenario(SCENARIO, "tiny.toml"))
+    _do(again, f"load {path}")
+    assert _hash(again) == _hash(session)
+    _do(session, "head 3")
+    assert session.commands() == ["step 3"]
+    with pytest.raises(CommandError, match="the relay blocks 0 to 3, not 4"):
+        _do(session, "head 4")

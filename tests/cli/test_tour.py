@@ -6,7 +6,7 @@ import shlex
 import pytest
 from click.testing import CliRunner
 
-from pubsub_emulator.cli import tour
+from pubsub_emulator.cli.commands.tour import run as tour
 from pubsub_emulator.cli.main import pubsub
 
 

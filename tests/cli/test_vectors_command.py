@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from pubsub_emulator.cli.commands.vectors.run import MODULES, VectorsError, check_document
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.vectors import MODULES, VectorsError, check_document
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
 FILES = [

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_support import serving
+from support.node import serving
 
 from pubsub_emulator.node.server.options import Build
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from node_support import serving
+from support.node import serving
 from support.served import Served
 
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
 from pubsub_emulator.emulator.scenario.file import load_bundled
-from pubsub_emulator.runtime.framework.events import Event
+from pubsub_emulator.runtime.framework.pallet import Event
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

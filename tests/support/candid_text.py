@@ -4,7 +4,7 @@ import re
 import struct
 from typing import Any
 
-from pubsub_emulator.eventplane.ic.candid.types import (
+from pubsub_emulator.icrc72.ic.candid.types import (
     Cases,
     Opt,
     Prim,
@@ -17,7 +17,7 @@ from pubsub_emulator.eventplane.ic.candid.types import (
     may_be_null,
     resolved,
 )
-from pubsub_emulator.eventplane.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.principal import Principal
 
 _TOKEN = re.compile(r'\s+|"(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_]*|[+-]?[0-9][0-9_a-fA-Fx.+-]*|[{}();=:,]')
 

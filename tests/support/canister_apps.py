@@ -1,6 +1,6 @@
 """Two canisters that most stories of ICRC-72 need."""
 
-from pubsub_emulator.eventplane.icrc72.client import App, Context, EventNotification, plain
+from pubsub_emulator.icrc72.client import App, Context, EventNotification, plain
 
 
 class Source(App):

@@ -12,14 +12,14 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from pubsub_emulator.eventplane.distributor.adapter.http import AdapterHttp
-from pubsub_emulator.eventplane.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.eventplane.distributor.service.access import Access
-from pubsub_emulator.eventplane.distributor.service.config import Config
-from pubsub_emulator.eventplane.distributor.service.engine import Engine
-from pubsub_emulator.eventplane.distributor.service.serve import running, served
-from pubsub_emulator.eventplane.distributor.simulation.network import Network
-from pubsub_emulator.eventplane.once import MemoryStore
+from pubsub_emulator.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.distributor.once import MemoryStore
+from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.config import Config
+from pubsub_emulator.distributor.service.engine import Engine
+from pubsub_emulator.distributor.service.serve import running, served
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 
 Json = dict[str, Any]
 NODE = "ws://node.example:9944"
@@ -74,10 +74,12 @@ async def until(holds: Callable[[], bool], seconds: float = 60) -> None:
 
 
 @contextlib.asynccontextmanager
-async def stage(tmp_path: Path, networks: tuple[Network, ...] | None = None, **more: Any) -> AsyncIterator[Stage]:
+async def stage(
+    tmp_path: Path, networks: tuple[SimulatedNetwork, ...] | None = None, **more: Any
+) -> AsyncIterator[Stage]:
     """The networks are `a` and `b` unless they are given; those that are up are waited for."""
     async with contextlib.AsyncExitStack() as stack:
-        ledgers = {each.name: MemoryLedger(each) for each in networks or (Network("a"), Network("b"))}
+        ledgers = {each.name: MemoryLedger(each) for each in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))}
         adapters = {}
         for name, ledger in ledgers.items():
             app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True), node=NODE).application()

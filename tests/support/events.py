@@ -1,12 +1,12 @@
-"""Blocks and rows for tests of the event plane."""
+"""Blocks and rows for tests of events."""
 
 from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from pubsub_emulator.eventplane.filters.algebra import ANY, OPS, All, Chain, Field, Filter, Kind, Not, OneOf
-from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
-from pubsub_emulator.eventplane.log.values import Value
+from pubsub_emulator.events.filters.algebra import ANY, OPS, All, Chain, Field, Filter, Kind, Not, OneOf
+from pubsub_emulator.events.rows import Block, ChainBlock, assemble
+from pubsub_emulator.events.values import Value
 from pubsub_emulator.primitives.hashing import blake2_256
 
 GENESIS = bytes(32)

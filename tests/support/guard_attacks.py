@@ -10,7 +10,7 @@ from functools import cache, partial
 from types import FrameType
 
 import pytest
-from cheat_support import found, names, situations
+from support.cheats import found, names, situations
 
 from pubsub_emulator.collator.author import seal
 from pubsub_emulator.collator.cheats import STRATEGIES, Attempt, Situation, attempt, expected_of_proof, propose

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pubsub_emulator.spark_audit.history import manifest
-from pubsub_emulator.spark_audit.history.commit import Part, write_commit
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES, canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.reader import History
 
@@ -22,7 +22,7 @@ class Segment:
     segment: int
     parts: dict[tuple[str, int | None], Rows]
     positions: dict[int, int]
-    extra: list[Part] = field(default_factory=list)
+    extra: list[HistoryPart] = field(default_factory=list)
 
 
 def load(history: Path) -> list[Segment]:
@@ -36,11 +36,15 @@ def load(history: Path) -> list[Segment]:
     return out
 
 
-def store(segments: list[Segment], target: Path) -> Path:
+def store(segments: list[Segment], target: Path, rows_per_group: int = 256) -> Path:
     """Write the segments as one history, each network's manifests chained in the order given."""
     last: dict[str, Any] = {}
     for each in segments:
-        parts = [Part(HISTORY_TABLES[name], rows, "p", chain) for (name, chain), rows in each.parts.items() if rows]
+        parts = [
+            HistoryPart(HISTORY_TABLES[name], rows, "p", chain, rows_per_group)
+            for (name, chain), rows in each.parts.items()
+            if rows
+        ]
         after = last.get(each.network)
         last[each.network] = write_commit(
             target, each.network, each.segment, [*parts, *each.extra], each.positions, after

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pubsub_emulator.eventplane.log.database import Database, Session
+from pubsub_emulator.database.database import Database, Session
 
 
 class Crash(Exception):

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pubsub_emulator.eventplane.prism.core.errors import Reason
-from pubsub_emulator.eventplane.prism.core.identifiers import merkle_tree, sha256
-from pubsub_emulator.eventplane.prism.core.messages import Action, SignedAtalaOperation, Usage, decode
-from pubsub_emulator.eventplane.prism.core.process import Outcome, process
-from pubsub_emulator.eventplane.prism.core.state import Ledger
-from pubsub_emulator.eventplane.prism.make import (
+from pubsub_emulator.prism.core.errors import Reason
+from pubsub_emulator.prism.core.identifiers import merkle_tree, sha256
+from pubsub_emulator.prism.core.messages import Action, SignedAtalaOperation, Usage, decode
+from pubsub_emulator.prism.core.process import Outcome, process
+from pubsub_emulator.prism.core.state import DidLedger
+from pubsub_emulator.prism.make import (
     IssuedBatch,
     Secret,
     Signed,
@@ -69,12 +69,12 @@ class Wallet:
         return revoke(batch.batch_id, batch.signed.hash, hashes, "revocation", self.revocation)
 
 
-def judge(ledger: Ledger, raw: bytes | Signed) -> Outcome | None:
+def judge(ledger: DidLedger, raw: bytes | Signed) -> Outcome | None:
     """Process the bytes of one SignedAtalaOperation."""
     return process(ledger, decode(SignedAtalaOperation, raw.raw if isinstance(raw, Signed) else raw))
 
 
-def reason(ledger: Ledger, raw: bytes | Signed) -> Reason | None:
+def reason(ledger: DidLedger, raw: bytes | Signed) -> Reason | None:
     """Why it is rejected, `None` for an applied one."""
     found = judge(ledger, raw)
     assert found is not None  # a test's own

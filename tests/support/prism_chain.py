@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
-from pubsub_emulator.eventplane.log.follow import put
-from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
-from pubsub_emulator.eventplane.log.store import Store
-from pubsub_emulator.eventplane.prism.client import PrismClient
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.status import BestBlock, best_block
-from pubsub_emulator.eventplane.prism.make import atala_object
-from pubsub_emulator.eventplane.prism.service.node import PrismNode
-from pubsub_emulator.eventplane.prism.service.rpc import serve_prism
-from pubsub_emulator.eventplane.prism.service.service import Limits, PrismService
-from pubsub_emulator.eventplane.prism.service.watch import StatusRecorder
-from pubsub_emulator.eventplane.prism.tables.processor import Processor
-from pubsub_emulator.eventplane.subscriptions.service import Recorder
+from pubsub_emulator.events.log.follow import put
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import Block, ChainBlock, assemble
+from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
+from pubsub_emulator.events.subscriptions.grpc_server import Tls
+from pubsub_emulator.events.subscriptions.service import Recorder
+from pubsub_emulator.prism.client import PrismClient
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.status import BestBlock, best_block
+from pubsub_emulator.prism.make import atala_object
+from pubsub_emulator.prism.service.node import PrismNode
+from pubsub_emulator.prism.service.rpc import serve_prism
+from pubsub_emulator.prism.service.service import PrismLimits, PrismService
+from pubsub_emulator.prism.service.watch import StatusRecorder
+from pubsub_emulator.prism.tables.processor import Processor
 
 
 @dataclass
@@ -141,15 +143,18 @@ async def running(
     chain: Branches,
     *,
     depth: int = 0,
-    limits: Limits | None = None,
+    limits: PrismLimits | None = None,
     recorder: Recorder | None = None,
     status_recorder: StatusRecorder | None = None,
+    callers: Callers = EVERYBODY,
+    tls: Tls | None = None,
+    **given: Any,
 ) -> AsyncIterator[Running]:
-    """Serve a chain over gRPC, with log and tables in one database."""
+    """Serve a chain over gRPC, with log and tables in one database; `given` is for the client."""
     async with AsyncExitStack() as stack:
         service = PrismService(Processor(log.database, log, depth=depth), limits, recorder, status_recorder)
-        port = await stack.enter_async_context(serve_prism(service, "127.0.0.1", 0))
+        port = await stack.enter_async_context(serve_prism(service, "127.0.0.1", 0, callers, tls))
         await stack.enter_async_context(PrismNode(service, log, chain))
         address = f"127.0.0.1:{port}"
-        client = await stack.enter_async_context(PrismClient(address))
+        client = await stack.enter_async_context(PrismClient(address, **given))
         yield Running(chain, service, client, address)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pubsub_emulator.eventplane.log.database import Database
-from pubsub_emulator.eventplane.log.follow import put
-from pubsub_emulator.eventplane.log.rows import Block, ChainBlock, assemble
-from pubsub_emulator.eventplane.log.store import Store
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.make import atala_object
+from pubsub_emulator.database.database import Database
+from pubsub_emulator.events.log.follow import put
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import Block, ChainBlock, assemble
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.make import atala_object
 
 TABLES = {
     "atala_operations": "coalesce(atala_operation_seq_no, 0), signed_atala_operation_id",

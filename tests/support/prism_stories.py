@@ -17,23 +17,24 @@ from support.prism import Wallet
 from support.prism_chain import Branches
 from support.virtual_time import run
 
-from pubsub_emulator.eventplane.errors import UnknownToken
-from pubsub_emulator.eventplane.log.database import Database
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.prism.core.errors import AlreadyThere, BadRequest, NotCancellable, UnknownOperation
-from pubsub_emulator.eventplane.prism.core.filters import OWNERS, Filter, FilterType, matches
-from pubsub_emulator.eventplane.prism.core.identifiers import sha256
-from pubsub_emulator.eventplane.prism.core.messages import AddService, Service, SignedAtalaOperation
-from pubsub_emulator.eventplane.prism.core.process import Outcome, process, read_object
-from pubsub_emulator.eventplane.prism.core.state import MemoryLedger
-from pubsub_emulator.eventplane.prism.core.status import FINAL, OperationStatus, Place, Update
-from pubsub_emulator.eventplane.prism.make import atala_object
-from pubsub_emulator.eventplane.prism.service.node import PrismNode
-from pubsub_emulator.eventplane.prism.service.service import Ended, Limits, PrismService, TakenBack
-from pubsub_emulator.eventplane.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.eventplane.prism.tables.events import Abandoned, AfterCursor, Event
-from pubsub_emulator.eventplane.prism.tables.processor import Processor, Source
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
+from pubsub_emulator.database.database import Database
+from pubsub_emulator.events.errors import CursorAbandoned, UnknownToken
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.streams import Ended
+from pubsub_emulator.prism.core.errors import AlreadyThere, BadRequest, NotCancellable, UnknownOperation
+from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.messages import AddService, Service, SignedAtalaOperation
+from pubsub_emulator.prism.core.process import Outcome, process, read_object
+from pubsub_emulator.prism.core.state import MemoryLedger
+from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
+from pubsub_emulator.prism.make import atala_object
+from pubsub_emulator.prism.service.node import PrismNode
+from pubsub_emulator.prism.service.service import PrismLimits, PrismService
+from pubsub_emulator.prism.status_deliveries import StatusDeliveries
+from pubsub_emulator.prism.tables.processor import Processor, Source
 
 PENDING_BLOCKS = 6
 PATIENCE = 10_000.0
@@ -49,21 +50,21 @@ class Client:
     token: str
     cursor: Cursor
     lower: int
-    seen: list[Event] = field(default_factory=list)
+    seen: list[Row] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
 
-    def keep(self, events: tuple[Event, ...], cursor: Cursor) -> None:
-        """Events and cursor in one write."""
-        for each in events:
-            assert not self.seen or each.seq_no > self.seen[-1].seq_no, "out of order or twice"
+    def keep(self, rows: tuple[Row, ...], cursor: Cursor) -> None:
+        """Rows and cursor in one write."""
+        for each in rows:
+            assert not self.seen or each.seq > self.seen[-1].seq, "out of order or twice"
             self.seen.append(each)
         self.cursor = cursor
 
-    def drop(self, cut: Abandoned) -> None:
+    def drop(self, cut: CursorAbandoned) -> None:
         """The rows after `cut` were taken back."""
-        self.seen = [each for each in self.seen if each.seq_no <= cut.seq_no]
-        self.cursor = Cursor(cut.epoch, cut.seq_no)
-        self.lower = min(self.lower, cut.seq_no)
+        self.seen = [each for each in self.seen if each.seq <= cut.common]
+        self.cursor = Cursor(cut.epoch, cut.common)
+        self.lower = min(self.lower, cut.common)
 
 
 @dataclass
@@ -162,7 +163,7 @@ class PrismStory:
         while True:
             try:
                 processor = Processor(self.mortal, self.log, Source(), self.depth)
-                limits = Limits(page=self.draw.choice((1, 3, 500)), pending_blocks=PENDING_BLOCKS)
+                limits = PrismLimits(bound=self.draw.choice((1, 3, 500)), pending_blocks=PENDING_BLOCKS)
                 self._service = PrismService(processor, limits, status_recorder=self.recording)
                 break
             except Crash:
@@ -232,8 +233,10 @@ class PrismStory:
         if len(self.clients) >= 4:
             return
         filters = self.draw.choice(_filters())
-        token, bound = await self._service.subscribe(filters, "c", batches=self.draw.random() < 0.5)
-        cursor = bound.cursor if self.draw.random() < 0.5 else Cursor(bound.cursor.epoch, 0)
+        events = self._service.events
+        token, text = await events.subscribe(filters, "c", batches=self.draw.random() < 0.5)
+        bound = events.cursor(text)
+        cursor = bound if self.draw.random() < 0.5 else Cursor(bound.epoch, 0)
         client = Client(filters, token, cursor, cursor.seq)
         self.clients.append(client)
         client.task = asyncio.create_task(self._read(client))
@@ -250,23 +253,22 @@ class PrismStory:
         """A client wants nothing more."""
         if self.clients and self.draw.random() < 0.3:
             client = self.draw.choice(self.clients)
-            await self._service.cancel(client.token)
+            await self._service.events.cancel(client.token)
             self.clients.remove(client)
 
     async def _read(self, client: Client) -> None:
         while True:
             try:
-                start = AfterCursor(client.cursor)
-                async with aclosing(self._service.stream(client.token, start, "c")) as messages:
+                events = self._service.events
+                start = events.text(client.cursor)
+                async with events.stream(client.token, "c", start, seam=True) as messages:
                     async for message in messages:
                         if not self.is_settling and self.draw.random() < 0.05:
                             break  # it dies before it has kept the message
-                        client.keep(message.events, message.cursor)
+                        client.keep(message.rows, message.cursor)
                         if not self.is_settling:
                             await asyncio.sleep(self.draw.choice((0, 0, 0.5, 5)))
-            except TakenBack as error:
-                client.drop(error.cut)
-            except Abandoned as cut:
+            except CursorAbandoned as cut:
                 client.drop(cut)
             except (Ended, UnknownToken):
                 if client not in self.clients:
@@ -297,7 +299,7 @@ class PrismStory:
         """The node is given operations to anchor."""
         chosen = [*{*self.draw.choices(_pool(), k=self.draw.randrange(1, 3))}]
         with suppress(AlreadyThere, BadRequest):
-            ids, token = await self._service.schedule(sorted(chosen))
+            ids, token = await self._service.schedule(sorted(chosen), "c")
             self.tokens += [(each, token) for each in ids]
 
     async def cancel_operation(self) -> None:
@@ -394,4 +396,5 @@ class PrismStory:
                 for at, (_, each) in enumerate(due, 1)
                 if at > client.lower and any(matches(one, each) for one in client.filters)
             ]
-            assert [each[:2] for each in client.seen] == wanted, f"{len(client.seen)} events, not {len(wanted)}"
+            seen = [(each.seq, each.id) for each in client.seen]
+            assert seen == wanted, f"{len(seen)} events, not {len(wanted)}"

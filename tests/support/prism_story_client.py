@@ -10,7 +10,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from pubsub_emulator.eventplane.prism.client import NodeError, PrismClient, Subscription, TakenBack
+from pubsub_emulator.prism.client import ClientSubscription, NodeError, PrismClient, TakenBack
 
 
 def kept(path: Path) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def seen(path: Path) -> list[list[Any]]:
 async def main(address: str, token: str, cursor: str, path: Path) -> None:
     """Read for ever."""
     lines = kept(path)
-    at = Subscription(token, lines[-1]["cursor"] if lines else cursor)
+    at = ClientSubscription(token, lines[-1]["cursor"] if lines else cursor)
     with path.open("ab", buffering=0) as file:
         while True:
             try:

@@ -9,10 +9,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from aiohttp import WSMsgType, web
 
@@ -24,11 +24,15 @@ from pubsub_emulator.primitives.scale import Codec, encode_bytes, encode_compact
 from pubsub_emulator.primitives.type_info import BYTES, H256, PARA_ID, U32, Composite, Field, SequenceOf, TupleOf
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.definitions import PalletDefinition, RuntimeDefinition
+from pubsub_emulator.runtime.accounts.timestamp import NOW, Timestamp
+from pubsub_emulator.runtime.framework.definitions import RuntimeDefinition
 from pubsub_emulator.runtime.framework.dispatch import dispatchable
+from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.metadata.versions import metadata
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.accounts import parachain_accounts
+from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
+from pubsub_emulator.runtime.parachain.storage import PARACHAIN_SYSTEM
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
 from pubsub_emulator.trie import ordered_root
@@ -97,27 +101,42 @@ _INBOUND = type_info.struct(
 )
 
 
-class OldParachainSystem:
+_Basic = Annotated[bytes, _opaque("data", _BASIC)]
+_Inbound = Annotated[bytes, _opaque("inbound", _INBOUND)]
+
+
+class OldParachainSystem(Hooks):
     """One argument."""
 
-    @dispatchable(0, _opaque("data", _OLD), weight=Weight(0, 0))
-    def set_validation_data(self, storage: Any, origin: Any, data: bytes, /) -> None:
+    pallet = PARACHAIN_SYSTEM
+
+    @dispatchable(0, weight=Weight(0, 0))
+    def set_validation_data(self, storage: Any, origin: Any, data: Annotated[bytes, _opaque("data", _OLD)], /) -> None:
         """The inherent."""
 
 
-class NewParachainSystem:
+class NewParachainSystem(Hooks):
     """Messages beside it."""
 
-    @dispatchable(0, _opaque("data", _BASIC), _opaque("inbound", _INBOUND), weight=Weight(0, 0))
-    def set_validation_data(self, storage: Any, origin: Any, data: bytes, inbound_messages_data: bytes, /) -> None:
+    pallet = PARACHAIN_SYSTEM
+
+    @dispatchable(0, weight=Weight(0, 0))
+    def set_validation_data(
+        self,
+        storage: Any,
+        origin: Any,
+        data: _Basic,
+        inbound_messages_data: _Inbound,
+        /,
+    ) -> None:
         """The inherent."""
 
 
-class TimestampCalls:
+class TimestampCalls(Timestamp):
     """The other inherent."""
 
-    @dispatchable(0, scale.compact_of(64), weight=Weight(0, 0))
-    def set(self, storage: Any, origin: Any, now: int, /) -> None:
+    @dispatchable(0, weight=Weight(0, 0))
+    def set(self, storage: Any, origin: Any, now: Annotated[int, scale.compact_of(64)], /) -> None:
         """Set the time."""
 
 
@@ -125,22 +144,14 @@ class TimestampCalls:
 def runtime_metadata(version: int) -> bytes:
     """Metadata V14 of runtime 1 or 2."""
     made = parachain_accounts(RuntimeSpec(ParaId(CHAIN), {}, accounts=True)).definition
-    calls = {1: OldParachainSystem, 2: NewParachainSystem}[version]
-    pallets: list[PalletDefinition] = []
-    for pallet in made.pallets:
-        if pallet.name == "ParachainSystem":
-            pallets.append(replace(pallet, calls=calls))
-        elif pallet.name == "Timestamp":
-            pallets.append(replace(pallet, calls=TimestampCalls))
-        else:
-            pallets.append(pallet)
-    definition = RuntimeDefinition(made.crate, made.version, tuple(pallets), made.apis, parachain_origins=False)
+    others = {PARACHAIN_SYSTEM: {1: OldParachainSystem, 2: NewParachainSystem}[version](), NOW.pallet: TimestampCalls()}
+    pallets = tuple(others.get(each.pallet, each) for each in made.pallets)
+    definition = RuntimeDefinition(made.crate, made.version, pallets, made.apis, parachain_origins=False)
     return metadata(14, definition, type_names)
 
 
 def _index(pallet: str) -> int:
-    made = parachain_accounts(RuntimeSpec(ParaId(CHAIN), {}, accounts=True)).definition
-    return next(each.index for each in made.pallets if each.name == pallet)
+    return next(each.index for each in PARACHAIN.pallets.values() if each.name == pallet)
 
 
 def _bare(pallet: str, arguments: bytes) -> bytes:

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 from support.events import block_hash, make_block
 
-from pubsub_emulator.eventplane.errors import CursorAbandoned
-from pubsub_emulator.eventplane.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not
-from pubsub_emulator.eventplane.filters.predicate import any_of
-from pubsub_emulator.eventplane.log.memory import MemoryStore
-from pubsub_emulator.eventplane.log.rows import ChainBlock, Row
-from pubsub_emulator.eventplane.log.rules import check_cursor
-from pubsub_emulator.eventplane.log.store import Page
-from pubsub_emulator.eventplane.subscriptions.cursor import Cursor
-from pubsub_emulator.eventplane.subscriptions.hub import Hub, Message, Request
+from pubsub_emulator.events.errors import CursorAbandoned
+from pubsub_emulator.events.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not
+from pubsub_emulator.events.filters.predicate import any_of
+from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.events.log.rules import check_cursor
+from pubsub_emulator.events.log.store import Page
+from pubsub_emulator.events.rows import ChainBlock, Row
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.hub import Hub, Message, Request
 
 FILTERS: tuple[tuple[Filter, ...], ...] = (
     (ANY,),

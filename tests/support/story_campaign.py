@@ -23,9 +23,9 @@ from typing import Any
 from support.prism_stories import PrismStory
 from support.stories import Story
 
-from pubsub_emulator.eventplane.log.sqlite import SqliteDatabase
-from pubsub_emulator.eventplane.prism.status_deliveries import StatusDeliveries
-from pubsub_emulator.eventplane.prism.tables.schema import prepare
+from pubsub_emulator.database.sqlite import SqliteDatabase
+from pubsub_emulator.prism.status_deliveries import StatusDeliveries
+from pubsub_emulator.prism.tables.schema import prepare
 
 _LINE = 500
 """Stories of one line."""

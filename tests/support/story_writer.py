@@ -7,9 +7,9 @@ from contextlib import closing
 
 from support.events import make_block
 
-from pubsub_emulator.eventplane.errors import StoreUnavailable
-from pubsub_emulator.eventplane.log.rows import Block
-from pubsub_emulator.eventplane.log.sql_store import SqlStore, open_store
+from pubsub_emulator.database.errors import StoreUnavailable
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.rows import Block
 
 _MOST_REWINDS = 8
 

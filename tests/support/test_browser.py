@@ -1,6 +1,4 @@
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +7,7 @@ from playwright.sync_api import Error, Page
 from support import browser as support
 from support import chromium
 from support.browser import DESKTOP, PHONE, NewPage, Watch, overflows, show
+from support.processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,14 +70,7 @@ def test_there_is_no_network(watched: tuple[Page, Watch]) -> None:
 
 def _pytest(*arguments: str | Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     settings = ("-c", ROOT / "pyproject.toml", "-p", "no:cacheprovider", "-p", "no:randomly", "-q")
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", *settings, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tests"), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return python("-m", "pytest", *settings, *arguments, **variables)
 
 
 def test_a_fault_of_a_page_fails_its_test_even_where_nothing_else_does(tmp_path: Path) -> None:

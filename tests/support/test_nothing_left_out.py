@@ -1,9 +1,8 @@
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.processes import python
 
 ROOT = Path(__file__).resolve().parents[2]
 SKIPS = """
@@ -16,20 +15,43 @@ def test_something_is_missing():
 def test_known():
     raise AssertionError
 """
+THREE = """
+import pytest
+
+@pytest.mark.parametrize("case", "abc")
+def test_something(case):
+    pass
+"""
+ONE_ID = """
+def pytest_collection_modifyitems(items):
+    items[1]._id = items[0]._id
+"""
+"""As a plugin does that gives several tests one id."""
+
+
+def _run(folder: Path, *arguments: object, where: str = "") -> subprocess.CompletedProcess[str]:
+    config = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT, "-p", "no:cacheprovider", "-p", "conftest")
+    return python("-m", "pytest", *config, *arguments, folder / "test_some.py", folder=folder, CI=where)
 
 
 @pytest.mark.parametrize(("where", "code", "words"), [("", 0, "1 skipped"), ("true", 1, "left out where CI is set")])
 def test_a_skipped_test_fails_where_ci_is_set(where: str, code: int, words: str, tmp_path: Path) -> None:
-    (tmp_path / "test_skips.py").write_text(SKIPS)
-    config = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT, "-p", "no:cacheprovider", "-p", "conftest")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *config, tmp_path / "test_skips.py"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "CI": where},
-    )
+    (tmp_path / "test_some.py").write_text(SKIPS)
+    done = _run(tmp_path, where=where)
     assert done.returncode == code, done.stdout + done.stderr
     assert words in done.stdout
     assert "1 xfailed" in done.stdout
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_workers_run_as_many_tests_as_one_process_and_two_tests_with_one_id_end_the_run(
+    workers: int, tmp_path: Path
+) -> None:
+    (tmp_path / "test_some.py").write_text(THREE)
+    done = _run(tmp_path, "-n", workers, "--dist", "loadgroup")
+    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    (tmp_path / "conftest.py").write_text(ONE_ID)
+    done = _run(tmp_path, "-n", workers, "--dist", "loadgroup")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
+    assert "several tests have the same id: " in done.stderr
+    assert "(2 times)" in done.stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 MAINNET = sorted((HERE.parent / "examples" / "mainnet").glob("*.json"))
 
 

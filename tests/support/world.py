@@ -15,9 +15,10 @@ from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.framework.dispatch import dispatch as dispatch_call
-from pubsub_emulator.runtime.framework.events import Event, events
+from pubsub_emulator.runtime.framework.events import events
 from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage, InboundMessages
 from pubsub_emulator.runtime.framework.origin import Origin, Root
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
@@ -188,7 +189,7 @@ class Subscriber:
         """A root call; what became of it."""
         pallet = SubscriberCalls()
         del self.storage.log[:]
-        outcome = dispatch_call(pallet, self.storage, origin or Root(), Call(items.PALLET, call, (ParaId(para),)))
+        outcome = dispatch_call(pallet, self.storage, origin or Root(), Call(items.PALLET.name, call, (ParaId(para),)))
         self.storage.commit()
         return outcome
 

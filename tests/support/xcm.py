@@ -32,7 +32,7 @@ from pubsub_emulator.xcm.weighed_message import WeighedMessage, weigh_message
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 VECTORS: dict[str, Any] = json.loads(
-    (Path(__file__).parent / "vectors" / "xcm" / "xcm_v5.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "vectors" / "xcm" / "xcm_v5.json").read_text(encoding="utf-8")
 )
 
 

@@ -1,4 +1,5 @@
-"""The commands, one per module: arguments, options and help of `pubsub NAME`. `cli/NAME.py` does the work.
+"""A folder per command: `pubsub some-name` is `commands/some_name/`.
 
-Modules here import only click, so that help is fast. A command imports what it needs when it runs.
+`command.py` has arguments, options and help, and imports only click, so that help is fast. `run.py` and what is beside
+it do the work; the command imports them when it runs.
 """

@@ -1,13 +1,9 @@
-"""What is in a file or folder that this program reads or writes.
+"""The contents of a file or folder that this program reads or writes.
 
-view.py      what an inspection gives: a document for scripts, pages for people
-kinds.py     which kind of file or folder a path is, and which function shows it
-block.py     one judged block: header, verdict, ledger, deliveries, proof nodes
-folders.py   histories, audits, folders of fixtures
-parquet.py   a file of a table
-files.py     scenarios, sessions, fixtures, cases, relay proofs, findings
+view         an inspection: a document for scripts, pages for people
+kinds        the kinds of files and folders, and the function that shows each
+block        one judged block: header, verdict, ledger, deliveries, proof nodes
+folders      histories, audits, folders of fixtures
+parquet      a file of a table
+files        scenarios, sessions, fixtures, cases, relay proofs, findings
 """
-
-from pubsub_emulator.cli.inspect.kinds import look
-
-__all__ = ["look"]

@@ -12,13 +12,13 @@ from pubsub_emulator.emulator.scenario.file import load_scenario, parse_document
 from pubsub_emulator.laboratory.cases import read_case
 from pubsub_emulator.laboratory.differences import read_difference
 from pubsub_emulator.primitives.pubsub import node_cost
-from pubsub_emulator.spark_audit.audit.finding_file import check_finding
 from pubsub_emulator.spark_audit.compare import judged_fixture
+from pubsub_emulator.spark_audit.judge.finding_file import check_finding
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
 
 
 def scenario(path: Path) -> View:
-    """A scenario file. Raises `ScenarioError`."""
+    """A scenario file. Raises `SettingsError`."""
     found = load_scenario(path)
     return view("scenario", path, _figures(found), _pages(found))
 
@@ -75,7 +75,7 @@ def _range(least: int, most: int) -> str:
 
 
 def session(path: Path) -> View:
-    """A file that `write` made in a session. Raises `CommandError`, `ScenarioError`."""
+    """A file that `write` made in a session. Raises `CommandError`, `SettingsError`."""
     from pubsub_emulator.cli.session.saved import read_document
 
     document = read_document(path)

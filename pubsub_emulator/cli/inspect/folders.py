@@ -9,11 +9,11 @@ from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_p
 from pubsub_emulator.cli.inspect.view import InspectError, View, counted, view
 from pubsub_emulator.cli.pages import Grid, Line, Shown
 from pubsub_emulator.laboratory.fixture_set import read_vectors
-from pubsub_emulator.spark_audit.audit.results import Results
 from pubsub_emulator.spark_audit.compare import HistoryRecord
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import Fault, History, check_file
+from pubsub_emulator.spark_audit.judge.results import Results
 
 MOST_NAMED: Final = 12
 """Blocks that an error names, and files that are not readable."""

@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 from pubsub_emulator.cli.inspect.view import InspectError, View, view
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.program import program
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.unpack import Source, TooLarge, check_group
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.tables.parts import published_schema
 
 MOST_ROWS: Final = 3
@@ -26,16 +27,15 @@ def parquet(path: Path) -> View:
     with path.open("rb") as file:
         try:
             with pq.ParquetFile(file) as found:
-                return _view(path, found)
+                return _view(path, found, _first_rows(found, file))
         except (OSError, ValueError, pa.ArrowException) as error:  # Arrow calls damage by all these names
             said = (str(error).splitlines() or [""])[0]
             raise InspectError(f"{path}: it begins as a Parquet file does and cannot be read: {said}") from None
 
 
-def _view(path: Path, found: pq.ParquetFile) -> View:
+def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, Any]]) -> View:
     footer, columns = found.metadata, found.schema_arrow
     whose, table = _table(columns)
-    rows = _first_rows(found)
     figures: dict[str, Any] = {
         "table": "none of this program's" if table is None else table.name,
         "of": whose,
@@ -69,8 +69,12 @@ def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
     return None if table is None else "an audit", table
 
 
-def _first_rows(found: pq.ParquetFile) -> list[dict[str, Any]]:
-    if not found.metadata.num_row_groups or found.metadata.row_group(0).total_byte_size > MOST_BYTES:
+def _first_rows(found: pq.ParquetFile, file: Source) -> list[dict[str, Any]]:
+    if not found.metadata.num_row_groups:
+        return []
+    try:
+        check_group(found, file, 0, most=MOST_BYTES)
+    except TooLarge:
         return []
     batch = next(found.iter_batches(batch_size=MOST_ROWS, row_groups=[0], use_threads=False), None)
     return [] if batch is None else batch.to_pylist()

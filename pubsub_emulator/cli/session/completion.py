@@ -1,13 +1,15 @@
 """Completion of a line of a session."""
 
 from collections.abc import Collection, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
+from pubsub_emulator.cli.session.answers import Setting
 from pubsub_emulator.cli.session.command import Kind, Parameter, command_names, known
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.storage_items import parachain_items, relay_items
+from pubsub_emulator.emulator.runtimes import runtime_of
+from pubsub_emulator.primitives.types import ParaId
+
+_OF_A_SCENARIO: Final = (Kind.PARA, Kind.SUBSCRIBER, Kind.CHAIN)
 
 
 class Completing(Protocol):
@@ -16,12 +18,16 @@ class Completing(Protocol):
     branch: str
 
     @property
-    def network(self) -> Network:
-        """The network."""
+    def paras(self) -> list[ParaId]:
+        """Every parachain."""
 
     @property
-    def scenario(self) -> Scenario:
-        """Its scenario."""
+    def subscribers(self) -> list[ParaId]:
+        """Those that subscribe."""
+
+    @property
+    def setting(self) -> Setting | None:
+        """What does not change."""
 
     @property
     def branches(self) -> Collection[str]:
@@ -56,25 +62,26 @@ def complete(session: Completing, line: str) -> list[str]:
 
 
 def _offers(session: Completing, parameter: Parameter, before: list[str]) -> Iterable[str]:
-    chains = session.network.parachains.values()
+    if session.setting is None and parameter.kind in _OF_A_SCENARIO:
+        return []
     match parameter.kind:
         case Kind.WORD:
             return parameter.words
         case Kind.PARA:
-            return [str(chain.para) for chain in chains]
+            return list(map(str, session.paras))
         case Kind.SUBSCRIBER:
-            return [str(chain.para) for chain in chains if not chain.pace.on_demand]
+            return list(map(str, session.subscribers))
         case Kind.PUBLISHER:
-            return [str(para) for para in session.scenario.publisher_ids()]
+            return [] if session.setting is None else [str(each.para) for each in session.setting.publishers]
         case Kind.CHAIN:
-            return ["relay", *(str(chain.para) for chain in chains)]
+            return ["relay", *map(str, session.paras)]
         case Kind.KEY:
-            mine = [name for name in session.key_names() if any(name.startswith(f"{word}/") for word in before)]
-            return mine or session.key_names()
+            own = [name for name in session.key_names() if any(name.startswith(f"{word}/") for word in before)]
+            return own or session.key_names()
         case Kind.STRATEGY:
             return list(STRATEGIES)
         case Kind.ITEM:
-            return list(relay_items() if before[:1] == ["relay"] else parachain_items())
+            return list(runtime_of(relay=before[:1] == ["relay"]).items)
         case Kind.SNAPSHOT:
             return ["now", session.branch, *session.branches, *session.snapshots]
         case Kind.COMMAND:

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
+from pubsub_emulator.emulator.runtimes import decoded_key
 from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
-from pubsub_emulator.emulator.storage_items import decoded_key
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.framework.system import EVENTS
 from pubsub_emulator.trie import Trie
 
 FEW: Final = 12
@@ -78,16 +77,16 @@ def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Differen
             continue
         decoded = decoded_key(key, relay=relay)
         if decoded is None:
-            yield Difference(key_name(key), "" if key == EVENTS else words(key, None), *_raw(old, new))
+            yield Difference(key_name(key), words(key, None), *_raw(old, new))
             continue
-        item, keys, at = decoded
+        at, keys = decoded
         shown = ", ".join(name(each) if isinstance(each, bytes) and len(each) == 32 else words(each) for each in keys)
         try:
             values = tuple(None if held is None else at.codec.decode(held) for held in (old, new))
         except ScaleError:
-            yield Difference(item, shown, *_raw(old, new))
+            yield Difference(at.name, shown, *_raw(old, new))
             continue
-        yield from _value(item, shown, *values)
+        yield from _value(at.name, shown, *values)
 
 
 def _raw(old: bytes | None, new: bytes | None) -> tuple[str, str]:

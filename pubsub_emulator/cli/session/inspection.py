@@ -1,190 +1,251 @@
 """Commands that show what happened: chains, blocks, ledgers, deliveries, verdicts, collators."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final, Protocol
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
-from pubsub_emulator.cli.blocks import delivery_rows, ledger_pages, refusal_rows
-from pubsub_emulator.cli.forks import forks_told
-from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.blocks import ledger_pages, ttl_words
+from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
+from pubsub_emulator.cli.session import answers
+from pubsub_emulator.cli.session.answers import Delivery
+from pubsub_emulator.cli.session.arguments import number
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
-from pubsub_emulator.cli.session.session import Session, number
+from pubsub_emulator.cli.session.node_api import RELAY
+from pubsub_emulator.cli.session.session import SOME, Session
+from pubsub_emulator.client.answers import HEAD, TEXT
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.network import Step
-from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.emulator.seeded import MILLION
-from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.events import EventRecord
+
+_BLOCKS_WANTED: Final = "BLOCKS is a number of relay blocks, at least 1"
+_SUBSCRIBER_WANTED: Final = "a subscriber's id is a whole number"
 
 
 def _status(session: Session, _given: Given) -> Iterator[Shown]:
-    network, scenario = session.network, session.scenario
-    at = f"relay block {network.number} of {scenario.relay_blocks} in the scenario"
-    if session.forks.relay is not None:
-        done = f"{network.number - network.relay.first} of {scenario.relay_blocks} blocks of the scenario"
-        at = f"relay block {network.number}, {done}"
-    yield Line(f"{scenario.name}: {at}, branch {session.branch}")
-    yield from map(Line, forks_told(session.forks))
+    if session.node.url:
+        final = session.read(HEAD, "chain_getHeader", session.ask("chain_getFinalizedHead")).number
+        name = session.read(TEXT, "system_chain")
+        yield Line(f"{name} at {session.node.url}: best block {session.number}, final block {final}")
+    if session.setting is None:
+        yield Line(SOME)
+        return
+    number, first, last = session.number, session.setting.first, session.setting.relay_blocks
+    at = f"relay block {number} of {last} in the scenario"
+    if first:
+        at = f"relay block {number}, {number - first} of {last} blocks of the scenario"
+    yield Line(f"{session.setting.name}: {at}, branch {session.branch}")
+    for each in session.setting.forks:
+        yield Line(f"{each.chain} continues from {each.source or 'a state'}, state root {hexed(each.root)}")
     yield Grid(
         "parachains",
         ("parachain", "block", "subscribed keys", "collators", "cheating", "waiting to be sent"),
         tuple(
-            (
-                str(para),
-                chain.header.number,
-                sum(map(len, chain.spec().subscriptions.values())),
-                len(chain.collators),
-                sum(bool(each.strategies and each.rate) for each in chain.collators),
-                len(chain.publishes) + len(chain.upward) + len(chain.horizontal),
-            )
-            for para, chain in network.parachains.items()
+            (str(each.para), each.number, each.subscribed_keys, each.collators, each.cheating, each.waiting)
+            for each in session.parachains()
         ),
     )
 
 
 def _headers(session: Session, given: Given) -> Iterator[Shown]:
     chain = given.maybe("CHAIN")
-    network = session.network
-    found: list[tuple[str, Header]] = []
-    if chain in (None, "relay"):
-        found.append(("relay", network.relay.header))
-    if chain != "relay":
-        found += [(str(each.para), each.header) for each in session.chains(chain)]
-    for name, header in found:
-        fields: list[tuple[str, str | int]] = [
-            ("number", header.number),
-            ("hash", words(header.hash())),
-            ("parent", words(header.parent_hash)),
-            ("state root", words(header.state_root)),
-            ("extrinsics root", words(header.extrinsics_root)),
+    names = [RELAY] if chain in {None, RELAY} else []
+    if chain != RELAY and not (chain is None and session.setting is None):
+        names += map(str, session.listed(chain))
+    for name in names:
+        head = session.head(name)
+        fields = [
+            ("number", str(head.number)),
+            ("hash", hexed(session.newest(name))),
+            ("parent", hexed(head.parent_hash)),
+            ("state root", hexed(head.state_root)),
+            ("extrinsics root", hexed(head.extrinsics_root)),
         ]
-        if (slot := header.aura_slot()) is not None:
-            fields.append(("slot", slot))
-        yield Grid(f"newest header of {name}", ("field", "value"), tuple((a, str(b)) for a, b in fields))
+        if (slot := head.aura_slot()) is not None:
+            fields.append(("slot", str(slot)))
+        yield Grid(f"newest header of {name}", ("field", "value"), tuple(fields))
 
 
 def _events(session: Session, given: Given) -> Iterator[Shown]:
-    chain = given.maybe("CHAIN") or "relay"
-    step = _step_at(session, given.maybe("BLOCK"))
-    if chain == "relay":
-        yield _event_grid(f"events of relay block {step.number}", step.block.events)
+    chain, at = given.maybe("CHAIN") or RELAY, given.maybe("BLOCK")
+    if session.setting is None:
+        height = session.number if at is None else number(at, "BLOCK is the height of a relay block")
+        yield _event_grid(session, f"events of relay block {height}", chain, session.relay_hash(height))
         return
-    para = session.chain(number(chain, "a chain is `relay` or a parachain's id")).para
-    for record in _of(step, para):
-        if record.outcome is not None:
-            title = f"events of block {record.candidate.header.number} of {para}, in relay block {step.number}"
-            yield _event_grid(title, record.outcome.events)
+    block = session.block_at(at)
+    if chain == RELAY:
+        yield _event_grid(session, f"events of relay block {block.number}", chain, block.hash)
+        return
+    para = session.para(chain, "a chain is `relay` or a parachain's id")
+    built = [each for each in block.blocks if each.para == para]
+    if not built:
+        raise CommandError(f"{para} built no block in relay block {block.number}")
+    for each in built:
+        if each.verdict is None:
+            title = f"events of block {each.number} of {para}, in relay block {block.number}"
+            yield _event_grid(session, title, str(para), each.hash)
 
 
-def _event_grid(title: str, events: tuple[EventRecord, ...]) -> Grid:
-    return Grid(title, ("phase", "event"), tuple((_phase(each), words(each.event)) for each in events))
-
-
-def _phase(record: EventRecord) -> str:
-    index = getattr(record.phase, "index", None)
-    return type(record.phase).__name__ if index is None else f"extrinsic {index}"
-
-
-def _step_at(session: Session, text: str | None) -> Step:
-    """The step of that height, or the newest one. Raises `CommandError`."""
-    if not session.steps:
-        raise CommandError("no block has been built yet; `step` builds one")
-    if text is None:
-        return session.steps[-1]
-    wanted = number(text, "BLOCK is the height of a relay block")
-    first, last = session.steps[0].number, session.steps[-1].number
-    if not first <= wanted <= last:
-        raise CommandError(f"relay block {wanted} is not in memory; blocks {first} to {last} are")
-    return session.steps[wanted - first]
-
-
-def _of(step: Step, para: ParaId) -> list[BlockRecord]:
-    records = [record for record in step.records if record.chain == para]
-    if not records:
-        raise CommandError(f"{para} built no block in relay block {step.number}")
-    return records
-
-
-def _newest(session: Session, given: Given) -> list[Step]:
-    blocks = number(given.maybe("BLOCKS") or "10", "BLOCKS is a number of relay blocks, at least 1", 1)
-    return session.steps[-blocks:]
+def _event_grid(session: Session, title: str, chain: str, block: bytes) -> Grid:
+    rows = tuple((each.phase, each.text) for each in session.events(chain, block))
+    return Grid(title, ("phase", "event"), rows)
 
 
 def _deliveries(session: Session, given: Given) -> Iterator[Shown]:
-    wanted = {chain.para for chain in session.chains(given.maybe("SUBSCRIBER"))}
-    records = [record for step in _newest(session, given) for record in step.records if record.chain in wanted]
-    yield Grid("deliveries", *delivery_rows(records, session.key_name))
+    wanted = set(session.listed(given.maybe("SUBSCRIBER")))
+    blocks = session.blocks(number(given.maybe("BLOCKS") or "10", _BLOCKS_WANTED, 1))
+    found = [each for block in blocks for each in deliveries(session, block.hash) if each.para in wanted]
+    yield delivery_grid(session, "deliveries", found)
+
+
+def deliveries(session: Session, block: bytes) -> tuple[Delivery, ...]:
+    """What was delivered with a relay block."""
+    return session.read(answers.DELIVERIES, "pubsub_deliveries", None, hexed(block))
+
+
+def delivery_grid(session: Session, title: str, found: Iterable[Delivery]) -> Grid:
+    """Deliveries as a table."""
+    rows = tuple(
+        (
+            each.included_at,
+            str(each.para),
+            each.number,
+            str(each.publisher),
+            session.key_name(each.key),
+            "removed" if each.value is None else printable(each.value),
+            "" if each.ttl_state is None else ttl_words(each.ttl_state),
+        )
+        for each in found
+    )
+    header = ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl")
+    return Grid(title, header, rows)
 
 
 def _verdicts(session: Session, given: Given) -> Iterator[Shown]:
-    wanted = {chain.para for chain in session.chains(given.maybe("PARA"))}
-    records = [record for step in session.steps for record in step.refused if record.chain in wanted]
-    yield Grid("refused blocks", *refusal_rows(records))
+    wanted = set(session.listed(given.maybe("PARA")))
+    yield refusal_grid("refused blocks", session.blocks(), wanted)
+
+
+def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], wanted: Iterable[ParaId]) -> Grid:
+    """The refused blocks of some parachains as a table."""
+    rows = tuple(
+        (
+            block.number,
+            str(each.para),
+            each.number,
+            str(each.verdict),
+            each.strategy or "",
+            "; ".join(each.evidence),
+        )
+        for block in blocks
+        for each in block.refused
+        if each.para in wanted
+    )
+    return Grid(title, ("relay block", "parachain", "block", "verdict", "strategy", "why"), rows)
 
 
 def _ledger(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")).para
-    at = given.maybe("BLOCK")
-    steps = [_step_at(session, at)] if at is not None else list(reversed(session.steps))
-    for step in steps:
-        found = [record for record in step.records if record.chain == para and record.outcome is not None]
-        for record in found:
-            if record.outcome is not None:
-                title = f"block {record.candidate.header.number} of {para}, in relay block {step.number}"
-                yield from ledger_pages(title, record.outcome.ledger)
+    para, at = session.para(given.one("SUBSCRIBER"), _SUBSCRIBER_WANTED), given.maybe("BLOCK")
+    for block in [session.block_at(at)] if at is not None else reversed(session.blocks()):
+        found = [each for each in block.valid if each.para == para]
+        for each in found:
+            ledger = session.read(answers.LEDGER, "pubsub_ledger", para, hexed(each.hash))
+            if ledger is not None:
+                yield from ledger_pages(
+                    f"block {each.number} of {para}, in relay block {block.number}", ledger.ledger()
+                )
         if found:
             return
     raise CommandError(f"{para} built no valid block{' there' if at is not None else ' yet'}")
 
 
 def _subscriptions(session: Session, given: Given) -> Iterator[Shown]:
-    for chain in session.chains(given.maybe("SUBSCRIBER"), subscribers=True):
-        spec = session.spec(chain.para)
-        waiting = " (sent, not in force yet)" if chain.para in session.wanted else ""
+    for para in session.listed(given.maybe("SUBSCRIBER"), subscribers=True):
+        spec, in_force = session.runtime(para)
+        waiting = "" if in_force else " (sent, not in force yet)"
         yield Grid(
-            f"subscriptions of {chain.para}{waiting}",
+            f"subscriptions of {para}{waiting}",
             ("publisher", "keys", "which"),
-            tuple((str(p), len(keys), few(session, keys)) for p, keys in spec.subscriptions.items()),
+            tuple((str(p), len(keys), _few(session, keys)) for p, keys in spec.subscriptions.items()),
         )
 
 
-class KeyNames(Protocol):
-    """Gives keys their names."""
-
-    def key_name(self, key: bytes) -> str:
-        """A key by the name it was made from, if that is known."""
-
-
-def few(names: KeyNames, keys: Iterable[bytes], most: int = 6) -> str:
+def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:
     """Keys by name, the first ones."""
-    listed = sorted(names.key_name(key) for key in keys)
+    listed = sorted(session.key_name(key) for key in keys)
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
 def _collators(session: Session, given: Given) -> Iterator[Shown]:
-    found = [
-        (str(chain.para), at, words(each.key), habit(each.strategies, each.rate))
-        for chain in session.chains(given.maybe("PARA"), subscribers=True)
-        for at, each in enumerate(chain.collators, start=1)
-    ]
-    yield Grid("collators", ("parachain", "collator", "key", "tries"), tuple(found))
+    rows = tuple(
+        (str(para), each.collator, words(each.key), _habit(each))
+        for para in session.listed(given.maybe("PARA"), subscribers=True)
+        for each in session.read(answers.COLLATORS, "pubsub_collators", para)
+    )
+    yield Grid("collators", ("parachain", "collator", "key", "tries"), rows)
 
 
-def habit(strategies: tuple[str, ...], rate: int) -> str:
-    """What a collator tries, in words; `rate` in millionths."""
-    if not strategies or not rate:
+def _habit(collator: answers.Collator) -> str:
+    """What a collator tries, in words."""
+    rate = round(collator.rate * MILLION)
+    if not collator.strategies or not rate:
         return "nothing: honest"
     often = "" if rate == MILLION else f" in {rate / MILLION:.0%} of its turns"
-    return ", ".join(strategies) + often
+    return ", ".join(collator.strategies) + often
 
 
-def strategies(_session: object, _given: Given) -> Iterator[Shown]:
-    """One row per strategy: what it tries to gain, and the verdicts it must meet."""
+def _strategies(_session: Session, _given: Given) -> Iterator[Shown]:
     found = (
         (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "depends on the case")
         for each in STRATEGIES.values()
     )
     yield Grid("strategies", ("name", "tries to gain", "verdict"), tuple(found))
+
+
+def _publishers(session: Session, _given: Given) -> Iterator[Shown]:
+    yield from _shown("publishers", session.read(answers.PUBLISHERS, "pubsub_publishers").publishers)
+
+
+def _candidates(session: Session, given: Given) -> Iterator[Shown]:
+    para, block = session.para(given.one("PARA")), session.block_at(given.maybe("BLOCK"))
+    found = session.read(answers.CANDIDATES, "pubsub_candidates", para, hexed(block.hash))
+    if not found:
+        yield Line(f"no candidate of {para} was judged for relay block {block.number}")
+        return
+    yield from _shown(f"candidates for relay block {block.number}", found)
+
+
+def _call(session: Session, given: Given) -> Iterator[Shown]:
+    params = []
+    for each in given.many("PARAM"):
+        try:
+            params.append(json.loads(each))
+        except (ValueError, RecursionError):
+            params.append(each)
+    try:
+        yield from _shown(given.one("METHOD"), session.ask(given.one("METHOD"), *params))
+    except RecursionError:
+        raise CommandError(f"{given.one('METHOD')}: the answer is nested too deeply to be shown") from None
+
+
+def _cell(found: object) -> str:
+    """Numbers without separators: most are ids and heights, which a user types again."""
+    if isinstance(found, int) and not isinstance(found, bool):
+        return str(found)
+    if isinstance(found, str):
+        return found if len(found) <= 70 else f"{found[:66]}…"
+    return "" if found is None else _cell(json.dumps(found, ensure_ascii=False))
+
+
+def _shown(title: str, found: Any) -> Iterator[Shown]:
+    """JSON as a table: one row per object of a list, or one row per field."""
+    if isinstance(found, list) and found and all(isinstance(each, Mapping) for each in found):
+        header = tuple(dict.fromkeys(name for each in found for name in each))
+        yield Grid(title, header, tuple(tuple(_cell(each.get(name)) for name in header) for each in found))
+    elif isinstance(found, Mapping):
+        yield Grid(title, ("field", "value"), tuple((name, _cell(each)) for name, each in found.items()))
+    else:
+        yield Line(f"{title}: {json.dumps(found, ensure_ascii=False)}")
 
 
 _SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
@@ -199,7 +260,7 @@ INSPECTION: Final = (
     look("headers", "Show the newest headers.", _headers, (_ANY_CHAIN,), ("headers", "headers 3000")),
     look(
         "events",
-        "Show the events of the newest relay block, or of an earlier block in memory.",
+        "Show the events of the newest relay block, or of an earlier block that is kept.",
         _events,
         (_ANY_CHAIN, _AT_BLOCK),
         ("events", "events relay 7", "events 3000"),
@@ -236,5 +297,23 @@ INSPECTION: Final = (
         ("subscriptions", "subscriptions 3000"),
     ),
     look("collators", "Show who authors blocks and who cheats.", _collators, (_ANY_PARA,), ("collators 3000",)),
-    look("strategies", "Show every cheating strategy, what it tries to gain, and the verdict it must get.", strategies),
+    look(
+        "strategies", "Show every cheating strategy, what it tries to gain, and the verdict it must get.", _strategies
+    ),
+    look("publishers", "Show everyone who is registered or has published.", _publishers),
+    look(
+        "candidates",
+        "Show the candidates that were judged for a relay block, refused ones too.",
+        _candidates,
+        (Parameter("PARA", Kind.PARA), _AT_BLOCK),
+        ("candidates 3000", "candidates 3000 7"),
+    ),
+    look(
+        "call",
+        "Call any method of the node; parameters are JSON or text.",
+        _call,
+        (Parameter("METHOD", Kind.WORD), Parameter("PARAM", Kind.VALUE, optional=True, many=True)),
+        ("call system_health", "call pubsub_entry 1000 DOT/USD"),
+        "docs/node.md lists the methods.",
+    ),
 )

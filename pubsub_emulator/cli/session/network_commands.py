@@ -5,99 +5,84 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from pubsub_emulator.cli.pages import Line, Shown, words
+from pubsub_emulator.cli.pages import Line, Shown
+from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
+from pubsub_emulator.cli.session.arguments import number, value
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
-from pubsub_emulator.cli.session.session import Session, number, value
+from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.emulator.network.cheating import make_cheat, make_honest
-from pubsub_emulator.emulator.network.parachain import Parachain
-from pubsub_emulator.emulator.seeded import MILLION
+from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_subscriptions
-from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, merge_subscriptions
 
 PUBLISHER_ID: Final = "a publisher's id is a whole number"
 
 
-def _para(session: Session, text: str) -> Parachain:
-    return session.chain(number(text, "a parachain's id is a whole number"))
-
-
-def _subscriber(session: Session, text: str) -> Parachain:
-    chain = _para(session, text)
-    if chain.pace.on_demand:
-        raise CommandError(f"{chain.para} is a publisher only and cannot subscribe")
-    return chain
+def _subscriber(session: Session, text: str) -> ParaId:
+    para = session.para(text)
+    if para not in session.subscribers:
+        raise CommandError(f"{para} is a publisher only and cannot subscribe")
+    return para
 
 
 def _publish(session: Session, given: Given) -> Iterator[Shown]:
-    chain = _para(session, given.one("PARA"))
+    para = session.para(given.one("PARA"))
     key, data = session.key(given.one("KEY")), value(given.one("VALUE"))
     ttl = number(given.maybe("TTL") or "0", "TTL is a number of relay blocks, 0 for no expiry")
-    session.network.publish(chain.para, key, data, ttl)
+    at = session.number
+    session.ask("pubsub_publish", para, hexed(key), hexed(data), ttl)
     life = f"valid for {ttl} blocks" if ttl else "no expiry"
     yield Line(
-        f"{chain.para} publishes {session.key_name(key)} ({len(data)} bytes, {life}): sent in relay block "
-        f"{session.network.number + 1}, executed in {session.network.number + 2}"
+        f"{para} publishes {session.key_name(key)} ({len(data)} bytes, {life}): sent in relay block {at + 1}, "
+        f"executed in {at + 2}"
     )
-    limit = session.network.config.relay.pubsub.max_value_length
-    if len(data) > limit:
-        yield Line(f"the relay chain will refuse this value: the limit is {limit:,} bytes")
-    if not any(key in each.subscriptions.get(chain.para, ()) for each in _specs(session)):
+    if len(data) > session.facts.max_value_length:
+        yield Line(f"the relay chain will refuse this value: the limit is {session.facts.max_value_length:,} bytes")
+    if not any(key in session.spec(each).subscriptions.get(para, ()) for each in session.subscribers):
         name = shlex.quote(session.key_name(key))
-        reader = next((each.para_id for each in _specs(session) if each.para_id != chain.para), "SUBSCRIBER")
-        yield Line(f"no parachain subscribes to this key; `subscribe {reader} {chain.para} {name}` has it delivered")
-
-
-def _specs(session: Session) -> Iterator[RuntimeSpec]:
-    """The runtimes of all subscribers, including ordered upgrades that are not in force yet."""
-    paces = ((chain.para, chain.pace) for chain in session.network.parachains.values())
-    yield from (session.spec(para) for para, pace in paces if not pace.on_demand)
+        reader = next((each for each in session.subscribers if each != para), "SUBSCRIBER")
+        yield Line(f"no parachain subscribes to this key; `subscribe {reader} {para} {name}` has it delivered")
 
 
 def _delete(session: Session, given: Given) -> Iterator[Shown]:
-    chain = _para(session, given.one("PUBLISHER"))
+    para = session.para(given.one("PUBLISHER"))
     keys = [session.key(text) for text in given.many("KEY")]
-    session.network.delete(chain.para, keys)
-    yield Line(
-        f"{len(keys)} key{'s' * (len(keys) > 1)} of {chain.para} will be deleted in relay block {_next(session)}"
-    )
-
-
-def _next(session: Session) -> int:
-    return session.network.number + 1
+    session.ask("pubsub_delete", para, [hexed(key) for key in keys])
+    yield Line(f"{len(keys)} key{'s' * (len(keys) > 1)} of {para} will be deleted in relay block {session.number + 1}")
 
 
 def _subscribe(session: Session, given: Given) -> Iterator[Shown]:
-    chain = _subscriber(session, given.one("SUBSCRIBER"))
+    para = _subscriber(session, given.one("SUBSCRIBER"))
     publisher = ParaId(number(given.one("PUBLISHER"), PUBLISHER_ID))
-    spec = session.spec(chain.para)
+    spec = session.spec(para)
     keys = [session.key(text) for text in given.many("KEY")]
-    before = [(para, list(held)) for para, held in spec.subscriptions.items()]
-    after = merge_subscriptions([*before, (publisher, keys)])
-    session.order_spec(replace(spec, subscriptions=after))
-    yield Line(f"{chain.para} will subscribe to {len(after[publisher])} keys of {publisher}: {_arrives(session)}")
+    before = [(each, list(held)) for each, held in spec.subscriptions.items()]
+    yield _ordered(session, spec, merge_subscriptions([*before, (publisher, keys)]), publisher)
 
 
 def _unsubscribe(session: Session, given: Given) -> Iterator[Shown]:
-    chain = _subscriber(session, given.one("SUBSCRIBER"))
+    para = _subscriber(session, given.one("SUBSCRIBER"))
     publisher = ParaId(number(given.one("PUBLISHER"), PUBLISHER_ID))
-    spec = session.spec(chain.para)
+    spec = session.spec(para)
     held = spec.subscriptions.get(publisher)
     if held is None:
-        raise CommandError(f"{chain.para} subscribes to nothing of {publisher}")
+        raise CommandError(f"{para} subscribes to nothing of {publisher}")
     dropped = frozenset(session.key(text) for text in given.many("KEY")) or frozenset(held)
     for key in sorted(dropped.difference(held)):
-        raise CommandError(f"{chain.para} does not subscribe to {session.key_name(key)} of {publisher}")
-    kept = [key for key in held if key not in dropped]
-    others = [(para, list(keys)) for para, keys in spec.subscriptions.items() if para != publisher]
-    session.order_spec(replace(spec, subscriptions=merge_subscriptions([*others, (publisher, kept)])))
-    yield Line(f"{chain.para} will subscribe to {len(kept)} keys of {publisher}: {_arrives(session)}")
+        raise CommandError(f"{para} does not subscribe to {session.key_name(key)} of {publisher}")
+    left = [key for key in held if key not in dropped]
+    others = [(each, list(keys)) for each, keys in spec.subscriptions.items() if each != publisher]
+    yield _ordered(session, spec, merge_subscriptions([*others, (publisher, left)]), publisher)
 
 
-def _arrives(session: Session) -> str:
-    return (
-        f"the message is sent in relay block {_next(session)} and takes effect in the parachain block after its arrival"
+def _ordered(session: Session, spec: RuntimeSpec, subscriptions: Subscriptions, publisher: ParaId) -> Line:
+    session.order_spec(replace(spec, subscriptions=subscriptions))
+    count = len(subscriptions.get(publisher, ()))
+    arrives = "takes effect in the parachain block after its arrival"
+    return Line(
+        f"{spec.para_id} will subscribe to {count} keys of {publisher}: the message is sent in relay block "
+        f"{session.number + 1} and {arrives}"
     )
 
 
@@ -112,15 +97,12 @@ def strategy_names(text: str) -> tuple[str, ...]:
 
 
 def _cheat(session: Session, given: Given) -> Iterator[Shown]:
-    chain = _para(session, given.one("PARA"))
-    names = strategy_names(given.one("STRATEGY"))
-    count = len(chain.collators)
-    at = given.maybe("COLLATOR")
-    wanted = None if at is None else number(at, f"COLLATOR is a number from 1 to {count}", 1)
-    rate = share_of(given.maybe("RATE") or "1")
-    chosen = make_cheat(session.network, chain.para, names, wanted, rate)
+    para, names = session.para(given.one("PARA")), strategy_names(given.one("STRATEGY"))
+    at, rate = given.maybe("COLLATOR"), share_of(given.maybe("RATE") or "1")
+    wanted = None if at is None else number(at, "COLLATOR is a number from 1 on", 1)
+    chosen = session.read(CHOSEN, "pubsub_cheat", para, list(names), wanted, rate / MILLION)
     often = "in each of its turns" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
-    yield Line(f"collator {chosen} of {count} of {chain.para} now uses {', '.join(names)}, {often}")
+    yield Line(f"collator {chosen.collator} of {chosen.collators} of {para} now uses {', '.join(names)}, {often}")
 
 
 def share_of(text: str) -> int:
@@ -135,17 +117,16 @@ def share_of(text: str) -> int:
 
 
 def _honest(session: Session, given: Given) -> Iterator[Shown]:
-    chain = _para(session, given.one("PARA"))
-    count = make_honest(session.network, chain.para)
-    yield Line(f"all {count} collators of {chain.para} are honest from now on")
+    para = session.para(given.one("PARA"))
+    count = session.read(COUNTED, "pubsub_honest", para).collators
+    yield Line(f"all {count} collators of {para} are honest from now on")
 
 
 def _order(session: Session, given: Given) -> Iterator[Shown]:
-    chain = _subscriber(session, given.one("SUBSCRIBER"))
-    publisher = number(given.one("PUBLISHER"), PUBLISHER_ID)
+    para, publisher = _subscriber(session, given.one("SUBSCRIBER")), number(given.one("PUBLISHER"), PUBLISHER_ID)
     call = given.one("CALL")
-    session.network.send_downward(chain.para, transact(subscriber_call(call, publisher)))
-    yield Line(f"governance sends {chain.para} the call {call}({words(publisher)}) in relay block {_next(session)}")
+    session.ask("pubsub_order", para, call, publisher)
+    yield Line(f"governance sends {para} the call {call}({publisher}) in relay block {session.number + 1}")
 
 
 _SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)

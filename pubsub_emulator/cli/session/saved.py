@@ -20,11 +20,13 @@ from typing import Any, Final
 
 from pubsub_emulator.cli.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError, find
+from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX
 
 FORMAT: Final = "pubsub-session/1"
@@ -35,15 +37,15 @@ MOST_BLOCKS: Final = 1_000_000
 
 def write(session: Session, moment: Checkpoint, path: Path) -> None:
     """Write a checkpoint of a session. Raises `OSError` and then keeps a file that exists."""
-    newest = moment.network.relay.blocks[-1].header
+    simulation, (number, name) = session.simulation, moment.heads[RELAY]
     document = {
         "format": FORMAT,
         "scenario": session.scenario.document(),
-        **({"accounts": True} if session.accounts else {}),
-        **({"fork": session.forks.roots()} if session.forks else {}),
-        "commands": list(moment.journal),
-        "block": newest.number,
-        "hash": "0x" + newest.hash().hex(),
+        **({"accounts": True} if simulation.accounts else {}),
+        **({"fork": simulation.forks.roots()} if simulation.forks else {}),
+        "commands": session.commands(moment.journal),
+        "block": number,
+        "hash": hexed(name),
     }
     write_whole(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
@@ -127,29 +129,28 @@ def read(
     `begun` is called with the session before the first command. `forks` are the states that the file's session
     continues from, if it does.
 
-    Raises `CommandError`, and `ScenarioError` for the scenario inside.
+    Raises `CommandError`, and `SettingsError` for the scenario inside.
     """
     content = read_document(path)
     accounts = bool(content.get("accounts"))
     _ensure_same_fork(path, content, forks)
-    session = Session(parse_document(content["scenario"], str(path)), accounts=accounts, forks=forks)
-    first = session.network.relay.first
+    session = Session.of(parse_document(content["scenario"], str(path)), accounts=accounts, forks=forks)
+    first = session.facts.first
     if content["block"] - first > MOST_BLOCKS:
         raise CommandError(f"{path}: block: more than {MOST_BLOCKS} blocks after {first}, the first one")
     begun(session)
     for at, line in enumerate(content["commands"], start=1):
         try:
             for page in session.execute(line):
-                _ensure_not_beyond(session.network.number, content["block"])
+                _ensure_not_beyond(session.number, content["block"])
                 if isinstance(page, Doing):
-                    yield Doing(f"playing {path.name} again", session.network.number, content["block"])
+                    yield Doing(f"playing {path.name} again", session.number, content["block"])
         except CommandError as error:
             raise CommandError(f"{path}: commands.{at}: {error}") from error
-    header = session.network.relay.header
-    found = "0x" + header.hash().hex()
-    if (header.number, found) != (content["block"], content["hash"]):
+    at, found = session.number, hexed(session.newest(RELAY))
+    if (at, found) != (content["block"], content["hash"]):
         raise CommandError(
-            f"{path}: hash: its commands lead to relay block {header.number}, {found}, not to {content['block']}, "
+            f"{path}: hash: its commands lead to relay block {at}, {found}, not to {content['block']}, "
             f"{content['hash']}: the file was changed or written by another version"
         )
     into.append(session)

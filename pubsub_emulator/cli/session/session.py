@@ -1,63 +1,97 @@
-"""A session: one network that is stepped, attacked and inspected. It takes command lines and returns pages.
+"""A session: the network of one node that is stepped, attacked and inspected. It takes lines and returns pages.
 
 It uses no terminal and no clock. The caller shows the pages. A caller that stops taking them interrupts the command
 after the last whole block. From Python:
 
-    >>> session = Session(load_bundled("demo"))
+    >>> session = Session.of(load_bundled("demo"))
     >>> for page in session.execute("step 5"):
     ...     print(page)
+
+The node is in this process, or `Session.at(URL)`: commands, help and pages are the same.
 """
 
 import shlex
-from collections.abc import Generator
-from dataclasses import dataclass, field, replace
-from typing import Final
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self, TypeVar
 
-from pubsub_emulator.cli.pages import Shown
+from pydantic import TypeAdapter
+
+from pubsub_emulator.cli.pages import Shown, made_safe, words
+from pubsub_emulator.cli.session import answers
+from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
+from pubsub_emulator.cli.session.arguments import key, names_of_keys, number
 from pubsub_emulator.cli.session.command import CommandError, find, near_to, split_line
 from pubsub_emulator.cli.session.completion import complete
+from pubsub_emulator.cli.session.node_api import (
+    DEVELOPMENT,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    RELAY,
+    Deposited,
+    InProcess,
+    NodeApi,
+)
+from pubsub_emulator.client.answers import FLAG, HASH, HEAD, MAYBE_BYTES, MAYBE_HASH, TEXT, Head, read
+from pubsub_emulator.client.errors import BadAnswer, NodeRefused
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
-from pubsub_emulator.emulator.network import Network, Snapshot, Step
-from pubsub_emulator.emulator.network.parachain import Parachain
-from pubsub_emulator.emulator.scenario import Scenario, missing_key, published_key
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
+from pubsub_emulator.node.local import HISTORY
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-from pubsub_emulator.runtime.parachain.governance import check_runtime
+from pubsub_emulator.runtime.framework.system import EVENTS, ExtrinsicFailed
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, runtime_spec
 
-REMEMBERED: Final = 256
-"""How many steps a session keeps for inspection."""
+T = TypeVar("T")
 
 TRUNK: Final = "main"
 """The branch that a session starts on."""
 
+SOME: Final = "this node was not started by `pubsub serve`: only events, storage and headers are available"
+_CHAIN_WANTED: Final = "a chain is `relay` or a parachain's id"
+_PARA_WANTED: Final = "a parachain's id is a whole number"
+
+
+@dataclass(frozen=True, slots=True)
+class ChainState:
+    """A parachain with its newest state."""
+
+    para: ParaId
+    state: State
+
+    def spec(self) -> RuntimeSpec:
+        """The runtime that is in force. Raises `ScaleError`."""
+        return runtime_spec(self.state.top)
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The state of a session: the network and the commands that led to it. `restore` brings all of it back."""
+    """A state of the network: its blocks, and the commands that led to them.
 
-    network: Snapshot
+    The node keeps it under `id`, if it can be gone back to.
+    """
+
     number: int
-    steps: tuple[Step, ...] = ()
-    journal: tuple[str, ...] = ()
-    wanted: dict[ParaId, RuntimeSpec] = field(default_factory=dict)
-    """Runtimes that were sent and are not in force yet."""
+    heads: Mapping[str, tuple[int, bytes]]
+    """The height and hash of every chain's newest block."""
+    journal: tuple[tuple[int, str], ...]
+    id: str | None = None
 
 
 class Session:
-    """Commands over a scenario's network. Raises as `Simulation` for one that cannot work."""
+    """Commands over the network of a node."""
 
-    def __init__(self, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS) -> None:
-        """`accounts` gives all chains that profile, in which root may set storage."""
-        self.scenario = scenario
-        self.accounts = accounts
-        self.forks = forks
-        self.simulation = Simulation(scenario, accounts=accounts, forks=forks)
-        self.steps: list[Step] = []
-        self.journal: list[str] = []
-        self.wanted: dict[ParaId, RuntimeSpec] = {}
+    def __init__(self, node: NodeApi) -> None:
+        """Raises `ClientError` where no node answers."""
+        self.node = node
+        self.journal: list[tuple[int, str]] = []
+        """Lines that built blocks or changed the network, each with the relay block after which it was executed."""
         self.snapshots: dict[str, Checkpoint] = {}
         self.branches: dict[str, Checkpoint] = {}
         self.branch = TRUNK
@@ -65,12 +99,81 @@ class Session:
         """Whether the user has asked to leave."""
         self.names: dict[PubsubKey, str] = {}
         """Keys that the user named."""
-        self.scenario_names = _scenario_names(scenario)
+        self.setting: Setting | None = None
+        """What does not change; `None` for a node that was not started by `pubsub serve`."""
+        self.scenario_names: dict[PubsubKey, str] = {}
+        self._begin()
+
+    @classmethod
+    def of(cls, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS) -> Self:
+        """A session over a scenario's network. Raises as `Simulation` for one that cannot work.
+
+        `accounts` gives all chains that profile, in which root may set storage.
+        """
+        return cls(InProcess(scenario, accounts=accounts, forks=forks))
+
+    @classmethod
+    def at(cls, url: str) -> Self:
+        """A session over the node at a ws:// or http:// URL. Raises `ClientError`."""
+        from pubsub_emulator.cli.session.remote import RemoteNode  # its library takes a moment, and is an extra
+
+        node = RemoteNode(url)
+        try:
+            return cls(node)
+        except BaseException:
+            node.close()
+            raise
+
+    def _begin(self) -> None:
+        try:
+            found = self.node.ask("pubsub_scenario")
+        except NodeRefused as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            self.read(TEXT, "system_chain")
+            return
+        self.setting = read(answers.SETTING, found, self._place("pubsub_scenario"))
+        self.scenario_names = names_of_keys(self.setting)
+
+    # The network in this process
+
+    @property
+    def simulation(self) -> Simulation:
+        """The scenario's simulation. Raises `CommandError` for a node at a URL."""
+        return self.node.local().live.simulation
 
     @property
     def network(self) -> Network:
-        """The network in its present state."""
+        """The network. Raises `CommandError` for a node at a URL."""
         return self.simulation.network
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario. Raises `CommandError` for a node at a URL."""
+        return self.simulation.scenario
+
+    # The node
+
+    def _place(self, method: str) -> str:
+        return f"{self.node.url}: {method}" if self.node.url else method
+
+    def ask(self, method: str, *params: object, chain: str = RELAY) -> Any:
+        """The answer of a method, as JSON. Raises `CommandError` for what the node cannot do."""
+        try:
+            return self.node.ask(method, *params, chain=chain)
+        except NodeRefused as error:
+            if error.code == METHOD_NOT_FOUND:
+                if self.setting is None:
+                    raise CommandError(SOME) from error
+                hint = "; start it with `pubsub serve --dev`" if method.startswith(("dev_", "pubsub_")) else ""
+                raise CommandError(f"{self.node.url or 'this session'} does not offer {method}{hint}") from error
+            if error.code in {DEVELOPMENT, INVALID_PARAMS}:
+                raise CommandError(safe(error.data if isinstance(error.data, str) else error.message)) from error
+            raise CommandError(safe(str(error))) from error
+
+    def read(self, kind: TypeAdapter[T], method: str, *params: object, chain: str = RELAY) -> T:
+        """The answer of a method as a typed value. Raises `BadAnswer`, and as `ask`."""
+        return read(kind, self.ask(method, *params, chain=chain), self._place(method))
 
     def execute(self, line: str) -> Generator[Shown]:
         """Execute a line and yield its pages while it runs.
@@ -79,80 +182,93 @@ class Session:
 
         Raises `CommandError` and every other `PubsubError`. The failed block or change is rolled back.
         """
-        words = split_line(line)
-        if not words:
+        found = split_line(line)
+        if not found:
             return
-        command = find(words[0])
-        given = command.read(words[1:])
+        command = find(found[0])
+        given = command.read(found[1:])
         if not command.changes:
-            yield from command.run(self, given)
+            yield from map(made_safe, command.run(self, given))
             return
-        pages = list(command.run(self, given))
-        self.note(shlex.join([command.name, *words[1:]]))
+        pages = [made_safe(page) for page in command.run(self, given)]
+        self.note(shlex.join([command.name, *found[1:]]), self.number)
         yield from pages
 
-    def note(self, line: str) -> None:
-        """Add a line to the journal; steps in a row become one line."""
-        if line.startswith("step ") and self.journal and self.journal[-1].startswith("step "):
-            line = f"step {int(self.journal.pop().split()[1]) + int(line.split()[1])}"
-        self.journal.append(line)
+    def note(self, line: str, number: int) -> None:
+        """Add a line that was executed after relay block `number` to the journal; steps in a row become one line."""
+        if line.startswith("step ") and self.journal and self.journal[-1][1].startswith("step "):
+            number, before = self.journal.pop()
+            line = f"step {int(before.split()[1]) + int(line.split()[1])}"
+        self.journal.append((number, line))
 
-    def advance(self) -> Step:
-        """Build one relay block with the scenario's traffic. An error rolls it back."""
-        before = self.network.snapshot()
-        try:
-            step = self.simulation.step()
-        except BaseException:
-            self.network.restore(before)
-            raise
-        self.steps.append(step)
-        del self.steps[:-REMEMBERED]
-        self.note("step 1")
-        for para, spec in list(self.wanted.items()):
-            if self.chain(para).spec().spec_version >= spec.spec_version:
-                del self.wanted[para]
-        return step
+    def cut(self, height: int) -> None:
+        """Drop from the journal what was executed after relay block `height`."""
+        left = [(at, line) for at, line in self.journal if at < height]
+        if left and left[-1][1].startswith("step "):
+            at, line = left.pop()
+            left.append((at, f"step {min(int(line.split()[1]), height - at)}"))
+        self.journal = left
+
+    def commands(self, journal: tuple[tuple[int, str], ...] | None = None) -> list[str]:
+        """The lines of a journal, by default of the present one."""
+        return [line for _, line in (self.journal if journal is None else journal)]
+
+    def advance(self) -> RelayBlock:
+        """Have the node build one relay block. An error rolls it back."""
+        name = self.read(HASH, "dev_newBlock", {"count": 1})
+        block = self.block(hexed(name))
+        self.note("step 1", block.number - 1)
+        return block
 
     def where(self) -> str:
         """The text of a prompt."""
-        return f"{self.branch} {self.network.number}"
+        return f"{self.branch if self.setting is not None else self.node.url} {self.number}"
 
     @property
     def number(self) -> int:
         """The newest relay block's height."""
-        return self.network.number
+        return self.head(RELAY).number
 
     def complete(self, line: str) -> list[str]:
         """Completions of the last word of a line."""
         return complete(self, line)
 
+    def close(self) -> None:
+        """Release the node."""
+        self.node.close()
+
     # Checkpoints
 
+    def now(self, name: str | None = None) -> Checkpoint:
+        """The present state, which the node keeps under `name` if one is given."""
+        relay = self.number, self.newest(RELAY)
+        heads = {RELAY: relay, **{str(each.para): (each.number, each.hash) for each in self.parachains()}}
+        return Checkpoint(relay[0], heads, tuple(self.journal), name)
+
     def checkpoint(self) -> Checkpoint:
-        """The present state."""
-        return Checkpoint(
-            self.network.snapshot(), self.network.number, tuple(self.steps), tuple(self.journal), dict(self.wanted)
-        )
+        """The present state, which the node keeps to go back to."""
+        return self.now(self.read(TEXT, "dev_snapshot"))
 
     def adopt(self, checkpoint: Checkpoint) -> None:
-        """Return to a checkpoint."""
-        self.network.restore(checkpoint.network)
-        self.steps = list(checkpoint.steps)
+        """Return to a checkpoint. Raises `CommandError` if the node has dropped it."""
+        if not self.read(FLAG, "dev_restore", checkpoint.id):
+            raise CommandError(f"the node has dropped relay block {checkpoint.number}")
         self.journal = list(checkpoint.journal)
-        self.wanted = dict(checkpoint.wanted)
+
+    def drop(self, checkpoint: Checkpoint) -> None:
+        """Have the node forget a checkpoint."""
+        self.ask("dev_forget", checkpoint.id)
 
     def become(self, other: "Session") -> None:
         """Take over all attributes of another session, which must not be used afterwards."""
-        self.scenario, self.simulation, self.accounts = other.scenario, other.simulation, other.accounts
-        self.forks = other.forks
-        self.steps, self.journal, self.wanted = other.steps, other.journal, other.wanted
-        self.snapshots, self.branches, self.branch = other.snapshots, other.branches, other.branch
-        self.names, self.scenario_names = other.names, other.scenario_names
+        self.node.close()
+        over, self.__dict__ = self.over, other.__dict__
+        self.over = over
 
     def named(self, name: str) -> Checkpoint:
         """The checkpoint of a snapshot, of a branch's newest block, or of `now`. Raises `CommandError`."""
         if name in ("now", self.branch):
-            return self.checkpoint()
+            return self.now()
         found = self.snapshots.get(name) or self.branches.get(name)
         if found is None:
             known = [*self.snapshots, *self.branches, self.branch]
@@ -160,39 +276,150 @@ class Session:
             raise CommandError(f"there is no snapshot or branch {name!r}; {hint}")
         return found
 
-    # Arguments
+    # Chains
 
-    def chain(self, para: int) -> Parachain:
-        """A parachain. Raises `UnknownParachain`."""
-        return self.network.parachain(para)
+    @property
+    def facts(self) -> Setting:
+        """What does not change. Raises `CommandError` for a node that was not started by `pubsub serve`."""
+        if self.setting is None:
+            raise CommandError(SOME)
+        return self.setting
 
-    def chains(self, text: str | None, *, subscribers: bool = False) -> list[Parachain]:
+    @property
+    def paras(self) -> list[ParaId]:
+        """Every parachain. Raises `CommandError` as `facts`."""
+        return [each.para for each in self.facts.parachains]
+
+    @property
+    def subscribers(self) -> list[ParaId]:
+        """Every parachain that is no publisher only. Raises `CommandError` as `facts`."""
+        return [each.para for each in self.facts.parachains if not each.on_demand]
+
+    def para(self, text: str, what: str = _PARA_WANTED) -> ParaId:
+        """A parachain's id. Raises `CommandError` for one that does not exist."""
+        found = ParaId(number(text, what))
+        if found not in self.paras:
+            raise CommandError(f"there is no parachain {found}; there are {', '.join(map(str, self.paras))}")
+        return found
+
+    def listed(self, text: str | None, *, subscribers: bool = False) -> list[ParaId]:
         """The parachain named, or all of them."""
         if text is not None:
-            return [self.chain(number(text, "a parachain's id is a whole number"))]
-        return [chain for chain in self.network.parachains.values() if not (subscribers and chain.pace.on_demand)]
+            return [self.para(text)]
+        return self.subscribers if subscribers else self.paras
+
+    def chain(self, para: int) -> ChainState:
+        """A parachain with its newest state. Raises `CommandError`."""
+        found = self.para(str(para))
+        return ChainState(found, self.state(str(found)))
+
+    def chains(self, text: str | None, *, subscribers: bool = False) -> list[ChainState]:
+        """The parachain named, or all of them."""
+        return [self.chain(para) for para in self.listed(text, subscribers=subscribers)]
+
+    def head(self, chain: str) -> Head:
+        """The newest header of a chain."""
+        return self.read(HEAD, "chain_getHeader", chain=chain)
+
+    def newest(self, chain: str) -> bytes:
+        """The hash of a chain's newest block."""
+        return self.read(HASH, "chain_getBlockHash", chain=chain)
+
+    def state(self, chain: str) -> State:
+        """A chain's newest state. Raises `CommandError`."""
+        if chain != RELAY:
+            chain = str(self.para(chain, _CHAIN_WANTED))
+        return self.node.state(chain, self.newest(chain))
 
     @property
     def relay_state(self) -> State:
         """The relay chain's newest state."""
-        return self.network.relay.state
+        return self.state(RELAY)
 
     def storage(self, chain: str) -> Storage:
-        """Read access to a chain's newest state. Raises `CommandError`, `UnknownParachain`."""
-        if chain == "relay":
-            return self.network.relay.storage()
-        return Storage(self.chain(number(chain, "a chain is `relay` or a parachain's id")).state)
+        """Read access to a chain's newest state. Raises `CommandError`."""
+        return Storage(self.state(chain))
 
-    def spec(self, para: int) -> RuntimeSpec:
+    def parachains(self) -> tuple[Parachain, ...]:
+        """Every parachain with its newest block."""
+        return self.read(answers.PARACHAINS, "pubsub_parachains")
+
+    # Blocks
+
+    def block(self, at: int | str) -> RelayBlock:
+        """A relay block by height or hash. Raises `CommandError` if it is not kept."""
+        found = self.read(answers.BLOCK, "pubsub_block", at)
+        if found is None:
+            raise CommandError(self._unkept(at))
+        return found
+
+    def _unkept(self, at: int | str) -> str:
+        return f"relay block {at} is not kept; the newest one is {self.number}"
+
+    def block_at(self, text: str | None) -> RelayBlock:
+        """The relay block of that height, or the newest one. Raises `CommandError`."""
+        if self.number == self.facts.first:
+            raise CommandError("no block has been built yet; `step` builds one")
+        return self.block(self.number if text is None else number(text, "BLOCK is the height of a relay block"))
+
+    def blocks(self, most: int = HISTORY) -> list[RelayBlock]:
+        """The newest relay blocks that are kept, ascending."""
+        newest, found = self.number, []
+        for height in range(newest, max(newest - most, self.facts.first), -1):
+            block = self.read(answers.BLOCK, "pubsub_block", height)
+            if block is None:
+                break
+            found.append(block)
+        return found[::-1]
+
+    def relay_hash(self, height: int) -> bytes:
+        """The hash of the relay block of a height. Raises `CommandError` if it is not kept."""
+        found = self.read(MAYBE_HASH, "chain_getBlockHash", height)
+        if found is None:
+            raise CommandError(self._unkept(height))
+        return found
+
+    def events(self, chain: str, block: bytes) -> list[Deposited]:
+        """The events of a block. Raises `BadAnswer` for what are none."""
+        if self.setting is None:
+            return self.node.events_by_metadata(block)
+        method = "state_getStorage"
+        raw = self.read(MAYBE_BYTES, method, hexed(EVENTS), hexed(block), chain=chain)
+        try:
+            records = [] if raw is None else EVERY.decode_records(raw)
+        except ScaleError as error:
+            raise BadAnswer(f"{self._place(method)}: events of block {hexed(block)}: {error}") from error
+        return [
+            Deposited(
+                _phase(each.phase),
+                each.event.PALLET.name,
+                type(each.event).__name__,
+                words(each.event),
+                words(each.event.dispatch_error) if isinstance(each.event, ExtrinsicFailed) else "",
+            )
+            for each in records
+        ]
+
+    # Runtimes
+
+    def runtime(self, para: ParaId) -> tuple[RuntimeSpec, bool]:
+        """A parachain's newest runtime, and whether it is in force. Raises `BadAnswer`."""
+        found = self.read(answers.RUNTIME, "pubsub_runtime", para)
+        try:
+            return decode_spec(found.code), found.in_force
+        except PubsubError as error:
+            raise BadAnswer(f"{self._place('pubsub_runtime')}: no runtime: {error}") from error
+
+    def spec(self, para: ParaId) -> RuntimeSpec:
         """A parachain's runtime, including an ordered upgrade that is not in force yet."""
-        return self.wanted.get(ParaId(para)) or self.chain(para).spec()
+        return self.runtime(para)[0]
 
     def order_spec(self, spec: RuntimeSpec) -> None:
-        """Send a parachain a new runtime in the next relay block. Raises `ImpossibleConfig`."""
+        """Send a parachain a new runtime in the next relay block. Raises `PubsubError` for one that cannot work."""
         newer = replace(spec, spec_version=spec.spec_version + 1)
-        check_runtime(newer)
-        self.network.upgrade(newer)
-        self.wanted[newer.para_id] = newer
+        self.ask("pubsub_setRuntime", newer.para_id, hexed(newer.encode()))
+
+    # Keys
 
     def key(self, text: str) -> PubsubKey:
         """Read a key by name or in hex. Names are kept for output. Raises `CommandError`."""
@@ -208,49 +435,6 @@ class Session:
         return [*self.scenario_names.values(), *self.names.values()]
 
 
-def _scenario_names(scenario: Scenario) -> dict[PubsubKey, str]:
-    """The keys of a scenario's publishers, and the subscribed keys that are never published."""
-    names = {
-        published_key(para, index): f"{para}/{index}"
-        for group in scenario.publishers
-        for para in group.paras
-        for index in range(group.keys)
-    }
-    wanted = (item for each in scenario.subscribers for item in each.subscribe)
-    absent = max((item.missing_keys for item in wanted), default=0)
-    for para in scenario.publisher_ids():
-        names.update({missing_key(para, index): f"{para}/never/{index}" for index in range(absent)})
-    return names
-
-
-def number(text: str, what: str, least: int = 0) -> int:
-    """Parse a whole number of digits and `_`. Raises `CommandError` that begins with `what`."""
-    digits = text.replace("_", "")
-    if not digits.isascii() or not digits.isdigit() or int(digits) < least:
-        raise CommandError(f"{what}, not {text!r}")
-    return int(digits)
-
-
-def hexadecimal(text: str, what: str) -> bytes:
-    """Parse bytes given as 0x and digits. Raises `CommandError`."""
-    try:
-        return bytes.fromhex(text.removeprefix("0x"))
-    except ValueError:
-        raise CommandError(f"{what} in hex is 0x and an even number of digits, not {text!r}") from None
-
-
-def key(text: str, names: dict[PubsubKey, str]) -> PubsubKey:
-    """Read a key by name or in hex; a name is put in `names`. Raises `CommandError`."""
-    if text.startswith("0x"):
-        raw = hexadecimal(text, "a key")
-        if len(raw) != KEY_LENGTH:
-            raise CommandError(f"a key has {KEY_LENGTH} bytes, not {len(raw)}: {text}")
-        return PubsubKey(raw)
-    named = key_from_data(text.encode())
-    names[named] = text
-    return named
-
-
-def value(text: str) -> bytes:
-    """Parse a published value: text, or 0x and digits. Raises `CommandError`."""
-    return hexadecimal(text, "a value") if text.startswith("0x") else text.encode()
+def _phase(phase: object) -> str:
+    index = getattr(phase, "index", None)
+    return type(phase).__name__ if index is None else f"extrinsic {index}"

@@ -2,27 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.session.arguments import hexadecimal, number
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
-from pubsub_emulator.cli.session.session import Session, hexadecimal, number
+from pubsub_emulator.cli.session.node_api import RELAY
+from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.storage_commands import find_item
+from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
-from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_items
-from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.scale import Codec
-from pubsub_emulator.primitives.types import PubsubKey
-from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
-from pubsub_emulator.runtime.framework.origin import Root
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
-from pubsub_emulator.runtime.parachain.governance import transact
+from pubsub_emulator.runtime.framework.pallet import AnyItem
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
-_SYSTEM: Final = 0
-_SET, _KILL = 4, 5
-_entries: Final = scale.vec(scale.pair(scale.bytes_, scale.bytes_))
-_keys: Final = scale.vec(scale.bytes_)
 NOTHING: Final = "nothing"
 
 _NUMBERS: Final = ("max_pov_size", "max_cache_bytes", "max_trie_depth")
@@ -30,36 +25,22 @@ _SWITCHES: Final = ("reserve_minimum", "meter_cache_reads")
 _FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
 
 
-class Keys(Protocol):
-    """Finds keys by their names."""
-
-    def key(self, text: str) -> PubsubKey:
-        """A key by name or in hex. Raises `CommandError`."""
-
-
 def _set(session: Session, given: Given) -> Iterator[Shown]:
-    if not session.accounts:
+    if not session.facts.accounts:
         raise CommandError("`set` needs chains with accounts: start with `pubsub step --accounts SCENARIO`")
     chain = given.one("CHAIN")
-    key, value = storage_entry(session, chain, given.one("ITEM"), given.many("VALUE"))
+    para = None if chain == RELAY else session.para(chain, "a chain is `relay` or a parachain's id")
+    key, value = _entry(session, chain, given.one("ITEM"), given.many("VALUE"))
+    session.ask("pubsub_setStorage", para, [[hexed(key), None if value is None else hexed(value)]])
     said = "removed" if value is None else f"set to {words(value)}"
-    at = session.network.number + 1
-    if chain == "relay":
-        name, argument = ("kill_storage", [key]) if value is None else ("set_storage", [(key, value)])
-        session.network.call(Root(), "System", name, argument)
+    at = session.number + 1
+    if para is None:
         yield Line(f"{key_name(key)} of the relay chain will be {said} by root in relay block {at}")
-        return
-    para = session.chain(number(chain, "a chain is `relay` or a parachain's id")).para
-    call = (
-        bytes((_SYSTEM, _KILL)) + _keys.encode([key])
-        if value is None
-        else bytes((_SYSTEM, _SET)) + _entries.encode([(key, value)])
-    )
-    session.network.send_downward(para, transact(call))
-    yield Line(f"{key_name(key)} of {para} will be {said} by a governance message sent in relay block {at}")
+    else:
+        yield Line(f"{key_name(key)} of {para} will be {said} by a governance message sent in relay block {at}")
 
 
-def storage_entry(session: Keys, chain: str, name: str, given: tuple[str, ...]) -> tuple[bytes, bytes | None]:
+def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> tuple[bytes, bytes | None]:
     """The storage key and its new bytes, or `None` to remove it. Raises `CommandError`."""
     *keys, text = given
     if name.startswith("0x"):
@@ -67,7 +48,7 @@ def storage_entry(session: Keys, chain: str, name: str, given: tuple[str, ...]) 
             raise CommandError(f"{keys[0]!r} is one word too many: a raw key takes one VALUE")
         value = None if text == NOTHING else hexadecimal(text, "a stored value")
         return hexadecimal(name, "a storage key"), value
-    item = find_item(relay_items() if chain == "relay" else parachain_items(), name)
+    item = find_item(runtime_of(relay=chain == "relay").items, name)
     key = _storage_key(session, item, keys)
     if text == NOTHING:
         return key, None
@@ -76,38 +57,29 @@ def storage_entry(session: Keys, chain: str, name: str, given: tuple[str, ...]) 
         try:
             item.codec.decode(raw)
         except ScaleError as error:
-            said = f"{text} is not the SCALE encoding of a value of {item.pallet}.{item.item}"
+            said = f"{text} is not the SCALE encoding of a value of {item.name}"
             raise CommandError(f"{said}: {error}") from error
         return key, raw
     encoded = _encoded(item.codec, [_plain(text), text.encode()])
     if encoded is None:
-        raise CommandError(
-            f"{text!r} is not a value of {item.pallet}.{item.item}; give its SCALE encoding as 0x and digits"
-        )
+        raise CommandError(f"{text!r} is not a value of {item.name}; give its SCALE encoding as 0x and digits")
     return key, encoded
 
 
-def _storage_key(session: Keys, item: Item, keys: Sequence[str]) -> bytes:
+def _storage_key(session: Session, item: AnyItem, keys: Sequence[str]) -> bytes:
     """The full key of an item's entry. Raises `CommandError`."""
-    if isinstance(item, StorageValue):
-        codecs: tuple[Codec[Any], ...] = ()
-    elif isinstance(item, StorageMap):
-        codecs = (item.key_codec,)
-    else:
-        codecs = (item.key1_codec, item.key2_codec)
-    if len(codecs) != len(keys):
-        takes = {0: "no KEY", 1: "one KEY"}.get(len(codecs), "two KEYs")
-        raise CommandError(f"{item.pallet}.{item.item} takes {takes} before its VALUE, not {len(keys)}")
-    found = []
-    for codec, text in zip(codecs, keys, strict=True):
+    parts = item.key_parts
+    if len(parts) != len(keys):
+        takes = {0: "no KEY", 1: "one KEY"}.get(len(parts), "two KEYs")
+        raise CommandError(f"{item.name} takes {takes} before its VALUE, not {len(keys)}")
+    full = item.prefix
+    for (hasher, codec), text in zip(parts, keys, strict=True):
         raw = hexadecimal(text, "a KEY") if text.startswith("0x") else bytes(session.key(text))
         encoded = _encoded(codec, [_plain(text), raw])
         if encoded is None:
-            raise CommandError(f"{text!r} is not a KEY of {item.pallet}.{item.item}")
-        found.append(codec.decode(encoded))
-    if isinstance(item, StorageValue):
-        return item.key
-    return item.key_for(*found)
+            raise CommandError(f"{text!r} is not a KEY of {item.name}")
+        full += hasher.hash(encoded)
+    return full
 
 
 def _plain(text: str) -> int | bool | None:
@@ -133,25 +105,21 @@ def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
 
 
 def _runtime(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")).para
-    spec, name, text = session.spec(para), given.maybe("FIELD"), given.maybe("VALUE")
+    para = session.para(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")
+    (spec, in_force), name, text = session.runtime(para), given.maybe("FIELD"), given.maybe("VALUE")
     if name is None:
-        yield from runtime_fields(spec, " (sent, not in force yet)" if para in session.wanted else "")
+        rows = tuple((field, _shown(getattr(spec, field))) for field in _FIELDS)
+        waiting = "" if in_force else " (sent, not in force yet)"
+        yield Grid(f"runtime {spec.spec_version} of {spec.para_id}{waiting}", ("field", "value"), rows)
+        yield Line(f"messages and proof share {spec.allowed_pov:,} bytes per block")
         return
     if text is None:
         raise CommandError(f"VALUE is missing: runtime {para} {name} VALUE")
-    session.order_spec(replace(spec, **{name: _value(spec, name, text)}))
+    session.order_spec(replace(spec, **{name: _value(name, text)}))
     yield Line(
-        f"{para} will run with {name} {text}: the message is sent in relay block {session.network.number + 1} and "
+        f"{para} will run with {name} {text}: the message is sent in relay block {session.number + 1} and "
         "takes effect in the parachain block after its arrival"
     )
-
-
-def runtime_fields(spec: RuntimeSpec, waiting: str = "") -> Iterator[Shown]:
-    """A runtime's budget and policies; `waiting` ends the title."""
-    rows = tuple((field, _shown(getattr(spec, field))) for field in _FIELDS)
-    yield Grid(f"runtime {spec.spec_version} of {spec.para_id}{waiting}", ("field", "value"), rows)
-    yield Line(f"messages and proof share {spec.allowed_pov:,} bytes per block")
 
 
 def _shown(value: object) -> str | int:
@@ -160,7 +128,7 @@ def _shown(value: object) -> str | int:
     return value if isinstance(value, int) and not isinstance(value, bool) else words(value)
 
 
-def _value(spec: RuntimeSpec, name: str, text: str) -> Any:
+def _value(name: str, text: str) -> Any:
     """A field's new value. Raises `CommandError`."""
     if name == "cache":
         policies = {policy.value: policy for policy in CachePolicy}
@@ -176,7 +144,6 @@ def _value(spec: RuntimeSpec, name: str, text: str) -> Any:
         return (found or None) if name == "max_trie_depth" else found
     if name != "handler":
         raise CommandError(f"a runtime has no field {name!r}; {near_to(name, _FIELDS, ', '.join(_FIELDS))}")
-    del spec
     return text
 
 

@@ -4,20 +4,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.pages import Grid, Line, Shown
 from pubsub_emulator.cli.session import saved
+from pubsub_emulator.cli.session.arguments import number
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.differences import FEW, differences, pages
+from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.state_diff import diff_states
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.storage import State
 
 
 def _save(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     _free(session, name, snapshots=True)
-    session.snapshots[name] = session.checkpoint()
-    yield Line(f"saved as {name}: relay block {session.network.number} of branch {session.branch}")
+    moment = session.checkpoint()
+    if name in session.snapshots:
+        session.drop(session.snapshots[name])
+    session.snapshots[name] = moment
+    yield Line(f"saved as {name}: relay block {moment.number} of branch {session.branch}")
 
 
 def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
@@ -36,16 +42,17 @@ def _restore(session: Session, given: Given) -> Iterator[Shown]:
         every = f"there are {', '.join(session.snapshots) or 'none'}"
         raise CommandError(f"no snapshot is called {name!r}; {near_to(name, session.snapshots, every)}")
     session.adopt(session.snapshots[name])
-    yield Line(f"back at {name}: branch {session.branch} is at relay block {session.network.number}")
+    yield Line(f"back at {name}: branch {session.branch} is at relay block {session.number}")
 
 
 def _branch(session: Session, given: Given) -> Iterator[Shown]:
     name, start = given.one("NAME"), session.named(given.maybe("FROM") or "now")
     _free(session, name)
-    session.branches[session.branch] = session.checkpoint()
+    left = session.checkpoint()
+    session.adopt(left if start.id is None else start)
+    session.branches[session.branch] = left
     session.branch = name
-    session.adopt(start)
-    yield Line(f"on branch {name}, at relay block {session.network.number}; `switch` goes back to another one")
+    yield Line(f"on branch {name}, at relay block {start.number}; `switch` goes back to another one")
 
 
 def _switch(session: Session, given: Given) -> Iterator[Shown]:
@@ -54,21 +61,22 @@ def _switch(session: Session, given: Given) -> Iterator[Shown]:
         if name not in session.branches:
             known = [*session.branches, session.branch]
             raise CommandError(f"no branch is called {name!r}; {near_to(name, known, 'there are ' + ', '.join(known))}")
-        there = session.branches.pop(name)
-        session.branches[session.branch] = session.checkpoint()
+        left = session.checkpoint()
+        session.adopt(session.branches[name])
+        session.drop(session.branches.pop(name))
+        session.branches[session.branch] = left
         session.branch = name
-        session.adopt(there)
-    yield Line(f"on branch {name}, at relay block {session.network.number}")
+    yield Line(f"on branch {name}, at relay block {session.number}")
 
 
 def _snapshots(session: Session, _given: Given) -> Iterator[Shown]:
-    found = [(f"{session.branch} (this one)", "branch", session.checkpoint())]
+    found = [(f"{session.branch} (this one)", "branch", session.now())]
     found += [(name, "branch", moment) for name, moment in session.branches.items()]
     found += [(name, "snapshot", moment) for name, moment in session.snapshots.items()]
     yield Grid(
         "snapshots and branches",
         ("name", "kind", "relay block", "state root"),
-        tuple((name, kind, moment.number, words(_relay(moment).root())) for name, kind, moment in found),
+        tuple((name, kind, each.number, hexed(_state(session, each, RELAY).root())) for name, kind, each in found),
     )
 
 
@@ -76,15 +84,24 @@ def _forget(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     if name == session.branch:
         raise CommandError(f"{name} is the session's present branch; switch to another one first")
-    kept = session.snapshots if name in session.snapshots else session.branches
-    if name not in kept:
+    found = session.snapshots if name in session.snapshots else session.branches
+    if name not in found:
         raise CommandError(f"there is no snapshot or branch {name!r}")
-    del kept[name]
+    session.drop(found.pop(name))
     yield Line(f"dropped {name}")
 
 
-def _relay(moment: Checkpoint) -> State:
-    return moment.network.relay.blocks[-1].state
+def _state(session: Session, moment: Checkpoint, chain: str) -> State:
+    return session.node.state(chain, moment.heads[chain][1])
+
+
+def _head(session: Session, given: Given) -> Iterator[Shown]:
+    target, first = number(given.one("BLOCK"), "BLOCK is the height of a relay block"), session.facts.first
+    if not first <= target <= session.number:
+        raise CommandError(f"the network has the relay blocks {first} to {session.number}, not {target}")
+    session.ask("dev_setHead", target if target > first else hexed(session.relay_hash(0)))
+    session.cut(target)
+    yield Line(f"the network is at relay block {target}")
 
 
 def _diff(session: Session, given: Given) -> Iterator[Shown]:
@@ -92,12 +109,10 @@ def _diff(session: Session, given: Given) -> Iterator[Shown]:
     a, b = session.named(a_name), session.named(b_name)
     yield Line(f"A: {a_name}, relay block {a.number}")
     yield Line(f"B: {b_name}, relay block {b.number}")
-    mine, theirs = ({chain.para: chain for chain in each.network.parachains} for each in (a, b))
-    pairs = [("relay", _relay(a), _relay(b), a.number, b.number)]
-    pairs += [
-        (str(para), chain.state, theirs[para].state, chain.header.number, theirs[para].header.number)
-        for para, chain in mine.items()
-        if para in theirs
+    pairs = [
+        (chain, _state(session, a, chain), _state(session, b, chain), at, b.heads[chain][0])
+        for chain, (at, _) in a.heads.items()
+        if chain in b.heads
     ]
     where = given.maybe("CHAIN")
     if where is not None and where not in [pair[0] for pair in pairs]:
@@ -137,6 +152,7 @@ def _first_node(chain: str, left: State, right: State) -> Iterator[Shown]:
 
 def _write(session: Session, given: Given) -> Iterator[Shown]:
     path = Path(given.one("FILE"))
+    session.node.local()
     moment = session.named(given.maybe("NAME") or "now")
     try:
         saved.write(session, moment, path)
@@ -148,9 +164,9 @@ def _write(session: Session, given: Given) -> Iterator[Shown]:
 def _load(session: Session, given: Given) -> Iterator[Shown]:
     path = Path(given.one("FILE"))
     made: list[Session] = []
-    yield from saved.read(path, made, forks=session.forks)
+    yield from saved.read(path, made, forks=session.node.local().live.simulation.forks)
     session.become(made[0])
-    yield Line(f"{path}: {session.scenario.name} at relay block {session.network.number}")
+    yield Line(f"{path}: {session.facts.name} at relay block {session.number}")
 
 
 _NAME: Final = Parameter("NAME", Kind.NAME)
@@ -162,7 +178,7 @@ SNAPSHOTS: Final = (
         "Save a snapshot under a name. It replaces an older one of that name.",
         _save,
         (_NAME,),
-        "A snapshot ends with the session; `write` stores one in a file.",
+        "A snapshot ends with the session, or with the node; `write` stores one in a file.",
         ("save before",),
     ),
     Command(
@@ -171,6 +187,13 @@ SNAPSHOTS: Final = (
         _restore,
         (_SNAPSHOT,),
         examples=("restore before",),
+    ),
+    Command(
+        "head",
+        "Go back to an earlier relay block of the branch, which continues from there.",
+        _head,
+        (Parameter("BLOCK", Kind.NUMBER),),
+        examples=("head 5",),
     ),
     Command(
         "branch",
@@ -200,7 +223,7 @@ SNAPSHOTS: Final = (
     ),
     Command(
         "write",
-        "Write the present state, a snapshot or a branch to a file.",
+        "Write the present state, a snapshot or a branch of a scenario's network to a file.",
         _write,
         (Parameter("FILE", Kind.FILE), Parameter("NAME", Kind.SNAPSHOT, optional=True)),
         "The file holds the scenario and the commands; reading it plays them again.",

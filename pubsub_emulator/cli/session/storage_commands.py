@@ -1,66 +1,25 @@
 """Commands that show state: storage items, raw keys, child tries, a subscriber's cache and cursor."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from pubsub_emulator.cli.blocks import ttl_words
 from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
+from pubsub_emulator.cli.session.arguments import hexadecimal, number
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
-from pubsub_emulator.cli.session.session import hexadecimal, number
+from pubsub_emulator.cli.session.session import ChainState, Session
+from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
-from pubsub_emulator.emulator.storage_items import Item, parachain_items, relay_items, rows
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, ttl_state
-from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.lazy_state import is_lazy
-from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.pallet import AnyItem
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
-
-
-class Chain(Protocol):
-    """A parachain with its newest state."""
-
-    @property
-    def para(self) -> ParaId:
-        """Its id."""
-
-    @property
-    def state(self) -> State:
-        """Its newest state."""
-
-    def spec(self) -> RuntimeSpec:
-        """Its runtime."""
-
-
-class States(Protocol):
-    """What these commands ask of a session, whether over a network of its own or over a node."""
-
-    @property
-    def number(self) -> int:
-        """The newest relay block's height."""
-
-    @property
-    def relay_state(self) -> State:
-        """The relay chain's newest state."""
-
-    def storage(self, chain: str) -> Storage:
-        """Read access to a chain's newest state. Raises `CommandError`."""
-
-    def chain(self, para: int) -> Chain:
-        """A parachain. Raises `PubsubError`."""
-
-    def chains(self, text: str | None, *, subscribers: bool = False) -> Sequence[Chain]:
-        """The parachain named, or all of them."""
-
-    def key(self, text: str) -> PubsubKey:
-        """A key by name or in hex. Raises `CommandError`."""
-
-    def key_name(self, key: bytes) -> str:
-        """A key by the name it was made from, if that is known."""
-
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 MOST_ROWS: Final = 200
 """The most rows of storage shown."""
@@ -71,10 +30,13 @@ MOST_COUNTED: Final = 1000
 _PUBSUB: Final = b"pubsub"
 
 
-def _storage(session: States, given: Given) -> Iterator[Shown]:
+def _storage(session: Session, given: Given) -> Iterator[Shown]:
     chain, name = given.one("CHAIN"), given.maybe("ITEM")
+    if session.setting is None and name is not None and not name.startswith("0x"):
+        yield _foreign(session, name, given.many("KEY"))
+        return
     storage = session.storage(chain)
-    known = relay_items() if chain == "relay" else parachain_items()
+    known = runtime_of(relay=chain == "relay").items
     if name is None:
         yield from _list_items(storage, chain, known)
     elif name.startswith("0x"):
@@ -85,7 +47,16 @@ def _storage(session: States, given: Given) -> Iterator[Shown]:
         yield from _item(session, storage, find_item(known, name), given.many("KEY"))
 
 
-def _list_items(storage: Storage, chain: str, known: Mapping[str, Item]) -> Iterator[Shown]:
+def _foreign(session: Session, name: str, keys: tuple[str, ...]) -> Line:
+    """An item of a chain that is known by its metadata only. Raises `CommandError` for a name without a dot."""
+    pallet, dot, item = name.partition(".")
+    if not dot:
+        raise CommandError(f"a storage item is Pallet.Item, not {name!r}")
+    found = session.node.item_by_metadata(pallet, item, tuple(hexadecimal(key, "a key's SCALE bytes") for key in keys))
+    return Line(f"{name}: {words(found)}")
+
+
+def _list_items(storage: Storage, chain: str, known: Mapping[str, AnyItem]) -> Iterator[Shown]:
     most = MOST_COUNTED if is_lazy(storage.state) else None
     counted = ((name, sum(1 for _ in islice(storage.next_keys(item.prefix), most))) for name, item in known.items())
     shown = tuple((name, f"{most:,} or more" if count == most else count) for name, count in counted if count)
@@ -93,7 +64,7 @@ def _list_items(storage: Storage, chain: str, known: Mapping[str, Item]) -> Iter
     yield Line("empty items are not listed; `storage CHAIN ITEM` shows one item")
 
 
-def find_item(known: Mapping[str, Item], name: str) -> Item:
+def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
     """An item by `Pallet.Item`, or by `Item` if that is unique. Raises `CommandError` that suggests similar names."""
     folded = {key.lower().replace("::", "."): key for key in known}
     wanted = name.lower().replace("::", ".")
@@ -108,11 +79,11 @@ def find_item(known: Mapping[str, Item], name: str) -> Item:
     return known[found[0]]
 
 
-def _item(session: States, storage: Storage, item: Item, wanted: tuple[str, ...]) -> Iterator[Shown]:
+def _item(session: Session, storage: Storage, item: AnyItem, wanted: tuple[str, ...]) -> Iterator[Shown]:
     shown: list[tuple[str | int, ...]] = []
     width = 0
     more = 0
-    for keys, value in rows(storage, item):
+    for keys, value in item.entries(storage):
         cells = tuple(_cell(session, key) for key in keys)
         if any(want not in (cell, words(key)) for want, cell, key in zip(wanted, cells, keys, strict=False)):
             continue
@@ -122,18 +93,18 @@ def _item(session: States, storage: Storage, item: Item, wanted: tuple[str, ...]
         else:
             shown.append((*cells, words(value)))
     header = (*(["key"] if width == 1 else [f"key {at + 1}" for at in range(width)]), "value")
-    yield Grid(f"{item.pallet}.{item.item}", header, tuple(shown))
+    yield Grid(f"{item.name}", header, tuple(shown))
     if more:
         yield Line(f"and {more:,} more; give a KEY to select")
     if not shown:
         yield Line("nothing is stored")
 
 
-def _cell(session: States, key: object) -> str:
+def _cell(session: Session, key: object) -> str:
     return session.key_name(key) if isinstance(key, bytes) and len(key) == 32 else words(key)
 
 
-def _child(session: States, given: Given) -> Iterator[Shown]:
+def _child(session: Session, given: Given) -> Iterator[Shown]:
     state, publisher = session.relay_state, given.maybe("PUBLISHER")
     if publisher is None:
         found = {_publisher(key): trie for key, trie in state.children.items() if key.startswith(_PUBSUB)}
@@ -151,7 +122,7 @@ def _child(session: States, given: Given) -> Iterator[Shown]:
             ),
         )
         return
-    para = session.chain(number(publisher, "a publisher's id is a whole number")).para
+    para = session.para(publisher, "a publisher's id is a whole number")
     trie = state.children.get(derive_child_key(para))
     if trie is None:
         raise CommandError(f"{para} has no child trie: it has published nothing")
@@ -174,7 +145,7 @@ def _publisher(child_key: bytes) -> int:
     return int.from_bytes(child_key[len(_PUBSUB) :], "little")
 
 
-def _entries(session: States, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
+def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
     now = RelayBlockNumber(session.number)
     decoded = ((key, PublishedEntry.decode(held)) for key, held in entries)
     return Grid(
@@ -193,8 +164,8 @@ def _entries(session: States, para: ParaId, entries: Iterator[tuple[bytes, bytes
     )
 
 
-def _cache(session: States, given: Given) -> Iterator[Shown]:
-    chain = session.chain(number(given.one("SUBSCRIBER"), "a subscriber's id is a whole number"))
+def _cache(session: Session, given: Given) -> Iterator[Shown]:
+    chain = session.chain(session.para(given.one("SUBSCRIBER"), "a subscriber's id is a whole number"))
     storage, spec = Storage(chain.state), chain.spec()
     publisher = given.maybe("PUBLISHER")
     if publisher is not None:
@@ -235,7 +206,7 @@ def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | 
     return f"{len(held)} rows of slots", sum(map(len, held))
 
 
-def _delivered(session: States, chain: Chain, publisher: ParaId) -> Iterator[Shown]:
+def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterator[Shown]:
     storage, spec = Storage(chain.state), chain.spec()
     keys = spec.subscriptions.get(publisher)
     if keys is None:
@@ -260,7 +231,7 @@ def _delivered(session: States, chain: Chain, publisher: ParaId) -> Iterator[Sho
         yield Grid("cached nodes", ("hash", "bytes"), tuple((words(node), len(held)) for node, held in nodes))
 
 
-def _cursor(session: States, given: Given) -> Iterator[Shown]:
+def _cursor(session: Session, given: Given) -> Iterator[Shown]:
     for chain in session.chains(given.maybe("SUBSCRIBER"), subscribers=True):
         storage = Storage(chain.state)
         at, parent = items.PROCESSING_CURSOR.get(storage), items.LAST_RELAY_PARENT.get(storage)
@@ -290,7 +261,8 @@ STORAGE: Final = (
             "storage 3000 ProcessedRoots",
             "storage relay 0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac",
         ),
-        "ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's order.",
+        "ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's order. For a node\n"
+        "that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE bytes.",
     ),
     look(
         "child",

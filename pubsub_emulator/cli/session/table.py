@@ -45,7 +45,7 @@ _LEAVING: Final = (
     ),
     Command(
         "quit",
-        "Leave the session. Whatever was not written to a file is lost.",
+        "Leave the session. Whatever was not written to a file is lost; a node at a URL keeps running.",
         _quit,
         examples=("quit",),
         aliases=("exit", "q"),

@@ -6,17 +6,17 @@ never end a session at a terminal. A script stops at its first error, since late
 
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final, Protocol, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from pubsub_emulator.cli.exits import INTERRUPTED, USAGE
-from pubsub_emulator.cli.pages import Doing, Shown
-from pubsub_emulator.cli.screen import bar, show
+from pubsub_emulator.cli.exits import INFRASTRUCTURE, INTERRUPTED, USAGE
+from pubsub_emulator.cli.pages import Doing
+from pubsub_emulator.cli.screen import bar, say, show
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Kind
 from pubsub_emulator.cli.session.session import Session
@@ -31,39 +31,19 @@ if TYPE_CHECKING:
 HISTORY: Final = "step-history"
 
 
-class Conversation(Protocol):
-    """The methods of a session that a terminal uses."""
-
-    over: bool
-    """Whether the user has asked to leave."""
-
-    def execute(self, line: str) -> Generator[Shown]:
-        """Execute a line. Raises `PubsubError`."""
-
-    def where(self) -> str:
-        """The text of a prompt."""
-
-    @property
-    def number(self) -> int:
-        """The newest relay block's height."""
-
-    def complete(self, line: str) -> list[str]:
-        """Completions of the last word of a line."""
-
-
 class Interrupts:
     """Notes Ctrl-C while a command runs, so that it can stop between two blocks."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.noted = False
 
     def _note(self, _signal: int, _frame: FrameType | None) -> None:
-        self.asked = True
+        self.noted = True
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Within this context, Ctrl-C only sets `asked`."""
-        self.asked = False
+        """Within this context, Ctrl-C only sets `noted`."""
+        self.noted = False
         before = signal.signal(signal.SIGINT, self._note)
         try:
             yield
@@ -71,7 +51,7 @@ class Interrupts:
             signal.signal(signal.SIGINT, before)
 
 
-def perform(session: Conversation, line: str, interrupts: Interrupts) -> bool:
+def perform(session: Session, line: str, interrupts: Interrupts) -> bool:
     """Run one line and show its pages. Returns whether it finished. Raises `PubsubError` as `Session.execute`."""
     pages = session.execute(line)
     with interrupts.taken(), bar() as advance:
@@ -81,19 +61,19 @@ def perform(session: Conversation, line: str, interrupts: Interrupts) -> bool:
             else:
                 advance.clear()  # both write to one terminal
                 show(page)
-            if interrupts.asked:
+            if interrupts.noted:
                 pages.close()
                 advance.clear()
-                click.echo(f"interrupted; the network is at relay block {session.number}", err=True)
+                say(f"interrupted; the network is at relay block {session.number}", aside=True)
                 return False
     return True
 
 
-def converse(session: Conversation) -> None:
+def converse(session: Session) -> None:
     """Read lines at a terminal until the user leaves."""
     interrupts = Interrupts()
     prompts = _prompts(session)
-    click.echo("`help` lists the commands, Tab completes, Ctrl-D leaves")
+    say("`help` lists the commands, Tab completes, Ctrl-D leaves")
     perform(session, "status", interrupts)
     while not session.over:
         try:
@@ -105,10 +85,10 @@ def converse(session: Conversation) -> None:
         try:
             perform(session, line, interrupts)
         except PubsubError as error:
-            click.echo(f"{error}", err=True)
+            say(*str(error).split("\n"), aside=True)
 
 
-def follow(session: Conversation, script: TextIO) -> int:
+def follow(session: Session, script: TextIO) -> int:
     """Run the lines of a script up to the first that fails, which is named. Returns the exit code."""
     interrupts = Interrupts()
     for at, line in enumerate(script, start=1):
@@ -116,14 +96,14 @@ def follow(session: Conversation, script: TextIO) -> int:
             if not perform(session, line, interrupts):
                 return INTERRUPTED
         except PubsubError as error:
-            click.echo(f"pubsub: standard input:{at}: {error}", err=True)
-            return USAGE
+            say(*f"pubsub: standard input:{at}: {error}".split("\n"), aside=True)
+            return INFRASTRUCTURE if error.is_infrastructure else USAGE
         if session.over:
             break
     return 0
 
 
-def _prompts(session: Conversation) -> "PromptSession[str]":
+def _prompts(session: Session) -> "PromptSession[str]":
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import CompleteEvent, Completer, Completion
     from prompt_toolkit.document import Document
@@ -170,7 +150,7 @@ def _history() -> "History":
 
 
 def resume(path: Path, forks: Forks = NO_FORKS) -> Session:
-    """The session in a file that `write` made. Raises `CommandError`, `ScenarioError`."""
+    """The session in a file that `write` made. Raises `CommandError`, `SettingsError`."""
     made: list[Session] = []
     with bar() as advance:
         for page in saved.read(path, made, forks=forks):
@@ -179,7 +159,7 @@ def resume(path: Path, forks: Forks = NO_FORKS) -> Session:
     return made[0]
 
 
-def run_session(session: Conversation) -> int:
+def run_session(session: Session) -> int:
     """The command: interactive at a terminal, a script otherwise. Returns the exit code."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         converse(session)

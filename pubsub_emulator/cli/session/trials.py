@@ -4,46 +4,44 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.blocks import delivery_rows, refusal_rows
-from pubsub_emulator.cli.pages import Doing, Grid, Line, Shown
+from pubsub_emulator.cli.pages import Doing, Line, Shown
+from pubsub_emulator.cli.session.answers import Delivery, RelayBlock
+from pubsub_emulator.cli.session.arguments import hexadecimal, number
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
-from pubsub_emulator.cli.session.session import Session, hexadecimal, number
-from pubsub_emulator.cli.session.stepping import failures, summary_line
+from pubsub_emulator.cli.session.inspection import deliveries, delivery_grid, refusal_grid
+from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.cli.session.stepping import summary
 from pubsub_emulator.emulator.files import write_whole
-from pubsub_emulator.emulator.network import Step
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, picture_of_proof
 from pubsub_emulator.explorer.words import Names
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.trie import StateTrie
 
 _KINDS: Final = ("block", "keys", "child")
 
 
 def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
-    blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1)
+    count = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1)
     before = session.checkpoint()
-    now = session.network.number
-    built: list[Step] = []
+    built: list[RelayBlock] = []
+    delivered: list[Delivery] = []
     try:
-        for done in range(1, blocks + 1):
-            step = session.advance()
-            built.append(step)
-            yield summary_line(step)
-            yield from failures(session, step)
-            yield Doing("trying blocks", done, blocks)
+        for done in range(1, count + 1):
+            block = session.advance()
+            built.append(block)
+            delivered += deliveries(session, block.hash)
+            yield from summary(session, block)
+            yield Doing("trying blocks", done, count)
     finally:
         session.adopt(before)
-    records = [record for step in built for record in step.records]
-    header, delivered = delivery_rows(records, session.key_name)
+        session.drop(before)
     if delivered:
-        yield Grid("what would be delivered", header, delivered)
-    header, refused = refusal_rows(records)
-    if refused:
-        yield Grid("what would be refused", header, refused)
-    yield Line(f"nothing was kept: the network is at relay block {now}, and your requests still wait")
+        yield delivery_grid(session, "what would be delivered", delivered)
+    if any(block.refused for block in built):
+        yield refusal_grid("what would be refused", built, session.paras)
+    yield Line(f"nothing was kept: the network is at relay block {before.number}, and your requests still wait")
 
 
 def _draw(session: Session, given: Given) -> Iterator[Shown]:
@@ -63,44 +61,38 @@ def _draw(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
-    para = session.chain(number(chain, "a parachain's id is a whole number")).para
+    para = session.para(chain)
     at = number(words[0], "BLOCK is the height of a relay block") if words else None
-    for step in reversed(session.steps):
-        records = [record for record in step.records if record.chain == para and at in {None, step.number}]
+    for moment in reversed(session.node.local().timeline.moments()):
+        records = [record for record in moment.records if record.chain == para and at in {None, moment.number}]
         if records:
             record = records[-1]
             plan = None if record.outcome is None else record.outcome.plan
             names = Names({}, {**session.scenario_names, **session.names})
             verdict = "" if record.refusal is None else f", refused: {record.refusal.verdict.value}"
-            title = f"proof of block {record.candidate.header.number} of {para}, in relay block {step.number}{verdict}"
+            title = (
+                f"proof of block {record.candidate.header.number} of {para}, in relay block {moment.number}{verdict}"
+            )
             return Picture(draw_block(record, plan, names), title)
-    raise CommandError(f"{para} built no block {'yet' if at is None else f'in relay block {at} that is in memory'}")
+    raise CommandError(f"{para} built no block {'yet' if at is None else f'in relay block {at} that is kept'}")
 
 
 def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> Picture:
     if not words:
         raise CommandError("KEY is missing: give the keys to prove")
     nodes: dict[Hash, bytes] = {}
+    trie: StateTrie | None
     if kind == "child":
-        para = session.chain(number(chain, "a publisher's id is a whole number")).para
-        trie = session.network.relay.state.children.get(derive_child_key(para))
+        para = session.para(chain, "a publisher's id is a whole number")
+        trie = session.relay_state.children.get(derive_child_key(para))
         if trie is None:
             raise CommandError(f"{para} has no child trie: it has published nothing")
         keys = [bytes(session.key(word)) for word in words]
     else:
-        trie = _top(session, chain)
+        trie = session.state(chain).top
         keys = [hexadecimal(word, "a storage key") for word in words]
     trie.prove(keys, nodes)
     return picture_of_proof(trie.root(), nodes.values(), keys)
-
-
-def _top(session: Session, chain: str) -> StateTrie:
-    state: State = (
-        session.network.relay.state
-        if chain == "relay"
-        else session.chain(number(chain, "a chain is `relay` or a parachain's id")).state
-    )
-    return state.top
 
 
 TRIALS: Final = (
@@ -110,6 +102,7 @@ TRIALS: Final = (
         _dry_run,
         (Parameter("BLOCKS", Kind.NUMBER, optional=True),),
         ("dry-run", "dry-run 3"),
+        "The node builds the blocks and goes back; whoever else uses it sees that.",
         aliases=("try",),
     ),
     look(
@@ -128,7 +121,8 @@ TRIALS: Final = (
             "draw read.svg child 1000 1000/3",
             "draw top.svg keys relay 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed",
         ),
-        "block   the proof in the newest block of CHAIN, refused ones too, or in the one of relay block KEY\n"
+        "block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY; of a node\n"
+        "        at a URL, `pubsub explore --connect` draws them\n"
         "child   published KEYs of publisher CHAIN, in its trie on the relay chain\n"
         "keys    raw storage KEYs of CHAIN, as 0x and digits",
     ),

@@ -1,0 +1,78 @@
+"""`pubsub audit`: its arguments and help."""
+
+import click
+
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, with_json_option
+
+
+@click.command(
+    "audit",
+    epilog="\b\nExamples:\n  pubsub audit out/demo/history --out out/audit\n"
+    "  pubsub audit out/demo/history --out out/audit --engine python\n"
+    "  pubsub audit s3://bucket/history --out s3://bucket/audit --master spark://127.0.0.1:7077\n"
+    "  pubsub audit out/growing/history --out out/audit --follow --fail-on error\n"
+    "\n\b\nExit codes:\n  0 clean, 1 findings, 2 usage, 3 quarantined or incomplete, 4 infrastructure,\n"
+    "  5 findings, and quarantined or incomplete\n",
+)
+@click.argument("history", type=options.HISTORY)
+@click.option(
+    "--out",
+    type=options.AUDIT_OUT,
+    required=True,
+    help="Folder or URI for the audit's tables. A later audit adds to it.",
+)
+@options.master
+@options.engine
+@click.option(
+    "--fail-on",
+    type=click.Choice(["info", "warning", "error", "never"]),
+    default="warning",
+    show_default=True,
+    help="Exit with code 1 if a finding has at least this severity.",
+)
+@click.option(
+    "--trust",
+    "trusted",
+    multiple=True,
+    metavar="HASH",
+    help="Hash in hex of a header that a chain may start at instead of genesis; may be given repeatedly.",
+)
+@click.option(
+    "--head",
+    metavar="DIGEST",
+    help="The head that HISTORY must have, as an earlier audit printed it; it proves completeness. Else exit code 3.",
+)
+@click.option(
+    "--retain",
+    type=click.FloatRange(min=0),
+    default=24.0,
+    show_default=True,
+    metavar="HOURS",
+    help="How long files of tables stay that newer ones replace, for those who still read them.",
+)
+@click.option("--follow", is_flag=True, help="Continue as segments are added to HISTORY, until interrupted.")
+@click.option("--report", is_flag=True, help="Also write the report to OUT/report; see `pubsub report`.")
+@with_json_option
+def command(  # noqa: PLR0917  # click passes each option by name
+    history: str,
+    out: str,
+    master: str | None,
+    engine: str,
+    fail_on: str,
+    trusted: tuple[str, ...],
+    head: str | None,
+    retain: float,
+    *,
+    follow: bool,
+    report: bool,
+) -> Result:
+    """Verify every block of HISTORY again, and report what its proof cost, who cheated, and what could not be read.
+
+    HISTORY and OUT are folders or URIs (file:, s3:, s3a:, gs:, hdfs:); credentials come from the environment. The
+    digest printed last is one hash over the rows of all tables: equal histories have equal digests.
+    """
+    from pubsub_emulator.cli.commands.audit.run import AuditOptions, run_audit
+
+    asked = AuditOptions(history, out, master, engine, fail_on, trusted, head, retain)
+    return run_audit(asked, growing=follow, report=report)

@@ -1,0 +1,225 @@
+"""`pubsub audit`: verifies a history again and shows the results in tables."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pathlib import Path
+from threading import Event
+from time import monotonic
+from typing import Any, Final
+
+import click
+
+from pubsub_emulator.cli.commands.report.run import make_report
+from pubsub_emulator.cli.commands.run.run import show_digest
+from pubsub_emulator.cli.own_process import spare_memory
+from pubsub_emulator.cli.program import program
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
+from pubsub_emulator.spark_audit.audit.follow import follow
+from pubsub_emulator.spark_audit.audit.rounds import Progress
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.choice import may_be_spark
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.judge.findings import Severity
+from pubsub_emulator.spark_audit.judge.results import TABLES
+from pubsub_emulator.spark_audit.report.words import counted, size
+
+MOST_CHAINS = 12
+MOST_FAULTS = 8
+SLOWEST_SHOWN = 0.1
+"""The slowest pace that is shown, in units per second."""
+DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
+PHASES = {
+    "start": "starting the engine",
+    "verify": "units of work",
+    "chains": "networks",
+    "summary": "summary",
+    "tables": "tables",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """The arguments of an audit."""
+
+    history: str | Path
+    out: str | Path
+    master: str | None = None
+    engine: str = "auto"
+    fail_on: str = "warning"
+    trusted: tuple[str, ...] = ()
+    head: str | None = None
+    retain: float = 24.0
+    """Hours for which replaced files of tables stay."""
+    name: str | Path | None = None
+    """The history's name in messages, by default its place."""
+
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of `audit`."""
+        severity = None if self.fail_on == "never" else Severity(self.fail_on)
+        trusted = [each.removeprefix("0x") for each in self.trusted]
+        return {"fail_on": severity, "trusted": trusted, "head": self.head, "retain": timedelta(hours=self.retain)}
+
+
+def judge(asked: AuditOptions) -> AuditResult:
+    """Audit, with a progress bar of units of work. Raises `AuditFailed`."""
+    with stage(f"auditing {asked.name or asked.history}") as advance:
+        watch = _watcher(advance)
+        return audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
+
+
+def _watcher(advance: Advance) -> Callable[[Progress], None]:
+    phase, began, first = "", monotonic(), 0.0
+
+    def watch(progress: Progress) -> None:
+        nonlocal phase, began, first
+        if progress.phase != phase or progress.done < first:
+            phase, began, first = progress.phase, monotonic(), progress.done
+        rate = (progress.done - first) / max(monotonic() - began, 1e-3)
+        pace = f", {rate:.1f} a second" if rate >= SLOWEST_SHOWN else ""
+        advance(progress.done, progress.total, f"auditing: {PHASES.get(progress.phase, progress.phase)}{pace}")
+
+    return watch
+
+
+def run_audit(asked: AuditOptions, *, growing: bool = False, report: bool = False) -> Result:
+    """Run the command. Its exit code is the audit's (AU-7)."""
+    if report:
+        import_module("pubsub_emulator.spark_audit.report.page")  # a missing extra is told before the work
+    if not may_be_spark(asked.engine, asked.master):
+        spare_memory()
+    try:
+        result = _follow(asked) if growing else judge(asked)
+    except KeyboardInterrupt:
+        say("interrupted: what was judged is kept, and the same command goes on")
+        raise
+    except AuditFailed as failure:
+        say(f"pubsub: {failure}", aside=True)
+        return Result({"error": str(failure), "exit_code": failure.exit_code}, failure.exit_code)
+    show_audit(result)
+    if result.quarantined:
+        show_faults(result, asked)
+    files("written:", (*written(asked.out), *(make_report(asked.out) if report else ())))
+    if result.codes:
+        say(f"`{program()} evidence {asked.out}` lists the findings, `{program()} report {asked.out}` draws all of it")
+    show_head(result)
+    show_digest(result.digest, DIGEST_MEANS)
+    return Result(document(result, asked.out), result.exit_code)
+
+
+def _follow(asked: AuditOptions) -> AuditResult:
+    """Audit a growing history until an interrupt; returns the last result. Raises `AuditFailed`, `Abort`."""
+    result: AuditResult | None = None
+    say(f"following {asked.history}; interrupt to end")
+    with bar() as advance:
+        options = {**asked.options(), "progress": _watcher(advance)}
+        turns = follow(asked.history, asked.out, Event(), asked.master, asked.engine, **options)
+        try:
+            for result in turns:
+                say(_turn(result))
+        except KeyboardInterrupt:
+            if result is None:
+                raise
+        finally:
+            turns.close()
+    if result is None:
+        raise click.Abort
+    return result
+
+
+def _turn(result: AuditResult) -> str:
+    found = sum(result.findings.values())
+    return (
+        f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {result.units_judged} units judged, "
+        f"{_judged(result.judged, result.candidates)} candidates judged in all, {found} findings, "
+        f"{result.quarantined} quarantined, digest 0x{result.digest[:16]}…"
+    )
+
+
+def show_head(result: AuditResult) -> None:
+    """Show the end of the history, and whether it is verified."""
+    if result.head is None:
+        say("the history has no head: manifests are damaged or missing, and it may have held more")
+    else:
+        say("complete up to this head, as the history itself says; `--head` demands it", f"head: 0x{result.head}")
+
+
+def document(result: AuditResult, out: str | Path) -> dict[str, Any]:
+    """The audit's summary as JSON."""
+    return {
+        "digest": f"0x{result.digest}",
+        "exit_code": result.exit_code,
+        "head": None if result.head is None else f"0x{result.head}",
+        "engine": result.engine,
+        "out": out,
+        "candidates": result.candidates,
+        "judged": result.judged,
+        "proof_bytes": result.proof_bytes,
+        "units": {"judged": result.units_judged, "known": result.units_skipped},
+        "quarantined": result.quarantined,
+        "findings": result.findings,
+        "codes": result.codes,
+        "chains": [dict(row) for row in result.chains],
+    }
+
+
+def written(out: str | Path) -> Iterable[tuple[str | Path, str]]:
+    """The files of an audit."""
+    return (
+        (_below(out, "run_report.json"), "what was done, found and quarantined, and which files hold the tables"),
+        (_below(out, TABLES), "the tables: a folder each, Parquet with a Delta log; see `pubsub sql`"),
+    )
+
+
+def _below(out: str | Path, name: str) -> str | Path:
+    return out / name if isinstance(out, Path) else f"{out}/{name}"
+
+
+def show_audit(result: AuditResult) -> None:
+    """Show tables of chains and findings; verified small chains are only counted."""
+    ranked = sorted(result.chains, key=lambda row: (row["status"] != "not verified", -row["proof_bytes"]))
+    shown = [row for at, row in enumerate(ranked) if row["status"] == "not verified" or at < MOST_CHAINS]
+    rows = (
+        (
+            " ".join(filter(None, (row["network"], str(row["chain"]), row["name"]))),
+            row["status"],
+            row["segments"],
+            _judged(row["judged"], row["candidates"]),
+            size(row["proof_bytes"]),
+            "; ".join(row["reasons"]),
+        )
+        for row in shown
+    )
+    table("audit: chains", ("chain", "status", "segments", "judged", "proofs", "reasons"), rows)
+    left = Counter(row["status"] for row in ranked[len(shown) :])
+    if left:
+        say("and " + ", ".join(f"{count} more {status}" for status, count in sorted(left.items())), "")
+    if result.codes:
+        table("audit: findings", ("code", "count"), sorted(result.codes.items()))
+    again = f", {result.units_skipped} known from the last run" if result.units_skipped else ""
+    said = _judged(result.judged, result.candidates)
+    say(f"{said} candidates judged, {counted(result.units_judged, 'unit')} of work now{again}")
+
+
+def _judged(judged: int, candidates: int) -> str | int:
+    """How many candidates were judged; of how many, unless that is all of them."""
+    return f"{judged:,} of {candidates:,}" if judged != candidates else f"{candidates:,}"
+
+
+def show_faults(result: AuditResult, asked: AuditOptions) -> None:
+    """Name what could not be read or judged, damaged files first, and say how to go on."""
+    rows = sorted(result.results.rows(schema.QUARANTINE), key=lambda row: row["position"] is not None)
+    say("", f"{counted(len(rows), 'place')} of the history could not be read or judged:")
+    for row in rows[:MOST_FAULTS]:
+        where = "" if row["row_group"] is None else f", row group {row['row_group']}"
+        where += "" if row["position"] is None else f", position {row['position']}"
+        say(f"  {row['path']}{where}: {row['error']}")
+    if len(rows) > MOST_FAULTS:
+        say(f"  and {len(rows) - MOST_FAULTS:,} more: `{program()} inspect {asked.out} --json` has all")
+    say(
+        f"Put a whole copy of each damaged file in its place, and run `{program()} audit {asked.history} "
+        f"--out {asked.out}` again: it judges what rested on them and nothing else."
+    )

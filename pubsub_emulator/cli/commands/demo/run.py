@@ -1,0 +1,80 @@
+"""`pubsub demo`: runs a network, and audits its history together with real relay proofs."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.cli.commands.audit.run import AuditOptions, judge, show_audit
+from pubsub_emulator.cli.commands.audit.run import written as audit_written
+from pubsub_emulator.cli.commands.import_relay_proofs.run import import_bundled, show_import
+from pubsub_emulator.cli.commands.report.run import FOLDER, can_draw, make_report, report_written
+from pubsub_emulator.cli.commands.run.run import EXPLORER, HISTORY, find_scenario, show_digest, show_run, simulate
+from pubsub_emulator.cli.output import MARKER, new_folder
+from pubsub_emulator.cli.program import program
+from pubsub_emulator.cli.screen import files, say
+from pubsub_emulator.emulator.observers.digest import combine
+from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.spark_audit.audit.run import FINDINGS, INCOMPLETE, AuditResult
+from pubsub_emulator.spark_audit.report import PAGE
+
+AUDIT = "audit"
+DIGEST_MEANS: Final = "one hash of two, the run's over blocks, proofs and deliveries and the audit's over its rows"
+
+
+def demonstrate(out: Path, master: str | None, engine: str) -> None:
+    """Run the command. Exits with 1 unless the audit finds exactly the network's cheats."""
+    scenario = find_scenario("demo")
+    with new_folder(out, replace=True) as folder:
+        run = simulate(scenario, folder, explorer=True)
+        imported = import_bundled(folder / HISTORY)
+        result = judge(AuditOptions(folder / HISTORY, folder / AUDIT, master, engine, name=out / HISTORY))
+        if can_draw():
+            make_report(folder / AUDIT)
+    show_run(run)
+    show_import(imported)
+    show_audit(result)
+    files(
+        "written:",
+        (
+            (out / HISTORY, "every block and every real proof"),
+            (out / MARKER, "the run in figures"),
+            (out / EXPLORER, "every block and its proof, for a browser"),
+            *audit_written(out / AUDIT),
+            *(report_written(out / AUDIT / FOLDER) if can_draw() else ()),
+        ),
+    )
+    if result.exit_code >= INCOMPLETE:
+        sys.exit(result.exit_code)
+    known, found = dict(run.summary.verdicts), verdicts_found(result)
+    if known != found:
+        say(f"pubsub: the network knows of {known}, the audit found {found}", aside=True)
+        sys.exit(FINDINGS)
+    say(f"the audit found the {sum(found.values())} refused blocks that the network knows of, and no others")
+    _show_next(out)
+    show_digest(combine(run.digest, bytes.fromhex(result.digest)).hex(), DIGEST_MEANS)
+
+
+def _show_next(out: Path) -> None:
+    """Show what to do next."""
+    pubsub = program()
+    report = ((f"open {out / AUDIT / FOLDER / PAGE}", "what the audit found, as a page"),) if can_draw() else ()
+    files(
+        "next:",
+        (
+            (f"open {out / EXPLORER}", "every block, its proof drawn as a trie"),
+            *report,
+            (
+                f"{pubsub} evidence {out / AUDIT}",
+                "the findings; --finding ID --out FILE writes one that anybody can check",
+            ),
+            (f"{pubsub} step oracle", "build blocks one by one, publish, cheat, look"),
+            (f"{pubsub} new mine.toml", "a network of your own"),
+            (f"{pubsub} tour", "the other systems: PRISM, ICRC-72, replay, the distributor"),
+        ),
+    )
+
+
+def verdicts_found(result: AuditResult) -> dict[str, int]:
+    """The audit's findings that are verdicts on blocks, by verdict."""
+    verdicts = {verdict.value for verdict in Verdict}
+    return {code: count for code, count in result.codes.items() if code in verdicts}

@@ -1,0 +1,108 @@
+"""`pubsub distributor`: its commands, their arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.groups import Group
+from pubsub_emulator.cli.result import Result, with_json_option
+
+_seed = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed gives the same digest."
+)
+
+
+@click.group("distributor", cls=Group)
+def command() -> None:
+    """The Interchain Event Distributor: publish each event of a network once on every other network."""
+
+
+@command.command("serve", epilog="\b\nExamples:\n  pubsub distributor serve distributor.toml\n")
+@click.argument("config", type=options.FILE)
+def serve(config: Path) -> None:
+    """Serve the distributor that the file CONFIG describes; docs/distributor.md explains its fields.
+
+    SIGTERM and Ctrl-C end it: it refuses new requests and finishes running work for up to `grace` seconds. The next
+    start or a replica does the rest.
+    """
+    from pubsub_emulator.cli.commands.distributor.serve import serve_distributor
+
+    serve_distributor(config)
+
+
+@command.command(
+    "adapter",
+    epilog="\b\nExamples:\n  pubsub distributor adapter alastria --port 8081\n"
+    "  pubsub distributor adapter hashnet --port 8082 --store sqlite:hashnet.db\n"
+    "  pubsub distributor adapter alastria --node ws://127.0.0.1:9944\n",
+)
+@click.argument("network")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@options.names
+@click.option("--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="0 selects a free one.")
+@click.option("--store", default="memory:", show_default=True, help="Where to store subscriptions.")
+@click.option(
+    "--node", metavar="URL", help="Node of a chain with pallet DomeEvents; by default a chain in this process."
+)
+@click.option("--seed-env", metavar="NAME", help="Environment variable with the publisher's Ed25519 seed in hex.")
+@click.option("--not-unique", is_flag=True, help="Let the network accept an id repeatedly, as public contracts do.")
+@click.option("--open", "everyone", is_flag=True, help="Serve everyone, even on an address that others can reach.")
+def adapter(  # noqa: PLR0917  # click passes each option by name
+    network: str,
+    host: str,
+    names: tuple[str, ...],
+    port: int,
+    store: str,
+    node: str | None,
+    seed_env: str | None,
+    *,
+    not_unique: bool,
+    everyone: bool,
+) -> None:
+    """Serve an adapter named NETWORK for a chain with pallet DomeEvents, until SIGTERM or Ctrl-C.
+
+    The chain runs in this process, or behind the JSON-RPC of a node (`pubsub serve --dome-events`). The development
+    account //Alice publishes, unless --seed-env names another seed.
+    """
+    from pubsub_emulator.cli.commands.distributor.serve import AdapterWish, serve_adapter
+
+    wish = AdapterWish(network, host, names, port, store, node, seed_env, unique=not not_unique, everyone=everyone)
+    serve_adapter(wish)
+
+
+@command.command(
+    "simulate",
+    epilog="\b\nExamples:\n  pubsub distributor simulate list\n  pubsub distributor simulate 17\n"
+    "  pubsub distributor simulate all\n  pubsub distributor simulate stories --count 1000 --seed 7\n"
+    "  pubsub distributor simulate outage.toml\n"
+    "\n\b\nExit codes:\n  0 every invariant held, 1 surprises\n",
+)
+@click.argument("scenario")
+@_seed
+@click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="Number of stories.")
+@with_json_option
+def simulate(scenario: str, seed: int, count: int) -> Result:
+    """Play a scenario of the rules in virtual time and check every invariant; `list` shows them, `all` plays all.
+
+    A name that ends in `.toml` is a file with your own scenario; docs/distributor-scenarios.md explains its fields.
+
+    `stories` plays stories instead: networks, traffic and faults drawn from a seed. Story 7 is the same in every
+    campaign, so `--seed` continues an interrupted campaign, and several processes can share one.
+    """
+    from pubsub_emulator.cli.commands.distributor.stories import simulate as run
+
+    return run(scenario, seed, count)
+
+
+@command.command("demo", epilog="\b\nExamples:\n  pubsub distributor demo\n  pubsub distributor demo --seed 7\n")
+@_seed
+@with_json_option
+def demo(seed: int) -> Result:
+    """Run three networks and two distributors, each serving some of them, through faults of every kind.
+
+    Then check every invariant on the content of the networks. The digest printed last is one hash over the whole run.
+    """
+    from pubsub_emulator.cli.commands.distributor.stories import demonstrate
+
+    return demonstrate(seed)

@@ -1,0 +1,107 @@
+"""`pubsub distributor simulate` and `demo`."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.distributor.simulation import demo
+from pubsub_emulator.distributor.simulation.file import read_scenario
+from pubsub_emulator.distributor.simulation.scenarios import SCENARIOS, play
+from pubsub_emulator.distributor.simulation.script import play_file
+from pubsub_emulator.distributor.simulation.stories import tell
+
+PROGRESS = 1_000
+"""After how many stories it is said how far a campaign is."""
+
+
+def simulate(scenario: str, seed: int, count: int) -> Result:
+    """Play scenarios or stories."""
+    if scenario == "list":
+        table("Scenarios", ("scenario", "what happens", "rules"), _listed())
+        return Result({"scenarios": {str(number): title for number, (title, _, _) in SCENARIOS.items()}})
+    if scenario == "stories":
+        return _stories(seed, count)
+    if scenario == "all":
+        return _scenarios(tuple(SCENARIOS), seed)
+    if scenario.endswith(".toml"):
+        return _file(Path(scenario), seed)
+    if not scenario.isdecimal() or int(scenario) not in SCENARIOS:
+        raise click.BadParameter(
+            f"{scenario!r} is not one of list, all, stories, a number that `list` shows, or a file that ends in .toml",
+            param_hint="SCENARIO",
+        )
+    return _scenarios((int(scenario),), seed)
+
+
+def _listed() -> list[tuple[str, ...]]:
+    return [(str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items())]
+
+
+def _scenarios(numbers: Iterable[int], seed: int) -> Result:
+    found: dict[str, dict[str, object]] = {}
+    surprising = False
+    for number in sorted(numbers):
+        stage = play(number, seed)
+        failures = list(stage.failures)
+        say(f"{number:>2}  {SCENARIOS[number][0]}: {'as the rules say' if not failures else '; '.join(failures)}")
+        surprising |= bool(failures)
+        found[str(number)] = {"surprises": failures, "digest": stage.world.digest()}
+    if len(found) == 1:
+        say(f"digest: {next(iter(found.values()))['digest']}")
+    return Result({"scenarios": found}, FINDINGS if surprising else 0)
+
+
+def _file(path: Path, seed: int) -> Result:
+    scenario = read_scenario(path)
+    stage = play_file(scenario, seed)
+    for failure in stage.failures:
+        say(failure)
+    say(f"{scenario.title}: {'as expected, and every invariant holds' if not stage.failures else 'not as expected'}")
+    say(f"digest: {stage.world.digest()}")
+    document = {"title": scenario.title, "surprises": stage.failures, "digest": stage.world.digest()}
+    return Result(document, FINDINGS if stage.failures else 0)
+
+
+def _stories(seed: int, count: int) -> Result:
+    begun, steps, events = time.monotonic(), 0, 0
+    surprising: dict[str, list[str]] = {}
+    for number in range(seed, seed + count):
+        outcome = tell(number)
+        steps, events = steps + outcome.steps, events + outcome.events
+        if outcome.surprises:
+            surprising[str(number)] = outcome.surprises
+            say(f"story {number}: {'; '.join(outcome.surprises)}")
+        told = number + 1 - seed
+        if told % PROGRESS == 0 and told < count:
+            say(
+                f"{told:,} of {count:,} stories told, {len(surprising)} with a surprise; go on with --seed {number + 1}"
+            )
+    seconds = time.monotonic() - begun
+    say(f"{count:,} stories, {events:,} events, {steps:,} steps in {seconds:,.0f} s; {len(surprising)} with a surprise")
+    document = {"stories": count, "events": events, "steps": steps, "surprises": surprising}
+    return Result(document, FINDINGS if surprising else 0)
+
+
+def demonstrate(seed: int) -> Result:
+    """Play the demonstration, and print its messages and figures."""
+    found = demo.demonstrate(seed)
+    say(f"{found.events} events, published through two distributors and by strangers")
+    table("Networks", ("network", "events in its log"), found.on_networks.items())
+    table("Faults", ("what went wrong", "times"), found.happened.items())
+    table(
+        "Subscribers",
+        ("subscriber", "acknowledged"),
+        found.acknowledged.items(),
+    )
+    for each in found.surprises:
+        say(f"surprise: {each}")
+    if not found.surprises:
+        say("every event is on every network, once; each subscriber got what matches; every invariant holds")
+    say(f"digest: {found.digest}")
+    surprising = bool(found.surprises) or not found.settled
+    return Result({**found._asdict()}, FINDINGS if surprising else 0)

@@ -1,0 +1,105 @@
+"""`pubsub events audit` and `pubsub prism audit`: what a server delivered beside the log that it served."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.events.log.sql_store import existing_store
+from pubsub_emulator.events.subscriptions.deliveries import Exported, export_log
+from pubsub_emulator.prism.tables.operations import OperationLog
+from pubsub_emulator.prism.tables.schema import prepare
+from pubsub_emulator.spark_audit.deliveries.tables import (
+    EVENT_DELIVERIES,
+    EVENT_STREAMS,
+    STATUS_ANSWERS,
+    STATUS_STREAMS,
+    STATUS_TRUTHS,
+)
+from pubsub_emulator.spark_audit.spark.context import start_context
+from pubsub_emulator.spark_audit.spark.deliveries import Audited, DeliveriesError, audit_deliveries
+from pubsub_emulator.spark_audit.spark.statuses import StatusesAudited, audit_statuses
+
+_TOKEN = 16
+"""Digits of a subscription's name in the table; `--json` has it whole."""
+
+
+def run_audit(deliveries: Path, place: str, master: str | None) -> Result:
+    """`pubsub events audit`. Raises `PubsubError`."""
+    return _audited(deliveries, master, lambda: closing(existing_store(place)))
+
+
+def run_prism_audit(deliveries: Path, place: str, master: str | None) -> Result:
+    """`pubsub prism audit`. Raises `PubsubError`."""
+
+    @contextmanager
+    def operations() -> Iterator[OperationLog]:
+        with closing(existing_store(place)) as store:
+            prepare(store.database)
+            yield OperationLog(store.database)
+
+    return _audited(deliveries, master, operations, with_statuses=True)
+
+
+def _audited(
+    deliveries: Path,
+    master: str | None,
+    opened: Callable[[], AbstractContextManager[Exported]],
+    *,
+    with_statuses: bool = False,
+) -> Result:
+    statuses: StatusesAudited | None = None
+    has_streams = (deliveries / EVENT_STREAMS.name).is_dir()
+    if not has_streams and not (
+        with_statuses
+        and any((deliveries / each.name).is_dir() for each in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS))
+    ):
+        raise DeliveriesError(f"{deliveries}: there is no table {EVENT_STREAMS.name}")
+    with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
+        folder = Path(name)
+        for wanted in (EVENT_STREAMS.name, EVENT_DELIVERIES.name):
+            if (deliveries / wanted).is_dir():
+                shutil.copytree(deliveries / wanted, folder / wanted)
+        with opened() as store:
+            events = export_log(store, folder)
+        context = start_context(master)
+        try:
+            audited = Audited([], 0, 0, 0)
+            if has_streams:
+                audited = audit_deliveries(context, folder)
+            if with_statuses:
+                statuses = audit_statuses(context, deliveries)
+        finally:
+            context.stop()
+    say(f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,} events of the log")
+    if audited.taken_back:
+        say(f"{audited.taken_back:,} of them are of branches that were taken back, and cannot be compared")
+    if not _say_findings(audited.findings, "subscription", "first_seq"):
+        say("nothing is missing, doubled, out of order, not asked for, altered or invented")
+    document = {"findings": audited.findings, "streams": audited.streams, "deliveries": audited.deliveries}
+    document |= {"taken_back": audited.taken_back, "events": events}
+    if statuses is None:
+        return Result(document, FINDINGS if audited.findings else 0)
+    _say_statuses(statuses)
+    document["statuses"] = statuses._asdict()
+    return Result(document, FINDINGS if audited.findings or statuses.findings else 0)
+
+
+def _say_statuses(statuses: StatusesAudited) -> None:
+    say(f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation each")
+    if not _say_findings(statuses.findings, "operation", "first_position"):
+        say("no status is doubled, out of order, altered, invented or withheld")
+
+
+def _say_findings(findings: list[dict[str, Any]], stream: str, first: str) -> bool:
+    """Print findings by stream and day; whether there are any. `stream` and `first` are the keys of these two."""
+    if findings:
+        columns = (stream, "day", "finding", "count", first)
+        rows = [(str(each[stream])[:_TOKEN], *(each[column] for column in columns[1:])) for each in findings]
+        table("", tuple(column.replace("_", " ") for column in columns), rows)
+    return bool(findings)

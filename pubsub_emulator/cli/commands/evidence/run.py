@@ -1,0 +1,91 @@
+"""`pubsub evidence`: lists findings, writes one to a file, checks one from such a file alone."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pubsub_emulator.cli.exits import INCOMPLETE
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, say
+from pubsub_emulator.spark_audit.judge.evidence import Judgement
+from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text
+
+SHORT = 16
+"""Hex digits of an id in the list."""
+
+
+def check(path: Path) -> Result:
+    """Check a finding's file. Raises `FindingError`."""
+    checked = check_finding(path)
+    finding, judgement = checked.finding, checked.judgement
+    size = len(finding["evidence"])
+    collator = "nobody" if finding["collator"] is None else _plain(finding["collator"])
+    say(f"{finding['code']} ({finding['severity']}) in {finding['network']}, chain {finding['chain']}")
+    for name, value in (("block", finding["number"]), ("hash", _plain(finding["block"])), ("collator", collator)):
+        say(f"  {name:9}{value}")
+    for line in _shown(finding, judgement):
+        say(f"  {'shown':9}{line}")
+    for line in judgement.rests_on:
+        say(f"  {'rests on':9}{line}")
+    if checked.proven:
+        say(f"borne out by its evidence of {size:,} bytes")
+    else:
+        say("not provable from the file alone: it rests on what the history says")
+    columns = {name: value for name, value in finding.items() if name != "evidence"}
+    shown = {"proven": checked.proven, "shows": judgement.detail, "rests_on": list(judgement.rests_on)}
+    return Result({**columns, **shown, "evidence_bytes": size}, 0 if checked.proven else INCOMPLETE)
+
+
+def write(audit: str, finding: str, out: Path) -> Result:
+    """Write one finding of an audit. Raises `FindingError`, `ResultError`, `OSError`."""
+    from pubsub_emulator.emulator.files import write_whole
+
+    start = finding.removeprefix("0x").lower()
+    found = [row for row in _findings(audit) if row["id"].hex().startswith(start)]
+    ids = dict.fromkeys(row["id"] for row in found)
+    if len(ids) != 1:
+        many = "no finding" if not ids else f"{len(ids)} findings"
+        raise FindingError(f"{audit}: {many} with an id that begins with {start}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(out, finding_text(found[0]))
+    files("written:", ((out, f"{found[0]['code']}, for `pubsub evidence`"),))
+    return Result({"id": found[0]["id"], "code": found[0]["code"], "file": out})
+
+
+def list_findings(audit: str) -> Result:
+    """List every finding of an audit, one per line. Raises `ResultError`."""
+    names = ("id", "severity", "code", "network", "chain", "number", "block", "collator", "detail")
+    listed = []
+    for row in _findings(audit):
+        listed.append({name: row[name] for name in names})
+        place = f"{row['network']} {row['chain']}" + ("" if row["number"] is None else f" block {row['number']}")
+        say(f"{row['id'].hex()[:SHORT]}  {row['severity']:8} {row['code']:24} {place}")
+    return Result({"findings": listed})
+
+
+def _shown(finding: Mapping[str, Any], judgement: Judgement) -> Iterator[str]:
+    """What a judgement shows, by lines; of figures with a whole proof what was found and its nodes' hashes."""
+    try:
+        figures = json.loads(judgement.detail) if judgement.kind == "figures" else None
+    except ValueError:
+        figures = None
+    if not isinstance(figures, dict) or "proof" not in figures:
+        yield judgement.detail
+        return
+    yield str(finding["detail"])
+    for name in ("unread", "unplaced"):
+        hashes = figures.get(name)
+        for each in hashes if isinstance(hashes, list) else ():
+            yield f"{name} node 0x{each}"
+
+
+def _findings(audit: str) -> Iterator[dict[str, Any]]:
+    from pubsub_emulator.spark_audit.history import schema
+    from pubsub_emulator.spark_audit.judge.results import Results
+
+    yield from Results.open(audit).rows(schema.FINDINGS)
+
+
+def _plain(value: object) -> object:
+    return f"0x{value.hex()}" if isinstance(value, bytes) else value

@@ -1,0 +1,119 @@
+"""`pubsub experiment`: a sweep or a preset, as tables and figures."""
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from itertools import count
+from pathlib import Path
+
+from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, draw
+from pubsub_emulator.cli.output import new_folder
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.laboratory.experiments.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
+from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure, sweep_figure
+from pubsub_emulator.primitives.shown import cell
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+
+
+def run_question(name: str, out: Path) -> Result:
+    """Run a preset."""
+    with stage(f"measuring {name}") as advance:
+        number = count(1)
+        figures = QUESTIONS[name](lambda what: advance(next(number), None, what))
+    return write(figures, out)
+
+
+def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolicy], y: str, out: Path) -> Result:
+    """Vary one field of a workload. Raises `UnknownParameter`."""
+    known = [field.name for field in fields(Measurement) if field.name != "workload"]
+    if y not in known:
+        raise UnknownParameter(f"a measurement has no figure {y!r}; it has {', '.join(known)}")
+    base = Workload()
+    for setting in settings:
+        base = with_field(base, *_assignment(setting))
+    parameter, text = _assignment(swept)
+    given = [name for name, _ in map(_assignment, settings)]
+    for name in given:
+        if name == parameter:
+            raise UnknownParameter(f"{name} is given in both --sweep and --set; give it once")
+        if given.count(name) > 1:
+            raise UnknownParameter(f"{name} is given {given.count(name)} times in --set; give it once")
+    values = [value.strip() for value in text.split(",") if value.strip()]
+    for value in values:
+        with_field(base, parameter, value)
+    total = len(values) * len(policies)
+    if not total:
+        raise UnknownParameter(f"--sweep {parameter}: no values")
+    with stage(f"measuring {total} workloads", total) as advance:
+        number = count()
+        found = list(
+            sweep(
+                parameter,
+                values,
+                policies,
+                base,
+                lambda w: advance(next(number), total, f"{parameter} {w.told(parameter)}, {w.cache.value}"),
+            )
+        )
+    return write((sweep_figure(parameter, y, found),), out)
+
+
+def parse_policies(text: str) -> tuple[CachePolicy, ...]:
+    """Policies by name, with commas between them. Raises `UnknownParameter`."""
+    try:
+        return tuple(dict.fromkeys(CachePolicy(name.strip()) for name in text.split(",")))
+    except ValueError:
+        known = ", ".join(policy.value for policy in CachePolicy)
+        raise UnknownParameter(f"{text!r} is not a list of cache policies; there are {known}") from None
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise UnknownParameter(f"{text!r} is not FIELD=VALUE")
+    return name.strip(), value.strip()
+
+
+def write(figures: Sequence[Figure], out: Path) -> Result:
+    """Show tables, write CSV and JSON, and draw figures, or say why not."""
+    written: list[tuple[Path, str]] = []
+    undrawn = ""
+    with new_folder(out) as folder:
+        for figure in figures:
+            written += [(out / path.name, "the table") for path in _write_table(figure, folder)]
+            if figure.y:
+                try:
+                    written += [(out / path.name, "the plot") for path in draw(figure, folder)]
+                except NoPlotLibrary as error:
+                    undrawn = str(error)
+    for figure in figures:
+        columns = figure.columns or tuple(figure.rows[0])
+        shown = ([_cell(row[name]) for name in columns] for row in figure.rows)
+        table(figure.title, columns, shown, names_rows=2 if figure.series in columns[:2] else 1)
+    files("written:", written)
+    if undrawn:
+        say(f"no plot was drawn: {undrawn}", aside=True)
+    figured = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
+    return Result({"figures": figured, "files": [path for path, _ in written]})
+
+
+def _cell(value: float | str) -> int | str:
+    """Figures without a fraction lose it; text of numbers keeps its commas."""
+    if isinstance(value, str):
+        return value
+    if value == int(value):
+        return int(value)
+    return f"{value:g}" if abs(value) < 1 else f"{value:,.1f}"
+
+
+def _write_table(figure: Figure, folder: Path) -> list[Path]:
+    as_csv, as_json = folder / f"{figure.name}.csv", folder / f"{figure.name}.json"
+    with as_csv.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, tuple(figure.rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: cell(value) for name, value in row.items()} for row in figure.rows)
+    body = {"name": figure.name, "title": figure.title, "rows": figure.rows}
+    as_json.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+    return [as_csv, as_json]

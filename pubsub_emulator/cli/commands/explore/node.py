@@ -1,0 +1,236 @@
+"""`pubsub explore --connect`: the newest blocks of a running node as a page, executed again from its bytes."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any, Final, TypeVar
+
+from pydantic import TypeAdapter
+
+from pubsub_emulator.client.answers import (
+    BYTES,
+    HEAD,
+    KEYS,
+    MAYBE_HASH,
+    TEXT,
+    Answer,
+    Bytes,
+    Changes,
+    Count,
+    Text,
+    read,
+)
+from pubsub_emulator.client.answers import Hash as Sha
+from pubsub_emulator.client.errors import BadAnswer, NodeRefused
+from pubsub_emulator.client.rpc import Rpc, connect
+from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
+from pubsub_emulator.explorer.judged import judge_again
+from pubsub_emulator.explorer.page import page_html
+from pubsub_emulator.explorer.recorder import Recorder
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+from pubsub_emulator.runtime.parachain.block import Candidate
+from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
+from pubsub_emulator.runtime.parachain.validate import RelayContext
+from pubsub_emulator.runtime.relay.paras import HEADS
+
+AT_ONCE: Final = 12
+"""Requests under way."""
+PAGE: Final = 512
+MOST_STATE: Final = 256 * 1_048_576
+"""Bytes of a parachain's state."""
+T = TypeVar("T")
+
+Advance = Callable[[int, int | None], object]
+
+
+class Disagrees(PubsubError):
+    """A node whose answers do not fit each other, or what executing its blocks gives."""
+
+
+def page_of_node(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
+    """The page of a node's newest `blocks` relay blocks, and how many they are.
+
+    Raises `ClientError`, and `Disagrees` for a node that says what its bytes do not.
+    """
+    return asyncio.run(_page(url.rstrip("/"), blocks, advance))
+
+
+async def _page(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
+    async with connect(url) as relay:
+        reader = _Node(relay, url)
+        best = await reader.header(None)
+        first = max(best.number - blocks, 0)
+        start = await reader.at(first)
+        name = await reader.ask(TEXT, "system_chain")
+        recorder = Recorder()
+        chains = [await reader.start(para, start, recorder) for para in await reader.paras(start)]
+        if not chains:
+            raise Disagrees(f"{url}: no parachain has a block at relay block {first}")
+        parent = start
+        for number in range(first + 1, best.number + 1):
+            parent = await _relay_block(reader, recorder, chains, parent, number)
+            advance(number - first, best.number - first)
+        said = f"Relay blocks {first + 1} to {best.number} of {url}, executed again."
+        return page_html(recorder, name, said), best.number - first
+
+
+class _Chain:
+    """A parachain as far as its blocks were executed."""
+
+    def __init__(self, para: ParaId, header: Header, state: State) -> None:
+        self.para, self.header, self.state = para, header, state
+
+
+async def _relay_block(
+    reader: "_Node", recorder: Recorder, chains: list[_Chain], parent: Header, number: int
+) -> Header:
+    header = await reader.at(number)
+    if header.parent_hash != parent.hash():
+        raise Disagrees(
+            f"{reader.url}: relay block {number} does not follow block {number - 1}: the node reverted blocks"
+        )
+    listed = await _together(reader.candidates(chain.para, number) for chain in chains)
+    records = [
+        await _judged(chain, found, number) for chain, each in zip(chains, listed, strict=True) for found in each
+    ]
+    newest = max((record.slot_now for record in records), default=Slot(0))
+    recorder.relay_block(RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, newest))
+    for record in records:
+        recorder.candidate(record)
+    return header
+
+
+async def _judged(chain: _Chain, found: "_Candidate", number: int) -> BlockRecord:
+    """A candidate executed again. Raises `Disagrees` where the node says otherwise."""
+    candidate = Candidate.decode(found.bytes)
+    root = None if found.relay_root is None else Hash(found.relay_root)
+    context = RelayContext(candidate.inherent.relay_parent_number, root, Slot(found.slot_now))
+    record = judge_again(chain.para, chain.header, chain.state, candidate, context, number, strategy=found.strategy)
+    verdict = None if record.refusal is None else record.refusal.verdict.value
+    if verdict != found.verdict:
+        said = f"the node says {found.verdict or 'valid'}, executing it gives {verdict or 'valid'}"
+        raise Disagrees(f"parachain {chain.para}, block {candidate.header.number}: {said}")
+    if record.outcome is not None and found.status == "included":
+        chain.header, chain.state = candidate.header, record.outcome.state
+    return record
+
+
+class _Named(Answer):
+    """A candidate by its hash."""
+
+    hash: Bytes
+
+
+class _Candidate(Answer):
+    """A candidate, and what became of it."""
+
+    bytes: Bytes
+    relay_root: Sha | None
+    slot_now: Count
+    strategy: Text | None = None
+    verdict: Text | None
+    status: Text
+
+
+_LISTED: Final[TypeAdapter[tuple[_Named, ...] | None]] = TypeAdapter(tuple[_Named, ...] | None)
+_CANDIDATE: Final = TypeAdapter(_Candidate)
+_PAGE: Final[TypeAdapter[tuple[Changes]]] = TypeAdapter(tuple[Changes])
+
+
+class _Node:
+    """Reads and verifies headers and blocks of a node."""
+
+    def __init__(self, relay: Rpc, url: str) -> None:
+        self._relay = relay
+        self.url = url
+
+    async def ask(self, kind: TypeAdapter[T], method: str, *params: object, rpc: Rpc | None = None) -> T:
+        """An answer of a type."""
+        return read(kind, await (rpc or self._relay).call(method, *params), f"{self.url}: {method}")
+
+    async def header(self, name: bytes | None) -> Header:
+        found = await self.ask(HEAD, "chain_getHeader", *([] if name is None else [hexed(name)]))
+        try:
+            header = found.header()
+        except ScaleError as error:
+            raise BadAnswer(f"{self.url}: chain_getHeader: no header: {error}") from None
+        if name is not None and header.hash() != name:
+            raise Disagrees(f"{self.url}: the header of {hexed(name)} hashes to {hexed(header.hash())}")
+        return header
+
+    async def at(self, number: int) -> Header:
+        """The relay block of a height."""
+        name = await self.ask(MAYBE_HASH, "chain_getBlockHash", number)
+        if name is None:
+            raise Disagrees(f"{self.url}: the node no longer keeps relay block {number}; draw fewer blocks")
+        return await self.header(name)
+
+    async def paras(self, at: Header) -> list[ParaId]:
+        """Every parachain that has a block as of a relay block."""
+        name = f"0x{at.hash().hex()}"
+        prefix = f"0x{HEADS.prefix.hex()}"
+        keys = await self.ask(KEYS, "state_getKeysPaged", prefix, 1000, None, name)
+        return sorted({ParaId(int.from_bytes(key[-4:], "little")) for key in keys})
+
+    async def start(self, para: ParaId, at: Header, recorder: Recorder) -> _Chain:
+        """A parachain as the relay block knows it, its state read and compared with its root."""
+        raw = await self.ask(BYTES, "state_getStorage", hexed(HEADS.key_for(para)), hexed(at.hash()))
+        try:
+            header = Header.decode(HEADS.codec.read(Reader(raw)))
+        except ScaleError as error:
+            raise BadAnswer(f"{self.url}: state_getStorage: the head of parachain {para}: {error}") from None
+        async with connect(f"{self.url}/{para}") as rpc:
+            state = await self._state(rpc, hexed(header.hash()))
+        if state.root() != header.state_root:
+            raise Disagrees(
+                f"{self.url}/{para}: the state of block {header.number} does not have the root in its header"
+            )
+        keys = tuple(AUTHORITIES.get(Storage(state)))
+        recorder.authorities(AuthorityRecord(para, ParaBlockNumber(header.number), keys))
+        recorder.checkpoint(CheckpointRecord(para, 0, header, state))
+        if runtime_spec(Storage(state)).subscriptions:
+            recorder.chains[para].subscribes = True
+        return _Chain(para, header, state)
+
+    async def candidates(self, para: ParaId, number: int) -> list[_Candidate]:
+        """The candidates judged for a relay block, in order, with their bytes."""
+        try:
+            listed = await self.ask(_LISTED, "pubsub_candidates", para, number)
+            return [await self.ask(_CANDIDATE, "pubsub_candidate", hexed(each.hash)) for each in listed or ()]
+        except NodeRefused as error:
+            raise BadAnswer(f"{self.url}: this node does not report candidates: {error}") from error
+
+    async def _state(self, rpc: Rpc, name: str) -> State:
+        """A whole state, key by key upwards. Raises `BadAnswer` for one that is not, or of too many bytes."""
+        rows: dict[bytes, bytes | None] = {}
+        after: bytes | None = None
+        size = 0
+        while keys := await self.ask(KEYS, "state_getKeysPaged", "0x", PAGE, after and hexed(after), name, rpc=rpc):
+            if any(one >= other for one, other in pairwise([*([] if after is None else [after]), *keys])):
+                raise BadAnswer(f"{self.url}: state_getKeysPaged: the keys do not ascend")
+            (page,) = await self.ask(_PAGE, "state_queryStorageAt", [hexed(key) for key in keys], name, rpc=rpc)
+            rows.update(page.changes)
+            size += sum(len(key) + len(value or b"") for key, value in page.changes)
+            if size > MOST_STATE:
+                raise BadAnswer(f"{self.url}: a state of more than {MOST_STATE:,} bytes")
+            after = keys[-1]
+        state = State()
+        state.apply(rows, {})
+        return state
+
+
+async def _together(work: Iterable[Any]) -> list[Any]:
+    """The results in order; at most `AT_ONCE` are awaited at a time."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(each: Any) -> Any:
+        async with room:
+            return await each
+
+    return await asyncio.gather(*(one(each) for each in work))

@@ -1,0 +1,222 @@
+"""What `pubsub explore` draws besides scenarios: histories, saved sessions, fixtures, cases and findings."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from pubsub_emulator.cli.inspect.folders import history_folder
+from pubsub_emulator.cli.pages import Doing
+from pubsub_emulator.cli.screen import Advance, stage
+from pubsub_emulator.collator.cheats.steps import Draft
+from pubsub_emulator.emulator.fixtures import parse_fixture
+from pubsub_emulator.emulator.network.records import (
+    AuthorityRecord,
+    BlockRecord,
+    CheckpointRecord,
+    RelayRecord,
+)
+from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
+from pubsub_emulator.explorer.cards import Picture
+from pubsub_emulator.explorer.judged import block_card, cards_page, judge_again
+from pubsub_emulator.explorer.page import page_html
+from pubsub_emulator.explorer.recorder import Recorder
+from pubsub_emulator.explorer.run import page_of, record
+from pubsub_emulator.explorer.tree import draw_trie
+from pubsub_emulator.laboratory.cases import Case, read_case
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+
+KINDS: Final = "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
+
+
+class ExploreError(PubsubError):
+    """Something that cannot be drawn; the message names the file and the reason."""
+
+
+def page_from(path: Path, network: str | None, blocks: int) -> str:
+    """The page of what is in a folder or JSON file; of a history the first `blocks` relay blocks.
+
+    Raises `ExploreError` for what is none of these, and what the reader of its kind raises.
+    """
+    if path.is_dir():
+        found = history_folder(path)
+        if found is None:
+            raise ExploreError(f"{path}: this folder holds no history; sources are {KINDS}")
+        return _history(found, network, blocks)
+    content = parse_json(read_bytes(path, error=ExploreError), f"{path}: no TOML by its name, and", ExploreError)
+    kind = str(content.get("format", "")) if isinstance(content, dict) else ""
+    if kind.startswith("pubsub-session/"):
+        return _session(path)
+    if kind.startswith("pubsub-case/"):
+        return _case(path)
+    if kind.startswith("pubsub-finding/"):
+        return _finding(path)
+    if isinstance(content, dict) and {"version", "candidate", "expected"} <= content.keys():
+        return _fixture(path)
+    raise ExploreError(f"{path}: not a source that can be drawn: {KINDS}")
+
+
+def _session(path: Path) -> str:
+    from pubsub_emulator.cli.session import saved
+    from pubsub_emulator.cli.session.session import Session
+
+    made: list[Session] = []
+    recorders: list[Recorder] = []
+    with stage(f"playing {path.name} again") as advance:
+        for page in saved.read(path, made, lambda session: recorders.append(record(session.simulation))):
+            if isinstance(page, Doing):
+                advance(page.done, page.total)
+    return page_of(recorders[0], made[0].scenario)
+
+
+# One block
+
+
+def _fixture(path: Path) -> str:
+    from pubsub_emulator.spark_audit.compare import judged_fixture
+
+    fixture = parse_fixture(read_bytes(path, error=ExploreError), str(path))
+    judged = judged_fixture(fixture)
+    parent, state = judged.pre()
+    again = judge_again(judged.chain, parent, state, judged.candidate, judged.relay)
+    said = f"recorded: {judged.verdict or 'accepted'}"
+    return cards_page(f"fixture {fixture.name}", said, [("the block", block_card(again, state))])
+
+
+def _case(path: Path) -> str:
+    case = read_case(path)
+    tried = " + ".join(case.strategies) or "the honest block"
+    said = f"due: {', '.join(case.expected) or 'accepted'}; found: {', '.join(case.verdicts) or 'accepted'}"
+    return cards_page(f"case: {tried}", said, _case_cards(case))
+
+
+def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
+    judging = case.judging
+    if case.block is None:
+        for heading, nodes in (
+            ("the honest proof", case.proof),
+            ("the changed proof", case.changed_proof(case.shrunk)),
+        ):
+            title = f"{len(nodes)} nodes under 0x{judging.root.hex()[:16]}…"
+            yield heading, Picture(draw_trie(judging.root, nodes), title)._repr_html_()
+        return
+    chain = runtime_spec(Storage(judging.parent.state)).para_id
+    draft = Draft.of(case.block)
+    for step in case.shrunk:
+        step.apply(draft)
+    for heading, block in (("the honest block", case.block), ("the changed block", draft.sealed_by(case.seeds))):
+        again = judge_again(chain, judging.parent.header, judging.parent.state, block, judging.context(block))
+        yield heading, block_card(again, judging.parent.state)
+
+
+def _finding(path: Path) -> str:
+    from pubsub_emulator.spark_audit.judge.evidence import partial_state, read_block_evidence
+    from pubsub_emulator.spark_audit.judge.finding_file import check_finding
+
+    checked = check_finding(path)
+    found = read_block_evidence(checked.finding["evidence"])
+    title, said = f"finding {checked.finding['code']}", checked.judgement.detail
+    if found is None:
+        return cards_page(title, f"{said}. Its evidence is no block, so there is nothing to draw.", ())
+    nodes = {bytes(blake2_256(node)): node for node in found.nodes}
+    state = partial_state(found.parent.state_root, nodes.get)
+    again = judge_again(checked.finding["chain"] or 0, found.parent, state, found.candidate, found.relay)
+    return cards_page(title, said, [("the block, on what its evidence holds of the state", block_card(again, state))])
+
+
+# A history
+
+
+def _history(path: Path, network: str | None, most: int) -> str:
+    from pubsub_emulator.spark_audit.compare import HistoryRecord
+    from pubsub_emulator.spark_audit.history import schema
+
+    record_ = HistoryRecord(path)
+    networks = sorted({name for name, _ in record_.chains})
+    if not networks:
+        raise ExploreError(f"{path}: it holds no blocks that can be executed; `pubsub inspect` shows what it holds")
+    if network is None and len(networks) > 1:
+        raise ExploreError(f"{path}: --network is missing: it holds {', '.join(networks)}")
+    chosen = network or networks[0]
+    if chosen not in networks:
+        raise ExploreError(f"{path}: --network {chosen}: it holds {', '.join(networks)}")
+    recorder = Recorder()
+    history = record_.history
+    relays = [
+        row for row in record_.rows(tuple(history.files(schema.RELAY_HEADERS, chosen))) if row["number"] is not None
+    ]
+    for row in record_.rows(tuple(history.files(schema.AUTHORITIES, chosen))):
+        keys = tuple(row["keys"])
+        recorder.authorities(AuthorityRecord(ParaId(row["chain"]), ParaBlockNumber(row["from_block"]), keys))
+    subscribing = {
+        row["chain"] for row in record_.rows(tuple(history.files(schema.SUBSCRIPTIONS, chosen))) if row["items"]
+    }
+    chains = [chain for name, chain in record_.chains if name == chosen]
+    first = min((row["number"] for row in relays), default=0)
+    last = first + most
+    found: list[BlockRecord] = []
+    with stage(f"executing the blocks of {len(chains)} chains again", len(chains)) as advance:
+        for done, chain in enumerate(chains, start=1):
+            found += _blocks(record_, chosen, chain, last, recorder)
+            if chain in subscribing:
+                recorder.chains[ParaId(chain)].subscribes = True
+            _told(advance, done, len(chains), chain)
+    _tell(recorder, relays, found, last)
+    said = f"Relay blocks {first} to {min(last, max((row['number'] for row in relays), default=0))} of {path}."
+    return page_html(recorder, chosen, said)
+
+
+def _told(advance: Advance, done: int, total: int, chain: int) -> None:
+    advance(done, total, f"executing blocks again: chain {chain}")
+
+
+def _blocks(record_: Any, network: str, chain: int, last: int, recorder: Recorder) -> Iterator[BlockRecord]:
+    """The blocks of a chain up to a relay block, executed one after the other from the first checkpoint."""
+    from pubsub_emulator.spark_audit.history import schema
+
+    rows = record_.rows(tuple(record_.history.files(schema.BLOCKS, network, chain)))
+    rows = sorted(
+        (row for row in rows if row["status"] != "imported"), key=lambda row: (row["segment"], row["position"])
+    )
+    parent: Header | None = None
+    state = State()
+    for row, judged in zip(rows, record_.blocks(network, chain), strict=True):
+        if row["included_at"] is not None and row["included_at"] > last:
+            return
+        if parent is None or state.root() != judged.pre_root:
+            parent, state = judged.pre()
+            recorder.checkpoint(CheckpointRecord(ParaId(chain), row["segment"], parent, state))
+        unpruned = tuple((ParaId(each["publisher"]), each["bytes"]) for each in row["unpruned"] or ())
+        again = judge_again(
+            chain,
+            parent,
+            state,
+            judged.candidate,
+            judged.relay,
+            row["included_at"],
+            row["segment"],
+            unpruned,
+            row["strategy"],
+        )
+        if again.outcome is not None and row["status"] == "included":
+            parent, state = judged.candidate.header, again.outcome.state
+        yield again
+
+
+def _tell(recorder: Recorder, relays: list[dict[str, Any]], found: list[BlockRecord], last: int) -> None:
+    """Give a recorder the blocks in the order in which they were judged."""
+    by_block: dict[int, list[BlockRecord]] = {}
+    for each in found:
+        by_block.setdefault(each.included_at, []).append(each)
+    for row in sorted(relays, key=lambda row: row["number"]):
+        if row["number"] > last:
+            break
+        number = RelayBlockNumber(row["number"])
+        header = Hash(row["hash"]) if row["hash"] is not None else EMPTY_TRIE_ROOT
+        recorder.relay_block(RelayRecord(number, header, Hash(row["storage_root"]), Slot(row["slot"] or 0)))
+        for each in by_block.get(row["number"], ()):
+            recorder.candidate(each)

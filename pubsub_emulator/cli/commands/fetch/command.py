@@ -1,0 +1,89 @@
+"""`pubsub fetch`: its arguments and help."""
+
+import click
+
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, with_json_option
+
+
+@click.command(
+    "fetch",
+    epilog="\b\nExamples:\n"
+    "  pubsub fetch --node wss://a.example --node wss://b.example --network polkadot --chain 1000 --from 9000000 "
+    "--out out/asset-hub\n"
+    "  pubsub fetch --chunks s3://archive/asset-hub --network polkadot --chain 1000 --from 1 --out out/asset-hub\n"
+    "  pubsub fetch --export exported/ --network kusama --chain 1000 --from 1800000 --out out/exported\n"
+    "  pubsub audit out/asset-hub --out out/asset-hub-audit\n",
+)
+@click.option("--node", "nodes", multiple=True, metavar="URL", help="Node of the parachain; may be given repeatedly.")
+@click.option(
+    "--relay-node",
+    "relay_nodes",
+    multiple=True,
+    metavar="URL",
+    help="Node of its relay chain, whose headers prove relay roots; may be given repeatedly.",
+)
+@click.option(
+    "--chunks", type=options.HISTORY, metavar="ADDRESS", help="Folder or URI of chunks, as SQD's substrate-dump writes."
+)
+@click.option(
+    "--export",
+    "export",
+    type=options.HISTORY,
+    metavar="ADDRESS",
+    help="Folder or URI of exported tables with substrate-etl's columns: Parquet, CSV or JSON lines.",
+)
+@click.option("--network", required=True, help="Name of the relay chain, such as polkadot.")
+@click.option("--chain", type=click.IntRange(0, 2**32 - 1), required=True, help="ParaId.")
+@click.option("--from", "first", type=click.IntRange(min=1), required=True, help="First block.")
+@click.option(
+    "--to", "last", type=click.IntRange(min=1), default=None, help="Last block; by default the newest final one."
+)
+@click.option("--out", type=options.AUDIT_OUT, required=True, help="History to add to; created if missing.")
+@click.option(
+    "--unit",
+    type=click.IntRange(1, 10_000),
+    default=1000,
+    show_default=True,
+    help="Blocks per segment. A segment is stored when it is complete, and audited by one worker.",
+)
+@click.option(
+    "--rate", type=click.FloatRange(0, min_open=True), default=None, help="Most requests per second per node."
+)
+@click.option(
+    "--connections", type=click.IntRange(1, 256), default=8, show_default=True, help="Concurrent requests per node."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds to wait for an answer.",
+)
+@with_json_option
+def command(  # noqa: PLR0917  # click passes each option by name
+    nodes: tuple[str, ...],
+    relay_nodes: tuple[str, ...],
+    chunks: str | None,
+    export: str | None,
+    network: str,
+    chain: int,
+    first: int,
+    last: int | None,
+    out: str,
+    unit: int,
+    rate: float | None,
+    connections: int,
+    timeout: float,
+) -> Result:
+    """Fetch blocks of a real parachain into a history for `pubsub audit`: headers, relay proofs, messages.
+
+    Give exactly one of --node, --chunks and --export. Every block is checked against its hash, its extrinsics root and
+    its neighbours. Complete units are stored at once, so the same command continues an interrupted one.
+    """
+    from pubsub_emulator.cli.commands.fetch.run import FetchOptions, run_fetch
+
+    asked = FetchOptions(
+        nodes, relay_nodes, chunks, export, network, chain, first, last, out, unit, rate, connections, timeout
+    )
+    return run_fetch(asked)

@@ -1,0 +1,118 @@
+"""`pubsub fetch`: blocks of real chains into a history."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+import click
+
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import Advance, files, say, stage
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.spark_audit.fetch.chunks import ChunkSource
+from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
+from pubsub_emulator.spark_audit.fetch.exports import ExportSource
+from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetch
+from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
+from pubsub_emulator.spark_audit.report.words import size
+
+_WHOLE: Final = 10
+"""Blocks per second from which the pace is told without a fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOptions:
+    """The arguments of the command."""
+
+    nodes: tuple[str, ...]
+    relay_nodes: tuple[str, ...]
+    chunks: str | None
+    export: str | None
+    network: str
+    chain: int
+    first: int
+    last: int | None
+    out: str
+    unit: int
+    rate: float | None
+    connections: int
+    timeout: float
+
+
+def run_fetch(asked: FetchOptions) -> Result:
+    """Fetch blocks of a parachain into a history, and show what was added."""
+    given = [bool(asked.nodes), asked.chunks is not None, asked.export is not None]
+    if sum(given) != 1:
+        raise click.UsageError("give one of --node, --chunks and --export")
+    began = monotonic()
+    try:
+        with stage(f"fetching blocks of {asked.network} {asked.chain}") as advance:
+            fetched = asyncio.run(_fetch(asked, _Watch(advance, asked.chain)))
+    except KeyboardInterrupt:
+        say("interrupted: whole units are in the history, and the same command goes on")
+        raise
+    _show(fetched, monotonic() - began)
+    files("written:", ((asked.out, "a history, for `pubsub audit`"),))
+    return Result(
+        {
+            "network": asked.network,
+            "chain": asked.chain,
+            "from": fetched.first,
+            "to": fetched.last,
+            "fetched": fetched.fetched,
+            "there_already": fetched.there,
+            "nodes": fetched.nodes,
+            "proof_bytes": fetched.proof_bytes,
+            "other_relay_roots": fetched.differing,
+            "history": asked.out,
+        }
+    )
+
+
+class _Watch:
+    """Shows how far a fetch is, and why it waits when all nodes rest."""
+
+    def __init__(self, advance: Advance, chain: int) -> None:
+        self._advance = advance
+        self._chain = chain
+        self._far: tuple[int, int | None] = (0, None)
+
+    def __call__(self, done: int, total: int) -> None:
+        self._far = (done, total)
+        self._advance(done, total, f"fetching: blocks of {self._chain}")
+
+    def resting(self, said: str) -> None:
+        self._advance(*self._far, f"waiting for a node, {said}")
+
+
+async def _fetch(asked: FetchOptions, watch: _Watch) -> Fetched:
+    limits = RequestRate(asked.connections, asked.rate, asked.timeout)
+    async with AsyncExitStack() as stack:
+        relay = None
+        if asked.relay_nodes:
+            relay = await stack.enter_async_context(Endpoints(asked.relay_nodes, limits, watch.resting))
+        source: Source
+        chain = ParaId(asked.chain)
+        if asked.chunks is not None:
+            source = ChunkSource(asked.network, chain, asked.chunks, relay)
+        elif asked.export is not None:
+            source = ExportSource(asked.network, chain, asked.export, relay)
+        else:
+            nodes = await stack.enter_async_context(Endpoints(asked.nodes, limits, watch.resting))
+            source = NodeSource(asked.network, chain, nodes, relay)
+        return await fetch(source, Range(asked.first, asked.last, asked.unit), asked.out, watch)
+
+
+def _show(fetched: Fetched, seconds: float) -> None:
+    known = f", {fetched.there:,} were there already" if fetched.there else ""
+    rate = fetched.fetched / max(seconds, 1e-3)
+    pace = f" ({rate:,.{0 if rate >= _WHOLE else 1}f} a second)" if fetched.fetched else ""
+    say(f"blocks {fetched.first:,} to {fetched.last:,}: {fetched.fetched:,} fetched in {seconds:,.1f} s{pace}{known}")
+    if fetched.fetched:
+        say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
+    if fetched.differing:
+        say(
+            f"{fetched.differing:,} inherents state another relay root than the relay chain: `pubsub audit` tells which"
+        )

@@ -1,0 +1,130 @@
+"""`pubsub fuzz`: its arguments and help."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import click
+
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, with_json_option
+
+
+@click.command(
+    "fuzz",
+    epilog="\b\nExamples:\n  pubsub fuzz --cases 20000 --seed 7\n"
+    "  pubsub fuzz --cases 500 --strategy omit-node --strategy stale-root\n"
+    "  pubsub fuzz --cases 1000000 --seed 7 --master spark://127.0.0.1:7077\n"
+    "  pubsub fuzz --minutes 600 --corpus out/corpus\n"
+    "  pubsub fuzz --target fixture --target candidate --minutes 10 --out out/mutations\n"
+    "  pubsub fuzz --target all --cases 100000\n"
+    "  pubsub fuzz --target icrc --cases 200 --out out/stories\n"
+    "  pubsub fuzz --target icrc --replay out/stories/icrc-0123456789ab\n"
+    "  pubsub fuzz --cases 2000 --verifier 'interop/rust/target/release/replay --verify-proofs'\n"
+    "\n\b\nExit codes:\n  0 every verdict was as expected, 1 surprises\n",
+)
+@click.option(
+    "--cases",
+    type=click.IntRange(min=0),
+    help="Cases to try: 5000 by default, or as many as --minutes allow.",
+)
+@click.option("--seed", default="0", show_default=True, help="The same seed tries the same cheats.")
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    metavar="NAME",
+    help="Only this one; may be given repeatedly.",
+    shell_complete=options.complete_strategy,
+)
+@options.own_cheats
+@click.option("--out", type=options.OUT, default=Path("out/surprises"), show_default=True, help="Folder for surprises.")
+@click.option(
+    "--master",
+    default=None,
+    help="Spark master to run on, for example local[*]; by default this process.",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="NAME",
+    help="Mutate the input of this reader of untrusted data, instead of trying cheats; `all` for every reader.",
+)
+@click.option("--minutes", type=click.FloatRange(min=0), default=None, help="End after this many minutes.")
+@click.option(
+    "--corpus",
+    type=options.OUT,
+    default=None,
+    help="Folder of cases that reached something new. The campaign starts from them, adds to them, and continues where "
+    "the last one ended. With --master or --verifier they are tried first, and none are added.",
+)
+@click.option(
+    "--replay",
+    "again",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With one --target: read this file, for instance a surprise, instead of mutating.",
+)
+@click.option(
+    "--verifier",
+    metavar="CMD",
+    default=None,
+    help="Another verifier: a program that reads cases and writes verdicts, line by line. Both judge every case.",
+)
+@click.option("--list", "listing", is_flag=True, help="List the strategies, or with --target the targets, and end.")
+@with_json_option
+def command(  # noqa: PLR0917  # its options
+    cases: int | None,
+    seed: str,
+    strategies: tuple[str, ...],
+    out: Path,
+    master: str | None,
+    targets: tuple[str, ...],
+    minutes: float | None,
+    again: Path | None,
+    corpus: Path | None,
+    verifier: str | None,
+    *,
+    listing: bool,
+) -> Result:
+    """Try cheats against the verifier: kept cases first, then new ones, alone and in combination.
+
+    Every verdict is compared with the expected one. Surprises are shrunk; the smallest case of each group is written
+    as a file for `pubsub replay`. The same seed tries the same cheats on any machine.
+    docs/howto/fuzz-for-weeks.md says what to do with a surprise.
+
+    With --target, files that a stranger may have made are mutated: every reader must take one or refuse it in its own
+    words. Inputs that show something new are kept in the folder `corpus` of --out, and the next campaign starts there.
+    """
+    if again is not None:
+        from pubsub_emulator.cli.commands.fuzz.target_runs import replay_targets
+
+        return replay_targets(targets, again)
+    if targets:
+        from pubsub_emulator.cli.commands.fuzz.target_runs import list_targets, run_targets
+
+        if corpus is not None:
+            raise click.UsageError("--target stores its corpus in --out and takes no --corpus")
+        return list_targets() if listing else run_targets(targets, _most(cases, minutes), seed, minutes, out)
+    from pubsub_emulator.cli.commands.fuzz.run import list_strategies, run_fuzz
+
+    if verifier is not None and not listing:
+        from pubsub_emulator.cli.commands.fuzz.verifier import run_verifier
+
+        if master is not None:
+            raise click.UsageError("--verifier runs in this process and takes no --master")
+        return run_verifier(verifier, _most(cases, minutes), seed, strategies, out, minutes, corpus)
+    if listing:
+        return list_strategies()
+    return run_fuzz(
+        cases if cases is not None or minutes is not None else CASES, seed, strategies, out, master, minutes, corpus
+    )
+
+
+CASES: Final = 5000
+"""The default number of cases."""
+
+
+def _most(cases: int | None, minutes: float | None) -> int:
+    """How many cases a campaign that counts them tries: with --minutes alone, more than there is time for."""
+    return cases if cases is not None else CASES if minutes is None else sys.maxsize

@@ -1,0 +1,195 @@
+"""Readers of the event systems as targets of `pubsub fuzz --target`."""
+
+import json
+from collections.abc import Callable, Iterable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.laboratory.mutation import Target
+from pubsub_emulator.laboratory.targets import ours
+from pubsub_emulator.primitives.errors import DefensiveFailure
+
+if TYPE_CHECKING:
+    from pubsub_emulator.prism.make import Secret, Signed
+
+_SENDER: Final = bytes(range(32))
+"""A key that signs mutated operations again."""
+
+
+# The event log
+
+
+def _filters() -> Iterable[bytes]:
+    yield b'{"any": true}'
+    yield b'{"all": [{"kind": "Balances.*"}, {"not": {"chain": 2000}}, {"one_of": [{"chain": null}]}]}'
+    for op, value in (("=", 5), (">=", -1), ("in", [1, "a", True, None]), ("prefix", "0x00"), ("!=", "b")):
+        yield json.dumps({"field": ["dispatch_info", 0, "weight"], "op": op, "value": value}).encode()
+
+
+def _read_filter(data: bytes) -> str:
+    from pubsub_emulator.events.filters.codec import from_json, to_json
+    from pubsub_emulator.events.filters.normal import normalize
+
+    read = from_json(parse_json(data, "filter"))
+    if from_json(to_json(read)) != read:
+        raise DefensiveFailure("a filter reads back as another")
+    normalize((read,))
+    return type(read).__name__
+
+
+_TAG: Final = bytes(8)
+
+
+def _cursors() -> Iterable[bytes]:
+    from pubsub_emulator.events.subscriptions.cursor import Cursor, encode_cursor
+
+    for cursor in (Cursor(1, 0), Cursor(2**32 - 1, 2**64 - 1)):
+        yield encode_cursor(cursor, _TAG).encode()
+
+
+def _read_cursor(data: bytes) -> str:
+    from pubsub_emulator.events.subscriptions.cursor import decode_cursor, encode_cursor
+
+    text = data.decode("latin-1")
+    if encode_cursor(decode_cursor(text, _TAG), _TAG) != text:
+        raise DefensiveFailure("a cursor has two texts")
+    return "read"
+
+
+# PRISM
+
+
+def _secret() -> "Secret":
+    from pubsub_emulator.prism.make import Secret
+
+    return Secret(_SENDER)
+
+
+def _operations() -> "list[Signed]":
+    """A DID that is made, changed, issues, revokes and ends."""
+    from pubsub_emulator.prism import make
+    from pubsub_emulator.prism.core.messages import AddKey, Usage
+
+    key = _secret()
+    usages = {"master0": Usage.MASTER_KEY, "issuing0": Usage.ISSUING_KEY, "revoke0": Usage.REVOCATION_KEY}
+    created = make.create_did({name: (usage, key) for name, usage in usages.items()})
+    more = [AddKey(make.public_key("issuing1", Usage.ISSUING_KEY, key))]
+    updated = make.update_did(created.suffix, created.hash, more, "master0", key)
+    issued = make.issue_batch(created.suffix, bytes(32), "issuing0", key)
+    revoked = make.revoke(issued.batch_id, issued.signed.hash, [bytes(32)], "revoke0", key)
+    ended = make.deactivate_did(created.suffix, updated.hash, "master0", key)
+    return [created, updated, issued.signed, revoked, ended]
+
+
+def _objects() -> Iterable[bytes]:
+    from pubsub_emulator.prism.make import atala_object
+
+    made = _operations()
+    yield b"\x00" + atala_object(each.raw for each in made)
+    for each in made:
+        yield b"\x01" + each.operation
+
+
+def _read_object(data: bytes) -> str:
+    """An object as it is anchored, or an operation as its maker would sign it, on a ledger that knows the others."""
+    from pubsub_emulator.prism.core.process import process, read_object
+    from pubsub_emulator.prism.core.state import MemoryLedger
+    from pubsub_emulator.prism.make import atala_object, sign_raw
+
+    ledger, raw = MemoryLedger(), data[1:]
+    if data[:1] == b"\x01":
+        for operation in read_object(atala_object(each.raw for each in _operations()[:3])) or ():
+            process(ledger, operation)
+        raw = atala_object([sign_raw(raw, "master0", _secret()).raw])
+    said = [process(ledger, operation) for operation in read_object(raw) or ()][:6]
+    return ", ".join("again" if each is None else str(each.reason or each.type.name) for each in said) or "nothing"
+
+
+# The distributor, canisters
+
+
+def _publications() -> Iterable[bytes]:
+    event = {"name": "a.b", "data": {"x": 1}, "location": "https://example.org/1", "metadata": ["00" * 32]}
+    yield json.dumps({"network": "alpha", "event": event}).encode()
+    fields = {"eventType": "a.b", "dataLocation": "https://example.org/1?hl=0x" + "11" * 32, "timestamp": 7}
+    fields |= {"id": 1, "relevantMetadata": [], "entityId": "0x" + "22" * 32, "previousEntityHash": "0x" + "33" * 32}
+    yield json.dumps(fields).encode()
+    yield json.dumps({"network": "alpha", **fields}).encode()
+
+
+def _read_publication(data: bytes) -> str:
+    from pubsub_emulator.distributor.event import (
+        BadEventError,
+        parse_notification,
+        parse_publication,
+        parse_row,
+    )
+
+    body, said = parse_json(data, "body"), []
+    readers: tuple[Callable[[object], object], ...] = (parse_publication, parse_notification, parse_row)
+    for read in readers:
+        try:
+            read(body)
+            said.append("read")
+        except BadEventError as error:
+            said.append(str(error)[:40])
+    return ", ".join(said)
+
+
+def _settings() -> Iterable[bytes]:
+    adapter = (
+        b'[adapters.alpha]\nurl = "http://127.0.0.1:1"\nprofile = "legacy"\nchain_id = "1"\nenvironments = ["a"]\n'
+    )
+    yield b'public_url = "http://127.0.0.1:8090"\nport = 8080\nsince = "now"\nretain = 5\n' + adapter
+    token = b'access.tokens = [{ name = "a", sha256 = "' + b"0" * 64 + b'", rights = ["read"] }]\n'
+    yield b'public_url = "http://127.0.0.1:8090"\nstore = "redis://127.0.0.1"\n' + token + adapter
+
+
+def _read_settings(data: bytes) -> str:
+    from pubsub_emulator.distributor.service.config import parse_config
+
+    return f"{len(parse_config(data, 'file').adapters)} adapters"
+
+
+def _canister_scenarios() -> Iterable[bytes]:
+    folder = files("pubsub_emulator.icrc72") / "scenarios"
+    for each in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if each.name.endswith(".toml"):
+            yield each.read_bytes()
+
+
+def _read_canister_scenario(data: bytes) -> str:
+    from pubsub_emulator.icrc72.scenario_file import parse
+
+    return f"{len(parse(data, 'file').subscriber)} subscribers"
+
+
+EVENT_TARGETS: Final = (
+    Target("filter", "a filter of events", _filters, _read_filter, text=True, modules=ours("events.filters")),
+    Target("cursor", "a cursor of the event log", _cursors, _read_cursor, modules=ours("events.subscriptions")),
+    Target("prism", "an object, or a signed operation", _objects, _read_object, modules=ours("prism")),
+    Target(
+        "publication",
+        "bodies that a distributor is sent",
+        _publications,
+        _read_publication,
+        text=True,
+        modules=ours("distributor"),
+    ),
+    Target(
+        "distributor-config",
+        "a distributor's settings",
+        _settings,
+        _read_settings,
+        modules=ours("distributor.service"),
+    ),
+    Target(
+        "canister-scenario",
+        "a scenario of subnets",
+        _canister_scenarios,
+        _read_canister_scenario,
+        modules=ours("icrc72"),
+    ),
+)
+"""What `docs/untrusted.md` names of the event systems."""

@@ -1,0 +1,240 @@
+"""A node that lies, and every command that reads a node (`pubsub fuzz --target lying-node`).
+
+An input is what a node answered while one command read it: `[command, [[path, method, answer], …]]`. Its values, their
+order and their bytes are changed, and the command reads a node that answers so.
+"""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.laboratory.mutation import Target
+from pubsub_emulator.laboratory.targets import ours
+from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+
+BLOCKS: Final = 4
+MOST_REQUESTS: Final = 2_000
+"""Requests of one command: with more it never ends."""
+_LINES: Final = "status publishers verdicts collators_2000 subscriptions_2000 ledger_2000 storage_2000 events keys_1000"
+_LONG: Final = 20_000
+"""Characters of an answer that a transcript refers to by its method: metadata would be most of each input."""
+
+Answers = Callable[[str, str, list[Any]], Any]
+"""What a node answers at a path to a method with parameters."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    answers: Answers = staticmethod(lambda _path, _method, _params: None)
+
+    def do_POST(self) -> None:  # the name that is called
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        document: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        try:
+            document["result"] = type(self).answers(self.path, asked["method"], asked["params"])
+        except PubsubError as error:
+            document["error"] = {"code": getattr(error, "code", -32603), "message": str(error)}
+        data = json.dumps(document).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name that is called
+        """Say nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Nothing: a command that refuses an answer closes its connection."""
+
+
+@cache
+def _url() -> str:
+    server = _Server(("127.0.0.1", 0), _Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+@contextmanager
+def _answering(answers: Answers) -> Iterator[str]:
+    _Handler.answers = staticmethod(answers)
+    yield _url()
+
+
+# The commands
+
+
+def _explore(url: str) -> str:
+    from pubsub_emulator.cli.commands.explore.node import page_of_node
+
+    return f"{page_of_node(url, BLOCKS, lambda _done, _total: None)[1]} blocks"
+
+
+def _export(url: str) -> str:
+    from pubsub_emulator.client.fork import open_fork
+    from pubsub_emulator.client.state_file import write_state
+
+    with tempfile.TemporaryDirectory(prefix="pubsub-fuzz-") as folder, open_fork(url) as fork:
+        return f"{min(write_state(fork, Path(folder) / 'state.json'), 500)} entries"
+
+
+def _fork(url: str) -> str:
+    from pubsub_emulator.client.fork import open_fork
+    from pubsub_emulator.emulator.network import Network
+
+    wanted: dict[int, dict[int, list[PubsubKey]]] = {2000: {1000: [PubsubKey(bytes(32))]}}
+    with open_fork(url) as fork:
+        return f"{len(Network.of([ParaId(1000)], wanted, fork=fork).step(2))} steps"
+
+
+def _fetch(url: str) -> str:
+    from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
+    from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
+
+    async def run() -> int:
+        limits = RequestRate(rest=0.001, timeout=5)
+        async with Endpoints([f"{url}/2000"], limits) as nodes, Endpoints([url], limits) as relay:
+            source = NodeSource("net", ParaId(2000), nodes, relay)
+            newest = await source.newest()
+            return len(await source.blocks(max(1, newest - 1), newest, lambda _done: None))
+
+    return f"{asyncio.run(run())} blocks"
+
+
+def _log(url: str) -> str:
+    from contextlib import closing
+
+    from pubsub_emulator.events.log.sources.rpc import RpcSource
+    from pubsub_emulator.events.log.sql_store import open_store
+
+    async def run(place: str) -> int:
+        async with RpcSource(url, {2000: f"{url}/2000"}) as source:
+            with closing(open_store(place, "net")) as store:
+                return await source.catch_up(store, 1, until=BLOCKS)
+
+    with tempfile.TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
+        return f"{asyncio.run(run(f'{folder}/log.db'))} blocks"
+
+
+def _session(url: str) -> str:
+    from pubsub_emulator.cli.session.session import Session
+
+    session = Session.at(url)
+    shown = 0
+    try:
+        for line in _LINES.split():
+            try:
+                shown += sum(1 for _ in session.execute(line.replace("_", " ")))
+            except PubsubError:
+                continue
+    finally:
+        session.node.close()
+    return f"{min(shown, 50)} pages"
+
+
+_COMMANDS: Final[dict[str, Callable[[str], str]]] = {
+    "explore": _explore,
+    "export-state": _export,
+    "fork": _fork,
+    "fetch": _fetch,
+    "log": _log,
+    "step": _session,
+}
+
+
+# What an honest node says to each
+
+
+@cache
+def _long() -> dict[str, Any]:
+    """Long answers by their names."""
+    return {}
+
+
+def _transcripts() -> Iterable[bytes]:
+    from pubsub_emulator.client.errors import NodeRefused
+    from pubsub_emulator.emulator.scenario.file import load_bundled
+    from pubsub_emulator.emulator.scenario.simulation import Simulation
+    from pubsub_emulator.node.local import LocalNode
+    from pubsub_emulator.node.rpc.errors import RpcError
+
+    node = LocalNode(Simulation(load_bundled("node"), accounts=True))
+    node.call("dev_newBlock", [{"count": 2 * BLOCKS}])
+    found: list[bytes] = []
+    for command, play in _COMMANDS.items():
+        said: list[list[Any]] = []
+
+        def answers(path: str, method: str, params: list[Any], said: list[list[Any]] = said) -> Any:
+            try:
+                answer = node.call(method, params, None if path == "/" else ParaId(int(path[1:])))
+            except RpcError as error:
+                raise NodeRefused(method, error.code, error.message) from error
+            name = f"${path} {method} {len(_long())}"
+            kept = isinstance(answer, str) and len(answer) > _LONG
+            if kept:
+                _long()[name] = answer
+            said.append([path, method, name if kept else answer])
+            return answer
+
+        with _answering(answers) as url:
+            play(url)
+        found.append(json.dumps([command, said]).encode())
+    return found
+
+
+def _read(data: bytes) -> str:
+    """Let a command read a node that says what a transcript holds, again from its beginning when that ends."""
+    from pubsub_emulator.client.errors import NodeRefused
+
+    document = parse_json(data, "transcript")
+    match document:
+        case [str(command), list(listed)] if command in _COMMANDS:
+            pass
+        case _:
+            return "no transcript"
+    said: dict[tuple[object, object], list[Any]] = {}
+    for each in listed:
+        if isinstance(each, list) and len(each) == 3 and isinstance(each[0], str) and isinstance(each[1], str):
+            said.setdefault((each[0], each[1]), []).append(each[2])
+    counts: dict[tuple[str, str], int] = {}
+    total = 0
+
+    def answers(path: str, method: str, _params: list[Any]) -> Any:
+        nonlocal total
+        total += 1
+        known = said.get((path, method))
+        if known is None or total > MOST_REQUESTS:
+            raise NodeRefused(method, -32601, "Method not found")
+        at = counts[path, method] = counts.get((path, method), -1) + 1
+        answer = known[at % len(known)]
+        return _long().get(answer, answer) if isinstance(answer, str) else answer
+
+    try:
+        with _answering(answers) as url:
+            return f"{command}: {_COMMANDS[command](url)}"
+    finally:
+        if total > MOST_REQUESTS:
+            raise DefensiveFailure(f"{command} asks without end")
+
+
+LYING_NODE: Final = Target(
+    "lying-node",
+    "every answer of a node, as each command reads them",
+    _transcripts,
+    _read,
+    text=True,
+    modules=ours("client"),
+)

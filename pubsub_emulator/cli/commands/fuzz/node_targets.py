@@ -1,0 +1,449 @@
+"""Readers of what nodes are sent, and of what nodes and archives give, as targets of `pubsub fuzz --target`."""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Coroutine, Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.laboratory.mutation import Target
+from pubsub_emulator.laboratory.targets import ours
+from pubsub_emulator.primitives import ed25519
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import Hash
+
+if TYPE_CHECKING:
+    from pubsub_emulator.client.metadata import Metadata
+    from pubsub_emulator.emulator.network import Network
+    from pubsub_emulator.node.rpc.dispatch import Dispatcher
+    from pubsub_emulator.node.rpc.session import RpcSubscription
+    from pubsub_emulator.runtime.accounts.chain import ChainRuntime
+    from pubsub_emulator.runtime.framework.storage import State
+    from pubsub_emulator.spark_audit.fetch.block import RawBlock
+    from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
+
+_SENDER: Final = bytes(range(32))
+"""The seed of the key that signs mutated extrinsics again."""
+
+
+# Forked states
+
+
+_STATE: Final = {bytes((at, at % 7)) * 8: bytes(at % 60) for at in range(40)} | {
+    bytes.fromhex("26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"): (7).to_bytes(4, "little")
+}
+"""Entries of a small state, `System.Number` among them."""
+_CHILD: Final = b"pubsub\xe8\x03\x00\x00"
+
+
+@cache
+def _small_state() -> "State":
+    from pubsub_emulator.runtime.framework.storage import State
+
+    return State.from_entries(_STATE.items(), {_CHILD: {bytes((at,)) * 32: bytes(50) for at in range(9)}.items()})
+
+
+def _state_answers() -> Iterable[bytes]:
+    nodes: dict[Hash, bytes] = {}
+    _small_state().prove(_STATE, {}, nodes)
+    return [
+        json.dumps({"at": f"0x{bytes(32).hex()}", "proof": [f"0x{node.hex()}" for node in nodes.values()]}).encode()
+    ]
+
+
+class _Told:
+    """A node that answers everything alike."""
+
+    url = "ws://node"
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def ask(self, method: str, *_params: object) -> Any:
+        return list(_STATE) if "Keys" in method else self._answer
+
+
+def _read_state_answer(data: bytes) -> str:
+    from pubsub_emulator.client.live_state import StateProofs
+    from pubsub_emulator.runtime.framework.lazy_state import lazy_state
+
+    whole = _small_state()
+    source = StateProofs(_Told(parse_json(data, "answer")), Hash(bytes(32)))
+    state = lazy_state(whole.root(), source)
+    for key, value in _STATE.items():
+        if state.top.get(key) != value:
+            raise DefensiveFailure("a node was believed")
+    if any(Hash(blake2_256(node)) != name for name, node in source.nodes.items()):
+        raise DefensiveFailure("a node was taken under another hash")
+    return f"{len(source.nodes)} nodes"
+
+
+def _exported_states() -> Iterable[bytes]:
+    from pubsub_emulator.client.state_file import write_state
+    from pubsub_emulator.emulator.fork import Fork
+
+    path = Path(tempfile.mkdtemp(prefix="pubsub-fuzz-")) / "state.json"
+    write_state(Fork(_small_state(), 7, Hash(bytes(32)), "small"), path)
+    return [path.read_bytes()]
+
+
+@cache
+def _state_path() -> Path:
+    return Path(tempfile.mkdtemp(prefix="pubsub-fuzz-")) / "read.json"
+
+
+def _read_exported_state(data: bytes) -> str:
+    from pubsub_emulator.client.state_file import read_state
+
+    _state_path().write_bytes(data)
+    return f"{read_state(_state_path()).number < 1000}"
+
+
+# JSON-RPC
+
+
+class _Deaf:
+    """A connection whose client takes everything; what runs beside its requests is run to its end, or given up."""
+
+    def __init__(self) -> None:
+        self.works: list[Coroutine[Any, Any, None]] = []
+
+    def event(self, subscription: "RpcSubscription", text: str) -> None:
+        if subscription.session is not None:
+            json.loads(text)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self.works.append(work)
+
+    async def room(self) -> None:
+        return
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.new_event_loop()
+
+
+@cache
+def _dispatcher() -> "Dispatcher":
+    """Of a node that a public would reach: without the development methods, a few blocks old."""
+    from pubsub_emulator.emulator.scenario.file import load_bundled
+    from pubsub_emulator.emulator.scenario.simulation import Simulation
+    from pubsub_emulator.node.chain.live import LiveNetwork
+    from pubsub_emulator.node.server.options import Build, Options
+    from pubsub_emulator.node.server.server import Server
+
+    live = LiveNetwork(Simulation(load_bundled("node"), accounts=True))
+    server = Server(live, Options(build=Build.MANUAL))
+    _loop().run_until_complete(server.producer.start())
+    return server.dispatcher
+
+
+def _requests() -> Iterable[bytes]:
+    node = _dispatcher()._node  # noqa: SLF001  # the method table, which nothing else hands out
+    block = "0x" + node.timeline.newest.relay.hash.hex()
+    key = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
+    samples: dict[str, list[Any]] = {"state_call": ["Core_version", "0x"], "system_accountNextIndex": ["5C4hrfjw"]}
+    for name, method in sorted(node.methods.items()):
+        params: list[Any] = samples.get(name, [])
+        for each in () if params else method.params:
+            hint = f"{each}".lower()
+            params.append([key] if "keys" in hint else key if "key" in hint else block if "hash" in hint else 1)
+        yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
+    query = [{"key": key, "type": "descendantsValues"}, {"key": key, "type": "closestDescendantMerkleValue"}]
+    asked: dict[str, list[Any]] = {
+        "chainHead_v1_follow": [True],
+        "archive_v1_storage": [block, query, None],
+        "archive_v1_storageDiff": [block, None, None],
+        "state_getKeysPaged": [key, 10, key, block],
+        "state_getReadProof": [[key], block],
+        "state_queryStorageAt": [[key], block],
+        "author_submitAndWatchExtrinsic": ["0x1004000000"],
+        "transaction_v1_broadcast": ["0x1004000000"],
+    }
+    for name, params in asked.items():
+        yield json.dumps({"jsonrpc": "2.0", "id": "x", "method": name, "params": params}).encode()
+    yield json.dumps([{"jsonrpc": "2.0", "id": 1, "method": "chain_getHeader", "params": []}] * 3).encode()
+
+
+def _read_request(data: bytes) -> str:
+    return _loop().run_until_complete(_answered(data))
+
+
+async def _answered(data: bytes) -> str:
+    """What one connection to the relay chain is answered; internal errors are surprises."""
+    from pubsub_emulator.node.chain.block import RELAY
+    from pubsub_emulator.node.rpc.dispatch import Answer
+    from pubsub_emulator.node.rpc.session import Session
+
+    outlet = _Deaf()
+    session = Session("f", outlet)
+    try:
+        found = _dispatcher().handle(data, RELAY, session)
+        answer = found if isinstance(found, Answer) else await found.work
+        session.release(answer.opened or [])
+        for work in outlet.works:
+            async with asyncio.timeout(60):
+                await work
+    finally:
+        for work in outlet.works:
+            work.close()
+        session.close()
+    if answer.text is None:
+        return "nothing"
+    told = json.loads(answer.text)
+    errors = [each.get("error") for each in (told if isinstance(told, list) else [told])]
+    for error in errors:
+        if error is not None and error["code"] == -32603:
+            raise DefensiveFailure(f"internal error: {error}")
+    return " ".join(sorted({"answered" if error is None else f"refused {error['code']}" for error in errors}))
+
+
+# Extrinsics
+
+
+@cache
+def _relay() -> "tuple[Network, ChainRuntime]":
+    """A relay chain with the profile `accounts`, on which the key that signs owns something."""
+    from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
+    from pubsub_emulator.emulator.relay.runtime import RelayConfig
+    from pubsub_emulator.primitives.types import AccountId, ParaId
+    from pubsub_emulator.runtime.framework.origin import Root
+    from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
+
+    spec = RuntimeSpec(ParaId(2000), {}, accounts=True)
+    network = Network(NetworkConfig((ParachainConfig(spec),), RelayConfig(accounts=True)))
+    who = AccountId(ed25519.public_key(_SENDER))
+    network.call(Root(), "Balances", "force_set_balance", who, 10**18)
+    network.step(2)
+    runtime = network.relay.runtime.accounts
+    if runtime is None:
+        raise DefensiveFailure("the profile is off")
+    return network, runtime
+
+
+def _extrinsics() -> Iterable[bytes]:
+    from pubsub_emulator.primitives.signatures import Scheme
+    from pubsub_emulator.primitives.types import AccountId
+    from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, SignedExtrinsic
+
+    calls = _relay()[1].calls
+    who, other = AccountId(ed25519.public_key(_SENDER)), AccountId(b"\x07" * 32)
+    for made in (
+        calls.encode("System", "remark", b"hello"),
+        calls.encode("System", "remark_with_event", b"hello"),
+        calls.encode("Balances", "transfer_allow_death", other, 10**12),
+        calls.encode("Balances", "transfer_keep_alive", other, 5),
+        calls.encode("Balances", "force_set_balance", other, 2**127),
+        calls.encode("Registrar", "register", 4000, b"head"),
+        calls.encode("Registrar", "deregister", 2000),
+        calls.encode("Broadcaster", "register_publisher", 2000),
+        calls.encode("Broadcaster", "force_deregister_publisher", 2000),
+        calls.encode("Sudo", "sudo", calls.encode("System", "set_storage", [(b"key", b"value")])),
+    ):
+        yield SignedExtrinsic(who, Scheme.ED25519, bytes(64), Extra(Era(), 0, 0, 0), made, 0).encode()
+
+
+def _read_extrinsic(data: bytes) -> str:
+    """The extrinsic as its maker would sign it, run in a block; and its call once more as root's."""
+    from pubsub_emulator.primitives.signatures import Scheme
+    from pubsub_emulator.primitives.types import AccountId
+    from pubsub_emulator.runtime.accounts.chain import NextBlock, begin
+    from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, Implicit, SignedExtrinsic, decode, payload
+    from pubsub_emulator.runtime.framework import system
+    from pubsub_emulator.runtime.framework.origin import Root
+
+    network, runtime = _relay()
+    extrinsic = decode(data, runtime.calls)
+    if isinstance(extrinsic, BareExtrinsic):
+        return "nobody signed it"
+    if extrinsic.encode() != data:
+        raise DefensiveFailure("an extrinsic reads back as other bytes")
+    state, header = network.relay.state, network.relay.header
+    root = state.root()
+    asked = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
+    hashes = dict(system.BLOCK_HASH.items(network.relay.storage())) | {header.number: header.hash()}
+    birth = hashes.get(extrinsic.extra.era.birth(header.number + 1), header.hash())
+    signing = runtime.signing
+    implicit = Implicit(signing.spec_version, signing.transaction_version, hashes[0], birth)
+    signature = ed25519.sign(_SENDER, payload(extrinsic.call.encoded, extrinsic.extra, implicit))
+    who = AccountId(ed25519.public_key(_SENDER))
+    again = SignedExtrinsic(who, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0)
+    outcome = NextBlock(runtime, state, header).apply(again.encode())
+    if state.root() != root:
+        raise DefensiveFailure("a block that was not built changed the state")
+    return f"{extrinsic.call.pallet}: {outcome.error is None}, {asked.error is None}"
+
+
+# What a node answers
+
+
+@cache
+def _metadata_bytes() -> bytes:
+    """Of a runtime of two pallets, in version 14."""
+    from pubsub_emulator.runtime.metadata.outer import type_names
+    from pubsub_emulator.runtime.metadata.versions import metadata
+
+    whole = _relay()[1].definition
+    two = replace(
+        whole, pallets=tuple(each for each in whole.pallets if each.pallet.name in ("System", "Balances")), apis=()
+    )
+    return metadata(14, two, lambda: type_names(two))
+
+
+@cache
+def _event_records() -> bytes:
+    """The records of a transfer and a remark, as `System.Events` holds them."""
+    from pubsub_emulator.primitives.types import AccountId
+    from pubsub_emulator.runtime.accounts.chain import begin
+    from pubsub_emulator.runtime.framework import events
+    from pubsub_emulator.runtime.framework.origin import Signed
+
+    network, runtime = _relay()
+    storage = begin(network.relay.state, network.relay.header)
+    who, other = AccountId(ed25519.public_key(_SENDER)), AccountId(b"\x07" * 32)
+    for made in (
+        runtime.calls.encode("Balances", "transfer_allow_death", other, 10**12),
+        runtime.calls.encode("System", "remark_with_event", b"hello"),
+    ):
+        runtime.calls.dispatch(storage, Signed(who), made)
+    return events.encode_records(events.records(storage))
+
+
+def _read_metadata(data: bytes) -> str:
+    """The metadata, and a block's events by it."""
+    from pubsub_emulator.client.metadata import parse_metadata
+    from pubsub_emulator.client.node import decode_events
+
+    parse_metadata.cache_clear()
+    return f"{len(decode_events(parse_metadata(data), _event_records()))} events"
+
+
+def _read_events(data: bytes) -> str:
+    from pubsub_emulator.client.metadata import parse_metadata
+    from pubsub_emulator.client.node import decode_events
+
+    return f"{min(len(decode_events(parse_metadata(_metadata_bytes()), data)), 5)} events"
+
+
+@cache
+def _parachain() -> "tuple[Metadata, RawBlock]":
+    """The metadata of a parachain with accounts, and a block of it with messages."""
+    from pubsub_emulator.client.metadata import parse_metadata
+    from pubsub_emulator.node.at import At, metadata
+    from pubsub_emulator.spark_audit.fetch.block import RawBlock, RawHeader
+
+    network = _relay()[0].fork()
+    network.send_downward(2000, b"a message")
+    records = [record for step in network.step(4) for record in step.records]
+    candidate = next(record.candidate for record in records if record.candidate.inherent.messages.downward)
+    chain, header = network.parachain(2000), candidate.header
+    raw = metadata(At(None, chain.header, chain.state, network.relay.header.hash()), 14)
+    roots = header.parent_hash, header.state_root, header.extrinsics_root
+    return parse_metadata(raw), RawBlock(
+        RawHeader(header.number, header.hash(), *roots, header.encode()), candidate.body()
+    )
+
+
+def _inherents() -> Iterable[bytes]:
+    return [_parachain()[1].extrinsics[0]]
+
+
+def _read_inherent(data: bytes) -> str:
+    from pubsub_emulator.primitives.types import ParaId
+    from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
+
+    known, block = _parachain()
+    found = relay_proof("block", known, replace(block, extrinsics=(data,)), "net", ParaId(2000), "a/1", "fuzz")
+    _keep(found)
+    return f"{min(len(found.proof), 5)} nodes, {len(found.downward)} downward"
+
+
+def _keep(proof: "RelayProof") -> None:
+    """Write it into a history: what was read can be kept."""
+    from pubsub_emulator.spark_audit.history.storage import open_store
+    from pubsub_emulator.spark_audit.real_proofs.imported import Present, write_segment
+
+    with tempfile.TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
+        store = open_store(folder)
+        write_segment(store, Present.of(store), [proof])
+
+
+def _exports() -> Iterable[bytes]:
+    hash_ = "0x" + "11" * 32
+    head = {
+        "number": 1,
+        "hash": hash_,
+        "parent_hash": hash_,
+        "state_root": hash_,
+        "block_time": "2024-05-01 12:00:00 UTC",
+    }
+    head |= {"relay_block_number": 7, "relay_state_root": hash_}
+    data = {
+        "validationData": {"relayParentNumber": 7, "relayParentStorageRoot": hash_, "maxPovSize": 5242880},
+        "relayChainState": {"trieNodes": ["0x00", "0x0102"]},
+        "downwardMessages": [{"sentAt": 3, "msg": "0x00"}],
+        "horizontalMessages": {"1000": [{"sentAt": 4, "data": "0x01"}]},
+    }
+    call = {"block_number": 1, "section": "parachainSystem", "method": "setValidationData", "params": {"data": data}}
+    yield json.dumps([head, call]).encode()
+    yield json.dumps([head, {**call, "params": json.dumps({"data": data})}]).encode()
+
+
+def _read_export(data: bytes) -> str:
+    """A row of each of two tables, as JSON lines."""
+    from pubsub_emulator.primitives.types import ParaId
+    from pubsub_emulator.spark_audit.fetch.exports import ExportSource
+
+    rows = parse_json(data, "rows")
+    if not isinstance(rows, list) or len(rows) < 2:
+        return "no two rows"
+    with tempfile.TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
+        for name, row in zip(("blocks", "extrinsics"), rows, strict=False):
+            (Path(folder) / f"{name}.jsonl").write_text(json.dumps(row), encoding="utf-8")
+        source = ExportSource("net", ParaId(1000), folder)
+        (proof,) = _loop().run_until_complete(source.blocks(1, 1, lambda _count: None))
+    _keep(proof)
+    return f"{min(len(proof.proof), 5)} nodes"
+
+
+def _journals() -> Iterable[bytes]:
+    from pubsub_emulator.emulator.scenario.file import load_bundled
+    from pubsub_emulator.node.chain import actions, journal
+
+    head = journal.Head(load_bundled("node"), 1_000_000).line()
+    done = (
+        actions.Publish(para=1000, key=bytes(32), value=b"a", ttl=3),
+        actions.Subscribe(para=2000, items=((1000, (bytes(32),)),)),
+        actions.Travel(slot=1_000_100),
+        actions.Rewind(relay=bytes(32)),
+    )
+    step = json.dumps({"step": 1, "relay": f"0x{bytes(32).hex()}"})
+    lines = (head, *(journal.action_line(each) for each in done), step)
+    return ["".join(f"{line}\n" for line in lines).encode()]
+
+
+def _read_journal(data: bytes) -> str:
+    from pubsub_emulator.node.chain.journal import read_journal
+
+    found = read_journal(data, "journal")
+    return f"{min(len(found.entries), 3)} steps, {min(len(found.rest), 3)} left, cut {found.cut}"
+
+
+NODE_TARGETS: Final = (
+    Target("request", "a JSON-RPC message to a node", _requests, _read_request, text=True, modules=ours("node")),
+    Target("journal", "a node's journal", _journals, _read_journal, modules=ours("node.chain")),
+    Target("extrinsic", "an extrinsic, signed again and run", _extrinsics, _read_extrinsic, modules=ours("runtime")),
+    Target("metadata", "a node's metadata", lambda: [_metadata_bytes()], _read_metadata, modules=ours("client")),
+    Target("events", "the events of a block", lambda: [_event_records()], _read_events, modules=ours("client")),
+    Target("inherent", "a real block's inherent", _inherents, _read_inherent, modules=ours("spark_audit.fetch")),
+    Target("state-answer", "read proofs of a forked node", _state_answers, _read_state_answer, True, ours("client")),
+    Target("exported-state", "an exported state's file", _exported_states, _read_exported_state, True, ours("client")),
+    Target("export", "rows of exported tables", _exports, _read_export, text=True, modules=ours("spark_audit.fetch")),
+)
+"""What `docs/untrusted.md` names of nodes and archives."""

@@ -1,0 +1,197 @@
+"""`pubsub fuzz`: a campaign of cheats against the verifier, and its results."""
+
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from time import monotonic
+
+from pubsub_emulator.cli.exits import FINDINGS, INTERRUPTED
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import Advance, files, say, stage, table
+from pubsub_emulator.cli.session.terminal import Interrupts
+from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES, WITH_ACCOUNTS
+from pubsub_emulator.laboratory.campaign import NO_EFFECT, CampaignResult, UnknownStrategy, campaign, corpus
+from pubsub_emulator.laboratory.cases import Case, Found
+from pubsub_emulator.laboratory.novelty import read_corpus
+from pubsub_emulator.laboratory.surprises import Kind
+
+MANY = {2: "two at once", 3: "three at once"}
+
+
+def run_fuzz(  # noqa: PLR0917  # as the command line has them
+    cases: int | None,
+    seed: str,
+    strategies: Sequence[str],
+    out: Path,
+    master: str | None = None,
+    minutes: float | None = None,
+    kept: Path | None = None,
+) -> Result:
+    """The command; with a `master`, worlds are tried by Spark.
+
+    Ctrl-C ends the campaign after the case under way, and what was found is shown.
+    """
+    first = [case for _, case in corpus()]
+    began = monotonic()
+    interrupts = Interrupts()
+    wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {minutes:g} minutes"
+    with stage(f"replaying {len(first)} kept cases, then trying {wanted}", cases) as advance:
+        if master is None:
+
+            def watch(done: int, most: int | None) -> None:
+                advance(done, most, "trying cheats")
+
+            with interrupts.taken():
+                result = campaign(
+                    cases,
+                    seed,
+                    strategies or None,
+                    watch,
+                    out,
+                    first,
+                    minutes=minutes,
+                    kept=kept,
+                    stop=lambda: interrupts.noted,
+                )
+        else:
+            if kept is not None:
+                first += read_corpus(kept)
+            result = _on_spark(cases, seed, strategies, out, first, master, advance, minutes)
+    show_campaign(result, len(first), monotonic() - began)
+    if result.files:
+        files("the smallest case of each group, for `pubsub replay`:", ((path, "") for path in result.files))
+    if kept is not None and master is None:
+        files("corpus:", ((kept, f"{len(read_corpus(kept)):,} cases that showed something new; --corpus goes on"),))
+    if interrupts.noted:
+        say("pubsub: interrupted; the figures are of what was tried until then", aside=True)
+    code = INTERRUPTED if interrupts.noted else FINDINGS if result.found.total else 0
+    return Result({"kept_cases": len(first), **_document(result)}, code)
+
+
+def _document(result: CampaignResult) -> dict[str, object]:
+    found = result.found
+    return {
+        "cases": result.cases,
+        "honest_blocks": result.honest,
+        "stopped_for_their_budget": result.stopped,
+        "refused": result.rejected,
+        "valid_because_canonical": result.accepted_equal,
+        "surprising": found.total,
+        "accepted_wrongly": found.count(Kind.ACCEPTED),
+        "groups": [
+            {
+                "kind": key.kind.value,
+                "due": list(key.due),
+                "found": list(key.found),
+                "place": key.place,
+                "cases": group.count,
+                "file": group.file,
+            }
+            for key, group in found.ordered()
+        ],
+        "files": result.files,
+        "never_tried": list(result.missed),
+        "by_strategy": result.by_strategy,
+    }
+
+
+def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
+    cases: int | None,
+    seed: str,
+    strategies: Sequence[str],
+    out: Path,
+    kept: list[Case],
+    master: str,
+    advance: Advance,
+    minutes: float | None,
+) -> CampaignResult:
+    own = [name for name in STRATEGIES if name not in (*BUILT_IN, *WITH_ACCOUNTS)]
+    if own:
+        raise UnknownStrategy(f"Spark workers cannot load your strategy {own[0]!r}; run it without --master")
+    from pubsub_emulator.spark_audit.choice import open_mapper
+    from pubsub_emulator.spark_audit.engine.campaign import distribute
+
+    def watch(done: int, wanted: int) -> None:
+        advance(done, wanted, "trying cheats: worlds")
+
+    until = None if minutes is None else monotonic() + 60 * minutes
+    stop = None if until is None else lambda: monotonic() >= until
+    spark = partial(open_mapper, "spark", master)
+    most = sys.maxsize if cases is None else cases
+    return distribute(spark, most, seed, strategies or None, watch, out=out, first=kept, stop=stop)
+
+
+def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
+    """Show the table by strategy and verdict, and the totals."""
+    rows: dict[str, Counter[str]] = {}
+    for names, verdicts in result.by_strategy.items():
+        count = names.count("+") + 1
+        rows.setdefault(MANY.get(count, names), Counter()).update(verdicts)
+    singles = [name for name in STRATEGIES if name in rows]
+    table(
+        "cheats by the first verdict that they met",
+        ("strategy", "cases", "verdicts"),
+        (
+            (name, rows[name].total(), ", ".join(f"{verdict} {count:,}" for verdict, count in rows[name].most_common()))
+            for name in (*singles, *(name for name in MANY.values() if name in rows))
+        ),
+    )
+    rate = f", {result.cases / seconds:,.0f} cases per second" if seconds > 1 else ""
+    say(
+        f"{kept} kept cases replayed; {result.cases:,} cheats tried on {result.honest:,} honest blocks, of which "
+        f"{result.stopped:,} stopped for their budget{rate}"
+    )
+    say(
+        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what was done to them ends in "
+        f"the one valid set; {result.found.total} surprising"
+    )
+    idle = sum(count.get(NO_EFFECT, 0) for count in result.by_strategy.values())
+    if idle:
+        say(f"{idle:,} of those accepted had no effect: their steps lead to the honest block")
+    if result.missed:
+        say(f"tried in no case, because there were too few or there was nothing to do for: {', '.join(result.missed)}")
+    if result.found.total:
+        _show_surprises(result)
+
+
+def _show_surprises(result: CampaignResult) -> None:
+    found = result.found
+    wrongly = found.count(Kind.ACCEPTED)
+    say()
+    if wrongly:
+        say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier takes what it must refuse")
+    table(
+        "surprises by verdict and place",
+        ("kind", "due", "found", "changed", "cases"),
+        (
+            (
+                key.kind.value,
+                ", ".join(key.due) or "accepted",
+                ", ".join(key.found) or "accepted",
+                key.place,
+                group.count,
+            )
+            for key, group in found.ordered()
+        ),
+    )
+
+
+def _names(verdicts: Found) -> str:
+    return ", ".join(verdicts) or "accepted"
+
+
+def list_strategies() -> Result:
+    """Every strategy, what it is after, and the verdicts that it must meet."""
+    rows = (
+        (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "by the case")
+        for each in STRATEGIES.values()
+    )
+    table("strategies", ("name", "to gain", "meets"), rows)
+    return Result(
+        {
+            each.name: {"gain": each.gain, "meets": [verdict.value for verdict in each.meets]}
+            for each in STRATEGIES.values()
+        }
+    )

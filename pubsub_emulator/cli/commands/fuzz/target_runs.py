@@ -1,0 +1,111 @@
+"""`pubsub fuzz --target`: inputs of readers are mutated, a file is replayed, targets are listed."""
+
+import sys
+from dataclasses import asdict
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from pubsub_emulator.cli.commands.fuzz.targets import ALL
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.laboratory.mutation import Mutated, mutate_target
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
+
+MOST_OUTCOMES: Final = 12
+
+
+class UnknownTarget(PubsubError):
+    """No reader has this name."""
+
+
+def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | None, out: Path) -> Result:
+    """Mutate the inputs of the named targets, or of all. Raises `UnknownTarget`."""
+    known = {target.name: target for target in ALL}
+    for name in names:
+        if name not in known and name != "all":
+            near = " or ".join(get_close_matches(name, known, n=3))
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(known)} and all"
+            raise UnknownTarget(f"no target is called {name!r}; {hint}")
+    picked = list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
+    found: list[Mutated] = []
+    written: list[Path] = []
+    share = None if minutes is None else minutes / len(picked)
+    total: int | None = cases * len(picked)
+    said = f"{cases:,} mutations each"
+    if cases == sys.maxsize:
+        said, total = f"{minutes:g} minutes in all", None
+    with stage(f"{len(picked)} target{'s' * (len(picked) != 1)}, {said}", total) as advance:
+        for at, target in enumerate(picked):
+
+            def watch(done: int, before: int = at * cases if total else 0, name: str = target.name) -> None:
+                advance(before + done, total, name)
+
+            result = mutate_target(target, cases, seed, share, out / "corpus" / target.name, watch)
+            found.append(result)
+            written += _write(result, out)
+    _show(found)
+    if written:
+        files("surprises:", ((path, "") for path in written))
+    documents = [_document(result) for result in found]
+    surprises = sum(len(result.surprises) for result in found)
+    return Result({"targets": documents, "surprising": surprises, "files": written}, FINDINGS if surprises else 0)
+
+
+def replay_targets(names: tuple[str, ...], path: Path) -> Result:
+    """Read one file with the named target. Raises `UnknownTarget`, and `PubsubError` if the target refuses it."""
+    known = {target.name: target for target in ALL}
+    if len(names) != 1 or names[0] not in known:
+        raise UnknownTarget(f"--replay needs exactly one --target; there are {', '.join(known)}")
+    try:
+        outcome = known[names[0]].read(path.read_bytes())
+    except PubsubError:
+        raise
+    except Exception as failure:  # noqa: BLE001  # what a reader raises beside its own refusals is the surprise
+        say(f"{names[0]}: {type(failure).__name__}: {failure}")
+        return Result({"target": names[0], "surprise": f"{type(failure).__name__}: {failure}"}, FINDINGS)
+    say(f"{names[0]}: {outcome}")
+    return Result({"target": names[0], "surprise": "", "outcome": outcome}, 0)
+
+
+def list_targets() -> Result:
+    """List every target and its input."""
+    table("targets", ("name", "reads"), ((target.name, target.about) for target in ALL))
+    return Result({target.name: target.about for target in ALL})
+
+
+def _write(result: Mutated, out: Path) -> list[Path]:
+    paths = []
+    for surprise in result.surprises:
+        path = out / f"{result.target}-{blake2_256(surprise.data).hex()[:12]}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(surprise.data)
+        paths.append(path)
+    return paths
+
+
+def _show(found: list[Mutated]) -> None:
+    rows = (
+        (
+            each.target,
+            f"{each.tried:,}",
+            f"{each.tried / each.seconds:,.0f}" if each.seconds else "",
+            len(each.outcomes),
+            each.lines,
+            each.corpus,
+            len(each.surprises),
+        )
+        for each in found
+    )
+    table("mutations by target", ("target", "tried", "a second", "outcomes", "lines", "corpus", "surprises"), rows)
+    for each in found:
+        for surprise in each.surprises:
+            say(f"{each.target}: {surprise.what}")
+
+
+def _document(result: Mutated) -> dict[str, Any]:
+    told = {name: value for name, value in asdict(result).items() if name not in ("surprises", "outcomes")}
+    told["outcomes"] = dict(result.outcomes.most_common(MOST_OUTCOMES))
+    return {**told, "surprises": [surprise.what for surprise in result.surprises]}

@@ -1,0 +1,438 @@
+"""Every reader of untrusted input as a target of `pubsub fuzz --target`."""
+
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pubsub_emulator.cli.commands.fuzz.event_targets import EVENT_TARGETS
+from pubsub_emulator.cli.commands.fuzz.lying_node import LYING_NODE
+from pubsub_emulator.cli.commands.fuzz.node_targets import NODE_TARGETS
+from pubsub_emulator.laboratory.mutation import Target
+from pubsub_emulator.laboratory.targets import TARGETS, judged_blocks
+from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hashing import blake2_256
+
+if TYPE_CHECKING:
+    from pubsub_emulator.icrc72.stories import Plan
+    from pubsub_emulator.spark_audit.history.manifest import FileEntry
+
+
+@cache
+def _folder() -> Path:
+    """A folder of this process for the file that a reader wants to open."""
+    return Path(tempfile.mkdtemp(prefix="pubsub-fuzz-"))
+
+
+def _from_file(name: str, read: Callable[[Path], str]) -> Callable[[bytes], str]:
+    """A reader of a file as a reader of bytes."""
+
+    def run(data: bytes) -> str:
+        path = _folder() / name
+        path.write_bytes(data)
+        return read(path)
+
+    return run
+
+
+# Sessions
+
+
+def _sessions() -> Iterable[bytes]:
+    scenario = {
+        "name": "tiny",
+        "seed": "tiny",
+        "relay_blocks": 8,
+        "publishers": [{"paras": [1000], "keys": 4}],
+        "subscribers": [{"para": 3000, "subscribe": [{"publishers": "all"}]}],
+    }
+    from pubsub_emulator.cli.session import Session
+    from pubsub_emulator.emulator.scenario.file import parse_document
+
+    session, path = Session.of(parse_document(scenario, "tiny")), _folder() / "made.json"
+    for line in ("step 1", "publish 1000 key value", "step 1", f"write {path}"):
+        list(session.execute(line))
+    return [path.read_bytes()]
+
+
+def _read_session(path: Path) -> str:
+    from pubsub_emulator.cli.session.saved import read
+
+    before = sorted(each.name for each in path.parent.iterdir())
+    try:
+        list(read(path, []))
+    finally:
+        if sorted(each.name for each in path.parent.iterdir()) != before:
+            raise AssertionError("reading a session wrote a file")
+    return "played"
+
+
+# Differences of two verifiers
+
+
+def _differences() -> Iterable[bytes]:
+    from pubsub_emulator.laboratory.verifier import Difference, case_of
+
+    for case, candidate, _ in judged_blocks():
+        document = case_of(case.judging, candidate.encode(), 1)
+        yield (
+            Difference(case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",)).to_json().encode()
+        )
+
+
+def _read_difference(path: Path) -> str:
+    from pubsub_emulator.laboratory.differences import read_difference
+
+    found = read_difference(path)
+    failure = next((verdict for verdict in found.found or () if verdict.startswith("!")), None)
+    if failure is not None:
+        raise DefensiveFailure(f"a difference ends in {failure}")
+    return found.now
+
+
+# Real proofs
+
+
+def _relay_proofs() -> Iterable[bytes]:
+    node = "0x00"
+    return [
+        json.dumps(
+            {
+                "chain": "Test",
+                "relay": "relay",
+                "para_id": 1000,
+                "block": 7,
+                "blockHash": "0x" + "11" * 32,
+                "relayParentNumber": 9,
+                "relayParentStorageRoot": "0x" + blake2_256(b"\x00").hex(),
+                "trieNodes": [node],
+                "downwardMessages": [],
+                "horizontalMessages": {},
+            }
+        ).encode()
+    ]
+
+
+def _read_relay_proof(path: Path) -> str:
+    from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
+
+    return f"{min(len(read_relay_proof(path).proof), 3)} nodes"
+
+
+def _answers() -> Iterable[bytes]:
+    answer = {"jsonrpc": "2.0", "id": 1, "result": {"at": "0x" + "22" * 32, "proof": ["0x00", "0x0102"]}}
+    request: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "state_getReadProof",
+        "params": [["0x3a636f6465"], None],
+    }
+    header: dict[str, Any] = {"parentHash": "0x" + "00" * 32, "number": "0x1", "stateRoot": "0x" + "33" * 32}
+    header |= {"extrinsicsRoot": "0x" + "44" * 32, "digest": {"logs": []}}
+    answers = [request, answer, {"jsonrpc": "2.0", "id": 2, "result": header}]
+    return [
+        json.dumps(answers).encode(),
+        json.dumps(answer).encode(),
+        b"\n".join(json.dumps(a).encode() for a in answers),
+    ]
+
+
+def _read_answers(path: Path) -> str:
+    from pubsub_emulator.spark_audit.real_proofs.node_data import read_node_data
+
+    data = read_node_data([path])
+    return f"{min(len(data.proofs), 3)} proofs, {min(len(data.headers), 3)} headers"
+
+
+# Histories
+
+
+@cache
+def _history() -> Path:
+    from pubsub_emulator.emulator.network import Network
+    from pubsub_emulator.primitives.pubsub import key_from_data
+    from pubsub_emulator.spark_audit.history.store import HistoryWriter
+
+    folder = Path(tempfile.mkdtemp(prefix="pubsub-fuzz-history-")) / "history"
+    network = Network.of([1000], {2000: {1000: [key_from_data(b"key")]}}, seed="fuzz")
+    writer = HistoryWriter(folder, "fuzz")
+    network.observe(writer)
+    network.publish(1000, key_from_data(b"key"), b"value")
+    network.step(4)
+    network.finish()
+    writer.close()
+    return folder
+
+
+def _manifests() -> Iterable[bytes]:
+    return [path.read_bytes() for path in sorted((_history() / "_commits").glob("*.json"))]
+
+
+def _read_manifest(data: bytes) -> str:
+    """The manifest as its maker would sign it: with the digest and the name that its content has."""
+    from pubsub_emulator.spark_audit.history import manifest
+    from pubsub_emulator.spark_audit.history.storage import open_store
+
+    name = "x-00000000-0000000000000000.json"
+    try:
+        body = json.loads(data)
+        body.pop("digest")
+        digest = manifest.digest_of(manifest.canonical_json(body))
+        data = manifest.canonical_json({**body, "digest": digest})
+        name = manifest.manifest_name(str(body["network"])[:40].replace("/", "_"), int(body["segment"]) % 10**8, digest)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        pass
+    folder = _folder() / "manifests" / manifest.COMMITS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+    try:
+        return f"{min(len(manifest.read_manifest(open_store(folder.parent), name).files), 3)} files"
+    finally:
+        (folder / name).unlink()
+
+
+def _tables() -> Iterable[bytes]:
+    return [bytes((at,)) + (_history() / entry.path).read_bytes() for at, entry in enumerate(_entries())]
+
+
+@cache
+def _entries() -> "tuple[FileEntry, ...]":
+    from pubsub_emulator.spark_audit.history.reader import History
+
+    return tuple(entry for commit in History.open(_history()).commits for entry in commit.files)[:8]
+
+
+def _read_table(data: bytes) -> str:
+    """A Parquet file whose manifest says of it what is true: its size and the digests of its parts."""
+    from pubsub_emulator.spark_audit.history.commit import outside, read_stretches
+    from pubsub_emulator.spark_audit.history.manifest import Extent, digest_of
+    from pubsub_emulator.spark_audit.history.reader import Fault, read_file
+
+    entry, body = _entries()[(data[0] if data else 0) % len(_entries())], data[1:]
+    path = _folder() / "table" / Path(entry.path).name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(body)
+    file = io.BytesIO(body)
+    groups = tuple(
+        Extent(each.offset, each.length, digest_of(read_stretches(file, [(each.offset, each.length)])))
+        for each in entry.row_groups
+    )
+    frame = digest_of(read_stretches(file, outside(len(body), groups))) if len(body) >= entry.size else ""
+    stated = replace(entry, path=path.name, size=len(body), row_groups=groups, frame=frame)
+    found = list(read_file(path.parent, stated))
+    return ", ".join(
+        dict.fromkeys(each.error.split(":")[0][:40] if isinstance(each, Fault) else "rows" for each in found)
+    )
+
+
+# Findings
+
+
+def _findings() -> Iterable[bytes]:
+    from pubsub_emulator.spark_audit.judge.evidence import judge
+    from pubsub_emulator.spark_audit.judge.finding_file import finding_text
+
+    for evidence in _evidence():
+        shown = judge(evidence)
+        row = dict.fromkeys(("segment", "position", "number", "block", "collator"))
+        told = {"network": "fuzz", "chain": 3000, "severity": "error", "detail": shown.detail, "verifier": "0"}
+        yield finding_text(
+            {**row, **told, "code": shown.code or "", "id": bytes(32), "evidence": evidence, **shown.facts}
+        ).encode()
+
+
+def _read_finding(path: Path) -> str:
+    """A finding as its maker would sign it: with the digest that its content has."""
+    from pubsub_emulator.spark_audit.judge.finding_file import check_finding
+
+    try:
+        body = json.loads(path.read_bytes())
+        rest = json.dumps({name: value for name, value in body.items() if name != "digest"}, **_CANONICAL)
+        path.write_text(json.dumps({**body, "digest": blake2_256(rest.encode()).hex()}), encoding="utf-8")
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    return "borne out" if check_finding(path).proven else "not provable"
+
+
+_CANONICAL: Final[dict[str, Any]] = {"sort_keys": True, "separators": (",", ":")}
+
+
+def _evidence() -> Iterable[bytes]:
+    from pubsub_emulator.spark_audit.judge.evidence import Recorded, block_evidence, equivocation_evidence
+
+    for case, candidate, context in judged_blocks():
+        yield block_evidence(case.judging.parent.header, case.judging.parent.state, candidate, context, Recorded(None))
+    header = candidate.header.encode()
+    yield equivocation_evidence(bytes(32), header, header)
+
+
+def _read_evidence(data: bytes) -> str:
+    from pubsub_emulator.spark_audit.judge.evidence import judge
+
+    found = judge(data)
+    return f"{found.kind} {found.code}"
+
+
+# Canisters
+
+
+def _candid() -> Iterable[bytes]:
+    from pubsub_emulator.icrc72.ic.principal import canister_id
+    from pubsub_emulator.icrc72.messages import Event
+    from pubsub_emulator.icrc72.services import codec
+    from pubsub_emulator.icrc72.values import of
+
+    source = canister_id(0, 7)
+    for data in (7, -3, "text", b"bytes", [1, [2, {"a": None}]], {"map": {"of": [True, 1.5, source]}}):
+        yield codec("icrc72_publish").args.encode((Event(2, 1, 1, "a.b", of(data), source, (("key", of(data)),)),))
+
+
+def _read_candid(data: bytes) -> str:
+    from pubsub_emulator.icrc72.methods import PUBLISH
+
+    return f"{min(len(PUBLISH.value(data)), 9)} events"
+
+
+def _story_cases() -> Iterable[bytes]:
+    from pubsub_emulator.icrc72.campaign import written
+    from pubsub_emulator.icrc72.stories import drawn
+
+    for number in range(8):
+        yield json.dumps({**written(drawn(b"fuzz %d" % number)), "rounds": 60, "cheat": -1}).encode()
+    yield json.dumps({**written(drawn(b"fuzz")), "rounds": 10, "cheat": 3}).encode()
+
+
+def _story(data: bytes) -> "int | Plan":
+    """A cheat by its number, or the plan of a story."""
+    from pubsub_emulator.icrc72.campaign import read
+    from pubsub_emulator.icrc72.errors import Icrc72Error
+
+    try:
+        case = json.loads(data)
+        cheat = case["cheat"]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise Icrc72Error(f"no case: {error}") from error
+    if type(cheat) is int and 0 <= cheat < 1000:
+        return cheat
+    plan = read(case)
+    return replace(plan, rounds=min(plan.rounds, 120), refuse=min(plan.refuse, 40), delay=min(plan.delay, 3))
+
+
+def _play(data: bytes) -> str:
+    """Play a story, or let a cheat act: drawn schedules, crashes and cheats."""
+    from pubsub_emulator.icrc72.campaign import play_cheat, play_plan
+    from pubsub_emulator.icrc72.stories import Surprise
+
+    plan = _story(data)
+    if isinstance(plan, int):
+        missed = play_cheat(plan)
+        if missed:
+            raise Surprise(missed)
+        return "found"
+    outcome = play_plan(plan)
+    if outcome.surprise:
+        raise Surprise(outcome.surprise)
+    return f"at rest after {outcome.rounds // 500 * 500} rounds or more"
+
+
+def _shrink_story(data: bytes) -> bytes:
+    from pubsub_emulator.icrc72.campaign import shrink, written
+
+    plan = _story(data)
+    if isinstance(plan, int):
+        return data
+    smallest = shrink(plan)
+    return json.dumps({**written(smallest.plan), "cheat": -1}).encode() if smallest.surprise else data
+
+
+ALL: Final = (
+    *TARGETS,
+    *NODE_TARGETS,
+    LYING_NODE,
+    *EVENT_TARGETS,
+    Target(
+        "candid",
+        "a Candid message to a broadcaster",
+        _candid,
+        _read_candid,
+        False,
+        ("pubsub_emulator.icrc72.ic.candid",),
+    ),
+    Target(
+        "icrc",
+        "a story of subnets and canisters, played and audited",
+        _story_cases,
+        _play,
+        True,
+        ("pubsub_emulator.icrc72",),
+        _shrink_story,
+    ),
+    Target(
+        "session",
+        "a session's file, played",
+        _sessions,
+        _from_file("session.json", _read_session),
+        True,
+        ("pubsub_emulator.cli.session",),
+    ),
+    Target(
+        "difference",
+        "a kept difference of two verifiers, judged again",
+        _differences,
+        _from_file("difference.json", _read_difference),
+        True,
+        ("pubsub_emulator.laboratory.differences", "pubsub_emulator.laboratory.cases"),
+    ),
+    Target(
+        "relay-proof",
+        "a real inherent as JSON",
+        _relay_proofs,
+        _from_file("proof.json", _read_relay_proof),
+        True,
+        ("pubsub_emulator.spark_audit.real_proofs",),
+    ),
+    Target(
+        "node-json",
+        "what a node answered",
+        _answers,
+        _from_file("node.json", _read_answers),
+        True,
+        ("pubsub_emulator.spark_audit.real_proofs",),
+    ),
+    Target(
+        "manifest",
+        "a manifest of a history, with a digest that is right",
+        _manifests,
+        _read_manifest,
+        True,
+        ("pubsub_emulator.spark_audit.history",),
+    ),
+    Target(
+        "table",
+        "a Parquet file of a history, with digests that are right",
+        _tables,
+        _read_table,
+        False,
+        ("pubsub_emulator.spark_audit.history",),
+    ),
+    Target(
+        "finding",
+        "a finding's file",
+        _findings,
+        _from_file("finding.json", _read_finding),
+        True,
+        ("pubsub_emulator.spark_audit.audit",),
+    ),
+    Target(
+        "evidence",
+        "the evidence of a finding",
+        _evidence,
+        _read_evidence,
+        False,
+        ("pubsub_emulator.spark_audit.audit",),
+    ),
+)

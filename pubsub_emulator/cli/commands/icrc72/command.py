@@ -1,0 +1,85 @@
+"""`pubsub icrc72`: its commands, their arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli.groups import Group
+from pubsub_emulator.cli.result import Result, with_json_option
+
+
+@click.group("icrc72", cls=Group)
+def command() -> None:
+    """Publish, subscribe and replay between canisters (ICRC-72, ICRC-77) on emulated subnets."""
+
+
+@command.command(
+    "run",
+    epilog="\b\nExamples:\n  pubsub icrc72 run demo\n  pubsub icrc72 run my-subnets.toml --json\n"
+    "\n\b\nExit codes:\n  0 every event due was handled, 1 events are missing or someone is accused\n",
+)
+@click.argument("scenario")
+@with_json_option
+def run(scenario: str) -> Result:
+    """Run SCENARIO, a TOML file or a bundled name, and summarize which subscriber handled which events."""
+    from pubsub_emulator.cli.commands.icrc72.run import run_scenario
+
+    return run_scenario(scenario)
+
+
+@command.command("demo", epilog="\b\nExamples:\n  pubsub icrc72 demo\n")
+@with_json_option
+def demo() -> Result:
+    """Run three subnets with faults, a broadcaster that dies, and replay. The last line is a digest."""
+    from pubsub_emulator.cli.commands.icrc72.run import run_scenario
+
+    return run_scenario("demo")
+
+
+@command.command(
+    "trace",
+    epilog="\b\nExamples:\n  pubsub icrc72 trace demo --namespace org.example.price --event 12\n"
+    "  pubsub icrc72 trace demo --namespace org.example.price --event 12 --svg out/event-12.svg\n",
+)
+@click.argument("scenario")
+@click.option("--namespace", required=True, help="Namespace of the event.")
+@click.option("--event", "number", type=click.IntRange(0), required=True, help="Id of the event.")
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Also draw it into this file.")
+@with_json_option
+def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Result:
+    """Show the path of one event of SCENARIO round by round: published, relayed, notified, confirmed."""
+    from pubsub_emulator.cli.commands.icrc72.run import trace_event
+
+    return trace_event(scenario, namespace, number, svg)
+
+
+@command.command(
+    "stories",
+    epilog="\b\nExamples:\n  pubsub icrc72 stories --cases 200 --seed 7\n"
+    "  pubsub icrc72 stories --cases 10000 --out out/stories\n"
+    "  pubsub icrc72 stories --replay out/stories/7-113.json\n"
+    "\n\b\nExit codes:\n  0 no surprise, 1 surprises\n",
+)
+@click.option("--cases", type=click.IntRange(min=0), default=50, show_default=True, help="Stories to play.")
+@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the first story.")
+@click.option("--seed", default="0", show_default=True, help="The same seed plays the same stories.")
+@click.option("--cheats/--no-cheats", default=True, show_default=True, help="Also let every cheat act once.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out/stories"),
+    show_default=True,
+    help="Folder for surprises, each shrunk.",
+)
+@click.option(
+    "--replay",
+    "again",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Play one surprise again instead.",
+)
+@with_json_option
+def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool) -> Result:
+    """Play networks under random schedules, refusals, crashes and upgrades; compare handled events with the logs."""
+    from pubsub_emulator.cli.commands.icrc72.run import play_stories, replay_story
+
+    return replay_story(again) if again is not None else play_stories(cases, first, seed, out, cheats=cheats)

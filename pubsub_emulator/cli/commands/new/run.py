@@ -1,0 +1,65 @@
+"""`pubsub new`: writes a commented scenario, lists the project's, prints the schema for editors."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.cli.output import OutputError
+from pubsub_emulator.cli.program import program
+from pubsub_emulator.cli.screen import files, say, say_document, table
+from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, parse_scenario
+from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
+
+TEMPLATE: Final = Path(__file__).with_name("scenario_template.toml")
+SCHEMA: Final = "scenario.schema.json"
+
+
+def list_scenarios() -> None:
+    """The scenarios that come with the project, with what each is."""
+    rows = []
+    for name in BUNDLE.names():
+        scenario = load_bundled(name)
+        rows.append((name, scenario.relay_blocks, scenario.description))
+    table("scenarios that come with the project", ("name", "relay blocks", "what it is"), rows)
+    say("`pubsub new my.toml --like NAME` copies one; every command that wants a scenario takes its name, too")
+
+
+def print_schema() -> None:
+    """The JSON Schema on standard output."""
+    say_document(schema_text().rstrip("\n"))
+
+
+def schema_text() -> str:
+    """The JSON Schema as a file."""
+    return json.dumps(scenario_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
+    """Write a scenario that can be run at once; with `schema`, the JSON Schema beside it.
+
+    Raises `OutputError` for a file that exists, `SettingsError` for a name that no scenario has.
+    """
+    if path.exists():
+        raise OutputError(f"{path}: the file exists; name another one or remove it")
+    if path.suffix != ".toml":
+        raise OutputError(f"{path}: the name of a scenario file must end with .toml")
+    text = TEMPLATE.read_text(encoding="utf-8") if like is None else BUNDLE.text(like)
+    if like is None:
+        text = text.replace("NAME", _name(path))
+    if schema:
+        text = f"#:schema ./{SCHEMA}\n{text}"
+    parse_scenario(text, str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if schema:
+        write_whole(path.with_name(SCHEMA), schema_text())
+    write_whole(path, text)
+    beside = ((path.with_name(SCHEMA), "for editors that know `#:schema`, such as those with Taplo"),) if schema else ()
+    files("written:", ((path, "a scenario; docs/scenarios.md has every field"), *beside))
+    say(f"next: {program()} step {path}, or {program()} run {path} --out out/{_name(path)}")
+
+
+def _name(path: Path) -> str:
+    """A valid scenario name from a file's name."""
+    kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in path.stem)
+    return kept.lstrip("-") or "mine"

@@ -1,0 +1,213 @@
+"""`pubsub open-proof`: what a node's read proof says, key by key, and where its bytes went."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pubsub_emulator.cli.pages import words
+from pubsub_emulator.cli.screen import say, say_document, table
+from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.explorer.svg import arrange, render
+from pubsub_emulator.explorer.tree import Below, Drawn, Fate, Sources, TreeQuery, draw
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
+from pubsub_emulator.spark_audit.real_proofs.attribution import (
+    TOP,
+    Attribution,
+    ProofShare,
+    attribute,
+    attribute_reads,
+    child_trie_name,
+)
+from pubsub_emulator.spark_audit.real_proofs.node_data import NodeDataError, NodeProof, read_node_data, root_of
+from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError
+
+FORMAT: Final = 1
+_NAME: Final = 46
+_PREVIEW: Final = 16
+_PUBLISHER: Final = derive_child_key(ParaId(0))[:-4]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A proof with what was found in it."""
+
+    proof: NodeProof
+    root: Hash
+    found: Attribution
+
+
+def open_files(  # noqa: PLR0917  # the options of the command
+    files: Sequence[Path],
+    header: Path | None,
+    root: str | None,
+    child: str | None,
+    keys: Sequence[str],
+    drawing: Path | None,
+    *,
+    as_json: bool,
+) -> bool:
+    """The command; whether every byte of every proof was needed. Raises `NodeDataError`, `ProofError`."""
+    data = read_node_data([*files, *([] if header is None else [header])])
+    if not data.proofs:
+        raise NodeDataError(f"{', '.join(map(str, files))}: no read proof, only {len(data.headers)} headers")
+    given = None if root is None else _state_root(root)
+    opened = []
+    for proof in data.proofs:
+        under = root_of(proof, data.headers) if given is None else given
+        try:
+            opened.append(Opened(proof, under, _attribute(proof, under, child, keys)))
+        except ProofError as error:
+            raise ProofError(f"{proof.place}: {error}") from None
+    if as_json:
+        say_document(json.dumps({"format": FORMAT, "proofs": [_as_json(each) for each in opened]}, indent=1))
+    else:
+        for each in opened:
+            _show(each)
+    if drawing is not None:
+        write_whole(drawing, render(arrange(tree for each in opened for tree in _tree(each))))
+        say(f"written: {drawing}", aside=as_json)
+    return not any(part.kind == "unread" for each in opened for part in each.found.parts)
+
+
+def _attribute(proof: NodeProof, root: Hash, child: str | None, keys: Sequence[str]) -> Attribution:
+    """By the keys asked for, from the command line or the request, or by what the proof itself shows."""
+    trie = TOP if child is None else _child_key(child)
+    if keys:
+        return attribute_reads(root, proof.nodes, {trie: [_hex("--key", key) for key in keys]})
+    if proof.asked is not None:
+        if child is not None and trie not in proof.asked:
+            raise ProofError(f"the request did not ask for {child_trie_name(trie)}")
+        return attribute_reads(root, proof.nodes, proof.asked)
+    if trie != TOP:
+        attribute_reads(root, proof.nodes, {trie: ()})  # raises where the trie's root is left open
+    # Without a request it may be a subscriber's own proof: what that chain has stored is left out of it.
+    found = attribute(root, proof.nodes, absences=True, cached=True)
+    if trie != TOP:
+        _ensure_there(trie, found)
+    return found
+
+
+def _ensure_there(trie: bytes, found: Attribution) -> None:
+    root = next((part for part in found.parts if part.trie == TOP and part.key == child_root_key(trie)), None)
+    if root is not None and root.value is not None and not any(part.trie == trie for part in found.parts):
+        raise ProofError(f"the root node of {child_trie_name(trie)}, {root.value.hex()}, is not in the proof")
+
+
+def _child_key(text: str) -> bytes:
+    """A child trie's storage key: of a publisher by its id, or in hex with or without the prefix of child tries."""
+    if text.isdecimal() and int(text) <= U32_MAX:
+        return derive_child_key(ParaId(int(text)))
+    if not text.startswith("0x"):
+        raise NodeDataError(f"--child {text}: neither a parachain's id nor a storage key in hex")
+    return _hex("--child", text).removeprefix(CHILD_STORAGE_PREFIX)
+
+
+def _state_root(text: str) -> Hash:
+    raw = _hex("--root", text)
+    if len(raw) != 32:
+        raise NodeDataError(f"--root has {len(raw)} bytes, not 32")
+    return Hash(raw)
+
+
+def _hex(option: str, text: str) -> bytes:
+    try:
+        return bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        raise NodeDataError(f"{option} {text}: not hex") from None
+
+
+def _said(part: ProofShare) -> str:
+    """The value of a key; a publisher's entry is decoded."""
+    if part.state == "not proven":
+        return "its value is not in the proof"
+    if part.value is None:
+        return part.state or ""
+    if part.trie.startswith(_PUBLISHER):
+        try:
+            entry = PublishedEntry.decode(part.value)
+        except ScaleError:
+            return f"{words(part.value, _PREVIEW)}, no published entry"
+        return f"{words(entry.value, _PREVIEW)}, ttl {entry.ttl}, inserted in block {entry.when_inserted}"
+    return words(part.value, _PREVIEW)
+
+
+def _show(opened: Opened) -> None:
+    found, proof = opened.found, opened.proof
+    of = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
+    say(f"{proof.place}: {found.weight:,} bytes in {found.nodes} nodes{of}, state root 0x{opened.root.hex()}")
+    rows = (
+        (
+            part.kind,
+            _short(part.name),
+            part.nodes,
+            part.weight,
+            "" if part.path_bytes is None else part.path_bytes,
+            _said(part),
+        )
+        for part in found.parts
+    )
+    table("", ("", "what", "nodes", "own bytes", "whole path", "value"), rows)
+    for node_hash in found.unread:
+        say(f"unread node 0x{node_hash.hex()}")
+    for node_hash in found.unplaced:
+        say(f"unplaced node 0x{node_hash.hex()}: no node of the proof leads to it")
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for figures; `--json` has it whole."""
+    return name if len(name) <= _NAME else f"{name[: _NAME - 10]}…{name[-8:]}"
+
+
+def _as_json(opened: Opened) -> dict[str, Any]:
+    found, proof = opened.found, opened.proof
+    return {
+        "place": proof.place,
+        "block": None if proof.at is None else f"0x{proof.at.hex()}",
+        "state_root": f"0x{opened.root.hex()}",
+        "nodes": found.nodes,
+        "bytes": found.weight,
+        "parts": [
+            {
+                "kind": part.kind,
+                "name": part.name,
+                "trie": None if part.trie == TOP else f"0x{part.trie.hex()}",
+                "key": None if part.key is None else f"0x{part.key.hex()}",
+                "state": part.state,
+                "value": None if part.value is None else f"0x{part.value.hex()}",
+                "nodes": part.nodes,
+                "bytes": part.weight,
+                "path_bytes": part.path_bytes,
+            }
+            for part in found.parts
+        ],
+        "unread": [f"0x{node_hash.hex()}" for node_hash in found.unread],
+        "unplaced": [f"0x{node_hash.hex()}" for node_hash in found.unplaced],
+    }
+
+
+def _tree(opened: Opened) -> list[Drawn]:
+    """What was read, for drawing: each child trie below the key that stores its root."""
+    keys: dict[bytes, list[ProofShare]] = {}
+    for part in opened.found.parts:
+        if part.key is not None:
+            keys.setdefault(part.trie, []).append(part)
+    below = {
+        child_root_key(trie).hex(): Below(_asked(parts), note=child_trie_name(trie))
+        for trie, parts in keys.items()
+        if trie != TOP
+    }
+    unread = frozenset(opened.found.unread)
+    nodes = {blake2_256(node): node for node in opened.proof.nodes}
+    sources = Sources(nodes, used=lambda name: Fate.UNUSED if name in unread else Fate.PROVEN)
+    return draw(opened.root, _asked(keys.get(TOP, []), below), sources)
+
+
+def _asked(parts: list[ProofShare], below: dict[str, Below] | None = None) -> TreeQuery:
+    listed = {part.key.hex(): part.name for part in parts if part.key is not None}
+    return TreeQuery(tuple(sorted(listed)), listed, below or {}, fate=lambda *_: Fate.PRUNED)

@@ -1,0 +1,39 @@
+"""`pubsub run`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, with_json_option
+
+
+@click.command(
+    "run",
+    epilog="\b\nExamples:\n  pubsub run my-network.toml --out out/my-network\n  pubsub run demo --out out/demo-again\n"
+    "  pubsub run my-network.toml --cheats my_cheats.py --out out/my-network\n"
+    "  pubsub run my-network.toml --out out/my-network --json > figures.json\n"
+    "  pubsub audit out/my-network/history --out out/my-audit --engine python\n"
+    "  pubsub run demo --out out/again --history out/growing\n",
+)
+@click.argument("scenario", shell_complete=options.complete_scenario)
+@options.own_cheats
+@options.new_out
+@click.option("--explorer", is_flag=True, help="Also write the page of `pubsub explore`, OUT/explorer.html.")
+@click.option(
+    "--history",
+    type=options.AUDIT_OUT,
+    metavar="HISTORY",
+    help="Folder or URI to write the history to, segment by segment, for `pubsub audit HISTORY --follow`. By default "
+    "it is written to OUT/history when the run ends.",
+)
+@with_json_option
+def command(scenario: str, out: Path, history: str | None, *, explorer: bool) -> Result:
+    """Run a network from SCENARIO, a TOML file or a bundled name, and write its history.
+
+    docs/scenarios.md has every field; `pubsub step SCENARIO` runs one step by step. The digest printed last is one
+    hash over every relay block, candidate, verdict and delivery: equal runs have equal digests, on any machine.
+    """
+    from pubsub_emulator.cli.commands.run.run import run_scenario
+
+    return run_scenario(scenario, out, history, explorer=explorer)

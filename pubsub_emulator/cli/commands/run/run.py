@@ -1,0 +1,196 @@
+"""`pubsub run`: a scenario from its file to a history, a summary and a digest."""
+
+import json
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from pubsub_emulator.cli.extras import brings
+from pubsub_emulator.cli.output import MARKER, new_folder
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.emulator.network.records import Observer
+from pubsub_emulator.emulator.observers.digest import RunDigest
+from pubsub_emulator.emulator.observers.summary import Summary
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.spark_audit.report.words import percent, size
+
+HISTORY: Final = "history"
+EXPLORER: Final = "explorer.html"
+ARROW: Final = "pyarrow"
+
+DIGEST_MEANS: Final = "one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The result of a run."""
+
+    scenario: Scenario
+    summary: Summary
+    digest: Hash
+
+    def document(self) -> dict[str, Any]:
+        """The content of `summary.json`."""
+        return {"scenario": self.scenario.name, "digest": f"0x{self.digest.hex()}", **self.summary.json()}
+
+
+def find_scenario(name: str) -> Scenario:
+    """The scenario in a file, or the bundled one of that name. Raises `SettingsError`."""
+    if not name.endswith(".toml") and (name in BUNDLE.names() or not Path(name).exists()):
+        return load_bundled(name)
+    return load_scenario(Path(name))
+
+
+def simulate(
+    scenario: Scenario,
+    folder: Path,
+    *,
+    explorer: bool = False,
+    history: bool = True,
+    history_out: str | Path | None = None,
+) -> Run:
+    """Run a scenario and write its summary, and optionally its history and page, into `folder`.
+
+    `history_out` is another place for the history.
+    """
+    from pubsub_emulator.explorer.run import page_of, record
+
+    summary, digest = Summary(), RunDigest()
+    observers: list[Observer] = [summary, digest]
+    with (
+        stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance,
+        ExitStack() as open_writer,
+    ):
+        if history:
+            from pubsub_emulator.spark_audit.history.store import HistoryWriter
+
+            writer = HistoryWriter(history_out or folder / HISTORY, scenario.name, names=scenario.names())
+            observers.append(open_writer.enter_context(writer))
+        simulation = Simulation(scenario, observers)
+        recorder = record(simulation) if explorer else None
+        simulation.run(advance)
+    if recorder is not None:
+        (folder / EXPLORER).write_text(page_of(recorder, scenario), encoding="utf-8")
+    run = Run(scenario, summary, digest.value)
+    (folder / MARKER).write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
+    return run
+
+
+def run_scenario(name: str, out: Path, history_out: str | Path | None = None, *, explorer: bool = False) -> Result:
+    """Run the command. Without Arrow it writes no history, and says so."""
+    scenario = find_scenario(name)
+    history = find_spec(ARROW) is not None
+    with new_folder(out) as folder:
+        run = simulate(scenario, folder, explorer=explorer, history=history, history_out=history_out)
+    show_run(run)
+    place: str | Path = history_out or out / HISTORY
+    written: list[tuple[str | Path, str]] = [(place, "every block, for `pubsub audit`")] if history else []
+    written.append((out / MARKER, "the figures above"))
+    if explorer:
+        written.append((out / EXPLORER, "every block and its proof, for a browser"))
+    files("written:", written)
+    if not history:
+        say(f"no history was written: it needs {ARROW}, {brings('audit')}")
+    show_digest(run.digest.hex(), DIGEST_MEANS)
+    page = {"explorer": out / EXPLORER} if explorer else {}
+    return Result({**run.document(), "history": place if history else None, "summary": out / MARKER, **page})
+
+
+def show_digest(digest: str, means: str) -> None:
+    """Print a digest and what it covers."""
+    say(f"the digest is {means}")
+    say(f"digest: 0x{digest}")
+
+
+def show_run(run: Run) -> None:
+    """Print tables of chains, caught cheats and byte usage."""
+    _show_subscribers(run)
+    _show_publishers(run.summary)
+    summary = run.summary
+    if summary.verdicts:
+        caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
+        table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)
+    if summary.idle:
+        told = ", ".join(f"{name} in {count:,} blocks" for name, count in sorted(summary.idle.items()))
+        say(f"cheats that changed nothing: {told}")
+    if summary.undetected:
+        say(f"NOT caught: {summary.undetected} blocks")
+
+
+def _show_subscribers(run: Run) -> None:
+    scenario, summary = run.scenario, run.summary
+    subscribers = [(each, summary.chains[each.para]) for each in scenario.subscribers if each.para in summary.chains]
+    rows = (
+        (
+            f"{each.para} {each.name}",
+            each.cache,
+            chain.blocks,
+            chain.refused,
+            chain.delivered,
+            chain.removed,
+            chain.stops,
+            size(chain.messages_bytes),
+        )
+        for each, chain in subscribers
+    )
+    header = ("subscriber", "cache", "blocks", "refused", "delivered", "removed", "stops", "messages")
+    table(f"{scenario.name}: {summary.relay_blocks} relay blocks", header, rows)
+    shares = (
+        (
+            f"{each.para} {each.name}",
+            size(chain.budget_bytes // max(chain.blocks, 1)),
+            size(chain.used_bytes // max(chain.blocks, 1)),
+            size(chain.largest_proof),
+            size(chain.proof_bytes),
+            size(chain.unpruned_bytes),
+            percent(chain.unpruned_bytes - chain.proof_bytes, chain.unpruned_bytes),
+            size(chain.own_state_bytes),
+            size(chain.cache_state_bytes),
+        )
+        for each, chain in subscribers
+    )
+    columns = (
+        "bytes",
+        "budget/block",
+        "used/block",
+        "largest proof",
+        "all proofs",
+        "unpruned",
+        "saved",
+        "own state read",
+        "of it cache",
+    )
+    table("what used the bytes", columns, shares)
+
+
+def _show_publishers(summary: Summary) -> None:
+    """Print the sums, and a table of publishers with refused publishes."""
+    publishers = summary.publishers
+    published = sum(each.published for each in publishers.values())
+    expired = sum(each.expired for each in publishers.values())
+    deleted = sum(each.deleted for each in publishers.values())
+    failed = sum(each.failed.total() for each in publishers.values())
+    say(f"{published:,} keys published, {expired:,} expired, {deleted:,} deleted; {failed:,} publishes failed", "")
+    rows = [
+        (str(para), each.published, each.failed.total(), each.cut_short, _counted(each.failed))
+        for para, each in sorted(publishers.items())
+        if each.failed or each.cut_short
+    ]
+    if rows:
+        header = ("publisher", "published", "failed", "truncated messages", "why")
+        table("publishes that the relay chain refused", header, rows)
+        say("a message ends at its first refused publish; the rest of the message is lost", "")
+    if summary.failed_calls:
+        say(f"{summary.failed_calls.total():,} calls on the relay chain failed: {_counted(summary.failed_calls)}", "")
+    if summary.lost_downward:
+        say(f"{summary.lost_downward:,} downward messages were lost: their queues were full", "")
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))

@@ -1,0 +1,78 @@
+"""`pubsub serve`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli import options
+
+
+@click.command(
+    "serve",
+    epilog="\b\nExamples:\n  pubsub serve\n  pubsub serve my-network.toml --build interval:6000 --dev\n"
+    "  pubsub serve demo --build manual --dev --journal out/session.jsonl\n"
+    "  pubsub serve --replay out/session.jsonl --port 9955\n",
+)
+@click.argument("scenario", shell_complete=options.complete_scenario, required=False)
+@options.own_cheats
+@click.option("--port", type=click.IntRange(0, 65535), default=9944, show_default=True, help="0 selects a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port-per-chain", is_flag=True, help="Also serve each parachain on its own port, the ones after --port."
+)
+@click.option(
+    "--build",
+    default="instant",
+    show_default=True,
+    metavar="MODE",
+    help="`instant`: when something waits for a block; `interval:MS`: by the clock; `manual`: on request.",
+)
+@click.option(
+    "--settle",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    help="Further blocks after each one built on demand.",
+)
+@click.option(
+    "--finality",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Relay blocks between the best and the final block.",
+)
+@click.option(
+    "--history", type=click.IntRange(1), default=4096, show_default=True, help="Relay blocks that are kept for queries."
+)
+@click.option(
+    "--genesis-time",
+    metavar="TIME",
+    help="Time of block 0: `now`, or milliseconds since 1970; by default slot 1,000,000.",
+)
+@click.option(
+    "--dome-events", metavar="NAME", default="", help="Give the relay chain pallet DomeEvents of network NAME."
+)
+@click.option("--prism", is_flag=True, help="Give the relay chain pallet Prism, which anchors PRISM objects.")
+@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="File to record all inputs in.")
+@click.option("--replay", type=options.FILE, help="Replay a journal, then serve; the journal names the scenario.")
+@click.option("--out", type=options.OUT, help="New folder for the history of all blocks.")
+@click.option("--dev", is_flag=True, help="Allow methods that change the network: dev_*, pubsub_publish and others.")
+@click.option("--unsafe-external", is_flag=True, help="Allow --dev on an address that others can reach.")
+@options.fork
+@options.fork_para
+@click.option(
+    "--rpc-cors",
+    multiple=True,
+    metavar="ORIGIN",
+    help="A further web origin whose pages may call; may be given repeatedly.",
+)
+def command(scenario: str | None, **given: object) -> None:
+    """Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C.
+
+    SCENARIO is a TOML file or a bundled name, by default `node`. `/` is the relay chain and `/2000` parachain 2000.
+    docs/node.md documents the methods. With --fork the network continues from a real state, and storage and proofs are
+    those of the merged state.
+    """
+    from pubsub_emulator.cli.commands.serve.run import Serve, serve
+
+    serve(scenario, Serve(**given))  # type: ignore[arg-type]  # click has made each of its type

@@ -1,0 +1,200 @@
+"""`pubsub serve`: a scenario's network behind a server, with its journal and history, until it is interrupted."""
+
+import asyncio
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TextIO
+
+from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario
+from pubsub_emulator.cli.ending import asked_to_end
+from pubsub_emulator.cli.exits import INTERRUPTED
+from pubsub_emulator.cli.screen import log_lines, say
+from pubsub_emulator.cli.session.forks import forks_told, opened
+from pubsub_emulator.emulator.network.records import Observer
+from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
+from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.emulator.untrusted import read_bytes
+from pubsub_emulator.node.chain import journal
+from pubsub_emulator.node.chain.actions import LAST_SLOT, Action
+from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.chain.live import LiveNetwork, Observers
+from pubsub_emulator.node.server.options import BadOption, Options, parse_build
+from pubsub_emulator.node.server.server import Server
+
+_SLOT: Final = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """The arguments of `serve`."""
+
+    port: int
+    host: str
+    port_per_chain: bool
+    build: str
+    settle: int
+    finality: int
+    history: int
+    genesis_time: str | None
+    dome_events: str
+    prism: bool
+    journal: Path | None
+    replay: Path | None
+    out: Path | None
+    dev: bool
+    unsafe_external: bool
+    rpc_cors: tuple[str, ...]
+    fork: str | None
+    fork_para: tuple[str, ...]
+
+    def options(self) -> Options:
+        """The server's options. Raises `BadOption`."""
+        mode, interval = parse_build(self.build)
+        options = Options(
+            self.host,
+            self.port,
+            self.port_per_chain,
+            mode,
+            interval,
+            self.settle,
+            self.finality,
+            self.history,
+            self.dev,
+            self.unsafe_external,
+            self.rpc_cors,
+        )
+        options.check()
+        return options
+
+
+class JournalFile:
+    """A journal that is written line by line. What a step follows from is on the disk before the step is visible."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self.kept = False
+        """Whether it stays when the node ends: somebody may have seen its blocks."""
+
+    def action(self, action: Action) -> None:
+        """Write an action of the next step."""
+        self._file.write(journal.action_line(action) + "\n")
+
+    def step(self, moment: Moment) -> None:
+        """Write a completed step."""
+        self._file.write(journal.step_line(moment) + "\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+def serve(name: str | None, given: Serve) -> None:
+    """Run the command until Ctrl-C, which gives exit code 130. Raises `PubsubError`."""
+    from pubsub_emulator.explorer.live import LivePage
+
+    log_lines()
+    options = given.options()
+    if (given.dome_events or given.prism) and (given.journal is not None or given.replay is not None):
+        raise BadOption(
+            "a journal does not record pallets: --dome-events and --prism cannot be given with --journal or --replay"
+        )
+    if (given.fork or given.fork_para) and (given.journal or given.replay or given.out):
+        raise BadOption(
+            "a journal or history cannot hold a forked state: --fork cannot be given with --journal, --replay or --out"
+        )
+    replayed = None if given.replay is None else _read(given.replay)
+    if replayed is not None:
+        if name is not None:
+            raise BadOption(f"{given.replay} names its scenario; give no SCENARIO with --replay")
+        scenario, slot = replayed.head.scenario, replayed.head.genesis_slot
+    else:
+        scenario, slot = find_scenario(name or "node"), _genesis_slot(given.genesis_time)
+    with ExitStack() as stack:
+        observers = None if given.out is None else _histories(stack, given.out, scenario)
+        keeps = options.dev or replayed is not None
+        forks = stack.enter_context(opened(given.fork, given.fork_para))
+        simulation = Simulation(
+            scenario,
+            genesis_slot=slot,
+            accounts=True,
+            dome_events=given.dome_events,
+            prism=given.prism,
+            forks=forks,
+        )
+        for line in forks_told(forks):
+            say(line)
+        live = LiveNetwork(simulation, observers, keep_snapshots=keeps)
+        writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
+        asyncio.run(_serve(Server(live, options, writer, LivePage(scenario)), replayed, str(given.replay), writer))
+    sys.exit(INTERRUPTED)
+
+
+@contextmanager
+def _journal(path: Path, scenario: Scenario, slot: int) -> Iterator[JournalFile]:
+    """A new journal. It is removed if the node cannot start."""
+    with path.open("x", encoding="utf-8") as file:
+        writer = JournalFile(file)
+        try:
+            file.write(journal.Head(scenario, slot).line() + "\n")
+            yield writer
+        except BaseException:
+            if not writer.kept:
+                path.unlink()
+            raise
+
+
+async def _serve(
+    server: Server, replayed: journal.Journal | None, name: str, writer: JournalFile | None = None
+) -> None:
+    ended = asked_to_end()
+    if replayed is not None:
+        await server.producer.replay(replayed, name)
+        say(f"replayed {len(replayed.entries)} steps, hash by hash")
+    if server.options.external:
+        say("others can reach this node, and Alice, whose key is public, controls it")
+    async with server.serving() as places:
+        if writer is not None:
+            writer.kept = True
+        for place in places:
+            chain = "relay chain" if place.chain is RELAY else f"parachain {place.chain}"
+            say(f"{chain}: {place.url}")
+        say("Ctrl-C ends it")
+        await ended.wait()
+
+
+def _read(path: Path) -> journal.Journal:
+    found = journal.read_journal(read_bytes(path, journal.MOST_BYTES, journal.BadJournal), str(path))
+    if found.cut:
+        say(f"{path}: the last line was cut and is left out")
+    return found
+
+
+def _genesis_slot(text: str | None) -> int:
+    if text is None:
+        return GENESIS_SLOT
+    if text == "now":
+        return int(time.time() * 1000) // _SLOT
+    if not re.fullmatch("[0-9]{1,19}", text) or int(text) // _SLOT > LAST_SLOT:
+        raise BadOption(f"--genesis-time is `now` or milliseconds since 1970, not {text!r}")
+    return int(text) // _SLOT
+
+
+def _histories(stack: ExitStack, out: Path, scenario: Scenario) -> Observers:
+    """Writes one history per fork of the chain. An abandoned one ends where the next begins."""
+    from pubsub_emulator.cli.output import new_folder
+    from pubsub_emulator.spark_audit.history.store import HistoryWriter
+
+    folder = stack.enter_context(new_folder(out))
+    open_one = stack.enter_context(ExitStack())
+
+    def observers(epoch: int) -> Iterable[Observer]:
+        open_one.close()
+        name = scenario.name if epoch == 1 else f"{scenario.name}-{epoch}"
+        return (open_one.enter_context(HistoryWriter(folder / HISTORY, name, names=scenario.names())),)
+
+    return observers

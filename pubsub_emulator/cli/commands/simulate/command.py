@@ -1,0 +1,49 @@
+"""`pubsub simulate`: its arguments and help."""
+
+import click
+
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, with_json_option
+
+
+@click.command(
+    "simulate",
+    epilog="\b\nExamples:\n  pubsub simulate --networks 4 --blocks 1000 --seed 7 --out out/many --engine python\n"
+    "  pubsub simulate --networks 100 --blocks 4000 --seed 7 --out out/large --master local[2]\n"
+    "  pubsub audit out/large --out out/large-audit --master local[2]\n"
+    "  pubsub score out/large out/large-audit\n",
+)
+@click.option(
+    "--networks", type=click.IntRange(min=1), required=True, help="Number of networks, each with its own relay chain."
+)
+@click.option(
+    "--blocks",
+    type=click.IntRange(min=1),
+    required=True,
+    help="Parachain candidates per network, including refused ones. A network ends with the relay block that judges "
+    "the last of them, so it has a few more.",
+)
+@click.option("--seed", default="0", show_default=True, help="The same seed makes the same networks.")
+@click.option("--out", type=options.AUDIT_OUT, required=True, help="History to write; an interrupted run is continued.")
+@click.option(
+    "--cheat-rate",
+    type=click.FloatRange(0, 0.5),
+    default=0.04,
+    show_default=True,
+    help="Share of all turns at which a collator tries to cheat.",
+)
+@options.master
+@options.engine
+@with_json_option
+def command(  # noqa: PLR0917  # click passes each option by name
+    networks: int, blocks: int, seed: str, out: str, cheat_rate: float, master: str | None, engine: str
+) -> Result:
+    """Simulate large histories: many networks, one per task, with cheats of every strategy.
+
+    The table `truth` lists each cheat with its network, chain, block, collator, strategy and expected verdict. The
+    audit never reads it; `pubsub score` compares an audit with it. Each network has twelve parachains, each of which
+    reads at least five publishers. The output depends only on the seed. Complete networks are not simulated again.
+    """
+    from pubsub_emulator.cli.commands.simulate.run import run_simulate
+
+    return run_simulate(networks, blocks, seed, out, cheat_rate=cheat_rate, master=master, engine=engine)

@@ -1,0 +1,99 @@
+"""`pubsub simulate` and `pubsub score`: simulate large histories, and compare audits of them with the truth."""
+
+from statistics import median_low
+
+from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
+from pubsub_emulator.cli.own_process import spare_memory
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import files, say, stage, table
+from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.spark_audit.choice import choose_engine, may_be_spark, open_mapper
+from pubsub_emulator.spark_audit.report.words import size
+from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
+from pubsub_emulator.spark_audit.simulate.score import score
+
+MOST_SHOWN = 12
+
+
+def run_simulate(
+    networks: int, blocks: int, seed: str, out: str, *, cheat_rate: float, master: str | None, engine: str
+) -> Result:
+    """Simulate many networks into one history, and show what was made."""
+    if not may_be_spark(engine, master):
+        spare_memory()
+    wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION))
+    with stage(f"simulating {networks} networks of {blocks:,} blocks ", networks) as advance:
+
+        def watch(done: float, total: int) -> None:
+            advance(done, total, "simulating: networks")
+
+        try:
+            simulated = simulate(
+                wanted, out, lambda: open_mapper(choose_engine(engine, master, networks), master), watch
+            )
+        except KeyboardInterrupt:
+            say("interrupted: networks that are whole and segments are kept, and the same command goes on")
+            raise
+    show_simulated(simulated)
+    files("written:", ((out, "the history, for `pubsub audit`; its table `truth` is for `pubsub score`"),))
+    say(f"digest: 0x{simulated.digest}")
+    return Result(
+        {
+            "networks": len(simulated.receipts),
+            "made_now": simulated.made,
+            "blocks": simulated.candidates,
+            "cheats": dict(sorted(simulated.cheats.items())),
+            "history": out,
+            "digest": f"0x{simulated.digest}",
+        }
+    )
+
+
+def show_simulated(simulated: Simulated) -> None:
+    """Print the sums, and the planted cheats by strategy."""
+    receipts, cheats = simulated.receipts, simulated.cheats
+    table("planted cheats", ("strategy", "blocks"), sorted(cheats.items()))
+    there = len(receipts) - simulated.made
+    again = f", {there} of them there already" if there else ""
+    relay = sum(each["relay_blocks"] for each in receipts)
+    rejected = sum(each["rejected"] for each in receipts)
+    say(
+        f"{len(receipts):,} networks{again}: {simulated.candidates:,} parachain blocks, {rejected:,} of them refused, "
+        f"{cheats.total():,} planted cheats, {relay:,} relay blocks"
+    )
+    seconds = sum(each["cpu_seconds"] for each in receipts)
+    say(f"{seconds:,.0f} s of processor time, {1000 * seconds / simulated.candidates:.1f} ms a parachain block")
+    whole = median_low(each["median_proof"] for each in receipts)
+    pubsub = median_low(each["median_pubsub_proof"] for each in receipts)
+    total = size(sum(each["proof_bytes"] for each in receipts))
+    say(f"proofs: {total} in all; median of a network {size(whole)}, {size(pubsub)} of it pub-sub")
+
+
+def run_score(history: str, audit: str) -> Result:
+    """Compare the findings of an audit with the cheats planted in its history."""
+    scored = score(history, audit)
+    rows = ((name, planted, scored.caught[name]) for name, planted in sorted(scored.planted.items()))
+    table("planted cheats and findings", ("strategy", "planted", "found"), rows)
+    for title, charges in (("planted, not found", scored.missed), ("found, not planted", scored.wrong)):
+        for network, chain, _segment, _position, number, block, collator, code in charges[:MOST_SHOWN]:
+            who = "nobody" if collator is None else collator.hex()
+            say(f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by {who}")
+        if len(charges) > MOST_SHOWN:
+            say(f"{title}: {len(charges) - MOST_SHOWN:,} more")
+    for fault in scored.faults:
+        say(f"not readable: {fault.path}: {fault.error}")
+    say(
+        f"planted {scored.planted.total():,}, found {scored.caught.total():,}, found without being planted "
+        f"{len(scored.wrong):,}: precision {scored.precision:.6f}, recall {scored.recall:.6f}"
+    )
+    document = {
+        "planted": dict(sorted(scored.planted.items())),
+        "found": dict(sorted(scored.caught.items())),
+        "missed": len(scored.missed),
+        "found_and_not_planted": len(scored.wrong),
+        "not_readable": [f"{fault.path}: {fault.error}" for fault in scored.faults],
+        "precision": scored.precision,
+        "recall": scored.recall,
+    }
+    right = not scored.missed and not scored.wrong
+    return Result(document, INCOMPLETE if right and scored.faults else 0 if right else FINDINGS)

@@ -1,0 +1,26 @@
+"""`pubsub sql`: its arguments and help."""
+
+import click
+
+from pubsub_emulator.cli import options
+from pubsub_emulator.cli.result import Result, with_json_option
+
+
+@click.command(
+    "sql",
+    epilog="\b\nExamples:\n"
+    '  pubsub sql out/audit "SELECT chain, cause, SUM(bytes) FROM waste GROUP BY chain, cause"\n'
+    '  pubsub sql s3://bucket/audit "SELECT * FROM chains" --json\n',
+)
+@click.argument("audit", type=options.HISTORY)
+@click.argument("question")
+@with_json_option
+def command(audit: str, question: str) -> Result:
+    """Run the SQL query QUESTION on the tables of an AUDIT, and print the result as a table.
+
+    AUDIT is the output of `pubsub audit`. docs/tables.md documents its tables, docs/questions.md has ten queries.
+    DuckDB runs the query in this process. Needs the extra `sql`.
+    """
+    from pubsub_emulator.cli.commands.sql.run import run_sql
+
+    return run_sql(audit, question)

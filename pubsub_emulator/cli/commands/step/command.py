@@ -1,0 +1,68 @@
+"""`pubsub step`: its arguments and help."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli import options
+
+
+@click.command(
+    "step",
+    epilog="\b\nExamples:\n  pubsub step demo\n  pubsub step my-network.toml\n  pubsub step attack.json\n"
+    "  echo 'cheat 3000 omit-node; until verdict; verdicts' | tr ';' '\\n' | pubsub step demo\n"
+    "  pubsub step --connect ws://127.0.0.1:9944\n"
+    "  pubsub step node --fork ws://127.0.0.1:9944\n"
+    "\n\b\nIn the session:\n  help          every command\n  help COMMAND  all about one, with examples\n",
+)
+@click.argument("scenario", shell_complete=options.complete_scenario, required=False)
+@click.option("--connect", "url", metavar="URL", help="Step the network of the node at URL instead of a SCENARIO.")
+@options.own_cheats
+@options.fork
+@options.fork_para
+@click.option("--accounts", is_flag=True, help="Give all chains accounts, so that `set` can change their storage.")
+def command(
+    scenario: str | None, url: str | None, *, fork: str | None, fork_para: tuple[str, ...], accounts: bool
+) -> None:
+    """Step through the network of SCENARIO in a terminal session.
+
+    Build blocks one by one or until something happens; publish, subscribe, cheat; inspect storage, tries, caches and
+    ledgers; take snapshots, branch, compare. SCENARIO is a TOML file, a bundled name, or a session file that `write`
+    made. Without a terminal, commands are read from standard input, one per line; the first that fails ends the script
+    with exit code 2.
+
+    With --connect, the network is that of a running node, with the same commands; those that change something need
+    `pubsub serve --dev`. Of a node that is not one of `pubsub serve`, events, storage and headers are read.
+
+    With --fork, the scenario's network continues from a real state: docs/howto/fork-live-state.md.
+    """
+    if (scenario is None) == (url is None):
+        raise click.UsageError("give a SCENARIO or --connect URL")
+    from pubsub_emulator.cli.commands.run.run import find_scenario
+    from pubsub_emulator.cli.session import Session
+    from pubsub_emulator.cli.session.forks import opened
+    from pubsub_emulator.cli.session.terminal import resume, run_session
+
+    if scenario is None:
+        if accounts:
+            raise click.UsageError(
+                "--accounts cannot be given with --connect: the node determines whether its chains have accounts"
+            )
+        if fork or fork_para:
+            raise click.UsageError("--fork cannot be given with --connect; give a SCENARIO")
+        with closing(Session.at(str(url))) as remote:
+            sys.exit(run_session(remote))
+    path = Path(scenario)
+    with opened(fork, fork_para) as forks:
+        if path.suffix == ".json":
+            if accounts:
+                raise click.UsageError(
+                    "--accounts cannot be given with a saved session: its file determines whether chains have accounts"
+                )
+            session = resume(path, forks)
+        else:
+            session = Session.of(find_scenario(scenario), accounts=accounts, forks=forks)
+        code = run_session(session)
+    sys.exit(code)

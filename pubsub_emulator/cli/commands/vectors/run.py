@@ -1,0 +1,116 @@
+"""`pubsub vectors check`: finds the format of each file and checks its cases."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from pubsub_emulator.cli.screen import say, say_document
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.vectors import Document, Format
+
+MODULES: Final = (
+    "pubsub_emulator.trie.vectors",
+    "pubsub_emulator.primitives.scale_vectors",
+    "pubsub_emulator.primitives.signature_vectors",
+    "pubsub_emulator.xcm.vectors",
+    "pubsub_emulator.runtime.pallet_dome_events.vectors",
+    "pubsub_emulator.icrc72.vectors",
+    "pubsub_emulator.prism.vectors",
+)
+"""Modules that declare `FORMATS`; a room that reads vectors adds its own."""
+
+_SHOWN: Final = 10
+_MALFORMED: Final = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration)
+
+
+class VectorsError(PubsubError):
+    """The file is not a vector file of a known format."""
+
+
+@dataclass(slots=True)
+class Checked:
+    """The result of one file."""
+
+    path: Path
+    format: Format
+    passed: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """The result as a JSON object."""
+        return {
+            "path": str(self.path),
+            "format": self.format.name,
+            "passed": self.passed,
+            "failed": [{"case": name, "reason": reason} for name, reason in self.failed],
+            "unchecked": list(self.format.unchecked),
+        }
+
+
+def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
+    """Check all files. Returns whether every case passes. Raises `VectorsError` before anything is checked."""
+    formats = [each for module in MODULES for each in import_module(module).FORMATS]
+    found = [(path, document, _format_of(path, document, formats)) for path, document in _documents(paths)]
+    results = [check_document(path, document, fitting) for path, document, fitting in found]
+    if as_json:
+        say_document(json.dumps([each.document() for each in results], indent=1))
+    else:
+        for each in results:
+            _show(each)
+    return not any(each.failed for each in results)
+
+
+def check_document(path: Path, document: Document, fitting: Format) -> Checked:
+    """Check every case of a document. An unreadable case fails."""
+    checked = Checked(path, fitting)
+    try:
+        for name, check in fitting.cases(document):
+            try:
+                check()
+                checked.passed += 1
+            except PubsubError as error:
+                checked.failed.append((name, str(error)))
+            except _MALFORMED as error:
+                checked.failed.append((name, f"cannot be read: {type(error).__name__}: {error}"))
+    except _MALFORMED as error:
+        checked.failed.append(("the file", f"cannot be read: {type(error).__name__}: {error}"))
+    return checked
+
+
+def _documents(paths: Sequence[Path]) -> Iterator[tuple[Path, Document]]:
+    for path in paths:
+        listed = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+        if not listed:
+            raise VectorsError(f"{path}: the folder has no .json file")
+        for each in listed:
+            yield each, _read(each)
+
+
+def _read(path: Path) -> Document:
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise VectorsError(f"{path}: not JSON") from None
+    if not isinstance(document, dict):
+        raise VectorsError(f"{path}: unknown format")
+    return document
+
+
+def _format_of(path: Path, document: Document, formats: Sequence[Format]) -> Format:
+    fitting = next((each for each in formats if each.fits(document)), None)
+    if fitting is None:
+        names = ", ".join(each.name for each in formats)
+        raise VectorsError(f"{path}: unknown format; known are {names}")
+    return fitting
+
+
+def _show(each: Checked) -> None:
+    unchecked = f"; not computed here: {', '.join(each.format.unchecked)}" if each.format.unchecked else ""
+    say(f"{each.path}: {each.format.name}: {each.passed} passed, {len(each.failed)} failed{unchecked}")
+    for name, reason in each.failed[:_SHOWN]:
+        say(f"  {name}: {reason}")
+    if len(each.failed) > _SHOWN:
+        say(f"  and {len(each.failed) - _SHOWN} more")

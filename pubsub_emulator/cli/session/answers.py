@@ -1,0 +1,222 @@
+"""The answers of a node's methods for sessions, as typed values."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter
+
+from pubsub_emulator.client.answers import Answer, Bytes, Count, Hash, Para, Text
+from pubsub_emulator.primitives.pubsub import Infinite, TimedOut, TtlState, ValidFor
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger, PublisherLedger
+
+
+def _freshness(value: Any) -> TtlState | None:
+    match value:
+        case None:
+            return None
+        case "Infinite":
+            return Infinite()
+        case "TimedOut":
+            return TimedOut()
+        case {"ValidFor": int(blocks)}:
+            return ValidFor(blocks)
+    raise ValueError("no state of an entry's lifetime")
+
+
+Freshness = Annotated[TtlState | None, BeforeValidator(_freshness)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Place(Answer):
+    """A parachain of the network; one that is on demand only publishes."""
+
+    para: Para
+    on_demand: StrictBool
+
+
+class Origin(Answer):
+    """The state that a chain continues from."""
+
+    chain: Text
+    root: Hash
+    source: Text | None
+
+
+class Publisher(Answer):
+    """A publisher of the scenario, and how many keys it has."""
+
+    para: Para
+    keys: Count
+
+
+class Setting(Answer):
+    """What does not change while a network runs: `first` is the height of its first relay block."""
+
+    name: Text
+    relay_blocks: Count
+    publishers: tuple[Publisher, ...]
+    missing_keys: Count
+    """Keys of each publisher that are subscribed and never published."""
+    accounts: StrictBool
+    first: Count
+    max_value_length: Count
+    parachains: tuple[Place, ...]
+    forks: tuple[Origin, ...]
+
+
+class Parachain(Answer):
+    """A parachain with its newest block."""
+
+    para: Para
+    number: Count
+    hash: Hash
+    subscribed_keys: Count
+    collators: Count
+    cheating: Count
+    waiting: Count
+
+
+class Runtime(Answer):
+    """A parachain's newest runtime."""
+
+    code: Bytes
+    in_force: StrictBool
+
+
+class Built(Answer):
+    """A parachain block that was judged; `removed` is among `delivered`."""
+
+    para: Para
+    number: Count
+    hash: Hash
+    verdict: Text | None
+    evidence: tuple[Text, ...]
+    strategy: Text | None
+    delivered: Count
+    removed: Count
+    stopped: StrictBool
+
+
+class Failure(Answer):
+    """A message that failed, whole or in one instruction."""
+
+    para: Para
+    instruction: Count | None
+    why: Text
+
+
+class Idle(Answer):
+    """A parachain that could not build in its turn."""
+
+    para: Para
+    why: Text
+
+
+class RelayBlock(Answer):
+    """A relay block with all that was built for it."""
+
+    number: Count
+    hash: Hash
+    blocks: tuple[Built, ...]
+    failures: tuple[Failure, ...]
+    idle: tuple[Idle, ...]
+
+    @property
+    def valid(self) -> tuple[Built, ...]:
+        """The parachain blocks that it included."""
+        return tuple(each for each in self.blocks if each.verdict is None)
+
+    @property
+    def refused(self) -> tuple[Built, ...]:
+        """The parachain blocks that were refused."""
+        return tuple(each for each in self.blocks if each.verdict is not None)
+
+
+class Delivery(Answer):
+    """What a subscriber received; no value for a key that is gone."""
+
+    para: Para
+    number: Count
+    included_at: Count
+    publisher: Para
+    key: Hash
+    value: Bytes | None
+    ttl_state: Freshness
+
+
+class Collator(Answer):
+    """A collator, and the share of its turns in which it tries its strategies."""
+
+    collator: Count
+    key: Bytes
+    strategies: tuple[Text, ...]
+    rate: Share
+
+
+class Portion(Answer):
+    """The part of a ledger that one publisher has."""
+
+    para: Para
+    unchanged: StrictBool
+    complete: StrictBool
+    top_path_bytes: Count
+    child_node_bytes: Count
+    value_bytes: Count
+    cache_charges: Count
+    row_charges: Count
+    cached_bytes: Count
+
+
+class Ledger(Answer):
+    """Where the bytes of a block went."""
+
+    block: Hash
+    number: Count
+    relay_parent: Count
+    budget: Count
+    used: Count
+    messages_bytes: Count
+    static_bytes: Count
+    map_charges: Count
+    proof_bytes: Count
+    proof_nodes: Count
+    own_state_bytes: Count
+    cache_state_bytes: Count
+    publishers: tuple[Portion, ...]
+
+    def ledger(self) -> BlockLedger:
+        """The figures alone."""
+        figures = self.model_dump(exclude={"block", "number", "relay_parent"})
+        publishers = tuple(PublisherLedger(**each) for each in figures.pop("publishers"))
+        return BlockLedger(**figures, publishers=publishers)
+
+
+class Chosen(Answer):
+    """The collator that was chosen, of how many."""
+
+    collator: Count
+    collators: Count
+
+
+class Counted(Answer):
+    """How many collators there are."""
+
+    collators: Count
+
+
+class Publishers(Answer):
+    """Everyone who is registered or has published, as JSON."""
+
+    publishers: list[dict[str, Any]]
+
+
+BLOCK: Final[TypeAdapter[RelayBlock | None]] = TypeAdapter(RelayBlock | None)
+CANDIDATES: Final[TypeAdapter[list[dict[str, Any]] | None]] = TypeAdapter(list[dict[str, Any]] | None)
+CHOSEN: Final = TypeAdapter(Chosen)
+COLLATORS: Final = TypeAdapter(tuple[Collator, ...])
+COUNTED: Final = TypeAdapter(Counted)
+DELIVERIES: Final = TypeAdapter(tuple[Delivery, ...])
+LEDGER: Final[TypeAdapter[Ledger | None]] = TypeAdapter(Ledger | None)
+PARACHAINS: Final = TypeAdapter(tuple[Parachain, ...])
+PUBLISHERS: Final = TypeAdapter(Publishers)
+RUNTIME: Final = TypeAdapter(Runtime)
+SETTING: Final = TypeAdapter(Setting)

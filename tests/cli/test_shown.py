@@ -1,0 +1,125 @@
+"""Whatever a stranger wrote, no command lets it act on the terminal: every command with a file, a folder or a node."""
+
+import ast
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import click
+import pytest
+from support.command import pubsub
+from support.pages import ROOT
+
+from pubsub_emulator.cli.main import COMMANDS
+from pubsub_emulator.cli.main import pubsub as program
+
+EVIL = "\x1b]0;owned\x07\x1b[8m\u202e\u2066\x9b2J"
+PRINTING = {"cli/main.py", "cli/screen.py", "cli/reference.py", "cli/commands/completion/command.py"}
+"""Files that print: the first two escape, the others print texts of this project alone."""
+LIGHT = {"cli/commands/distributor/serve.py"}
+"""It starts without the screen's library; what it prints are names of checked characters and its own address."""
+NODE = ("export-state {url} {out}", "step --connect {url}", "explore --connect {url} --out {out}")
+NODE += (
+    "log follow {url} --log {out}",
+    "serve --fork {url}",
+    "fetch --node {url} --network a --chain 1000 --from 1 --out {out}",
+)
+
+
+def test_only_the_screen_prints() -> None:
+    package = ROOT / "pubsub_emulator"
+    found = set()
+    for path in (package / "cli").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"click.echo", "click.secho", "print"}:
+                found.add(str(path.relative_to(package)))
+    assert found == PRINTING | LIGHT
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], list[click.Parameter]]]:
+    """Every command with the parameters that are paths of what exists."""
+    context = click.Context(program)
+
+    def of(names: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], list[click.Parameter]]]:
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                yield from of((*names, name), command.get_command(context, name) or click.Command(name))
+        else:
+            paths = [each for each in command.params if isinstance(each, click.Argument) and _reads(each)]
+            if paths:
+                yield names, paths
+
+    for name in COMMANDS:
+        yield from of((name,), program.get_command(context, name) or click.Command(name))
+
+
+def _reads(parameter: click.Parameter) -> bool:
+    return getattr(parameter.type, "exists", False)
+
+
+READING = sorted({names for names, _ in commands()})
+
+
+def test_the_commands_that_read_files_are_found() -> None:
+    assert {("evidence",), ("inspect",), ("open-proof",), ("replay",), ("audit",), ("score",), ("diff",)} <= {*READING}
+
+
+def _printed(capfd: pytest.CaptureFixture[str]) -> str:
+    out, err = capfd.readouterr()
+    for line in (out + err).split("\n"):
+        assert line.isprintable(), repr(line[:200])
+        assert len(line) < 30_000
+    return out + err
+
+
+TEXTS = (EVIL, "x" * (1 << 20), json.dumps({"format": EVIL, "name": EVIL, "network": EVIL}, ensure_ascii=False))
+
+
+@pytest.mark.parametrize("names", READING, ids=" ".join)
+def test_a_file_with_escape_sequences_in_its_name_and_text_is_told_of_in_plain_lines(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    for number, text in enumerate(TEXTS):
+        path = tmp_path / f"{number}{EVIL}.json"
+        path.write_text(text, encoding="utf-8")
+        count = len(dict(commands())[names])
+        out = [f"--out={tmp_path / 'out'}"] if names[0] in {"audit", "import-relay-proofs"} else []
+        pubsub(monkeypatch, *names, *[path] * count, *out)
+        assert "owned" in _printed(capfd) or number == 1
+
+
+class _Evil(BaseHTTPRequestHandler):
+    document: object = None
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = json.dumps({"jsonrpc": "2.0", "id": asked["id"], **type(self).document}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name that is called
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def evil_node() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Evil) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("line", NODE)
+def test_what_a_node_says_is_told_in_plain_lines_and_exit_code_4(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path, evil_node: str, line: str
+) -> None:
+    for text in (EVIL, "x" * (1 << 20)):
+        for document in ({"result": text}, {"error": {"code": -1, "message": text, "data": text}}, {"error": text}):
+            _Evil.document = document
+            code = pubsub(monkeypatch, *line.format(url=evil_node, out=tmp_path / "out").split())
+            assert code in {2, 4}, document
+            _printed(capfd)

@@ -1,0 +1,299 @@
+"""One input at a limit and one beyond it, and what the reader makes of them in a process of its own.
+
+`python -m support.limits CONSTANT at|beyond` prints a JSON object: what came of it, the bytes of the input, and by how
+many bytes the peak of memory grew.
+"""
+
+import asyncio
+import gzip
+import io
+import json
+import resource
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import aiohttp
+from aiohttp import web
+
+from pubsub_emulator.cli.commands.fuzz.readers import ROWS
+from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.client.state_file import read_state
+from pubsub_emulator.distributor.adapter.http import AdapterHttp
+from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
+from pubsub_emulator.distributor.once import MemoryStore
+from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.config import parse_config
+from pubsub_emulator.distributor.service.serve import served
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario, parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.emulator.untrusted import parse_json, read_bytes, read_json
+from pubsub_emulator.events.filters.codec import parse_filters
+from pubsub_emulator.node.chain import journal
+from pubsub_emulator.node.chain.block import RELAY
+from pubsub_emulator.node.chain.journal import Head, read_journal
+from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.node.rpc.dispatch import Answer
+from pubsub_emulator.node.server.options import Options
+from pubsub_emulator.node.server.server import Server
+from pubsub_emulator.primitives.errors import PubsubError
+
+
+class Probe(NamedTuple):
+    """`make` gives an input of so many units, `read` reads it; `factor` bounds its memory, in bytes a byte."""
+
+    make: Callable[[int], bytes]
+    read: Callable[[bytes], Any]
+    factor: int = 12
+
+
+def _file(read: Callable[[Path], Any]) -> Callable[[bytes], Any]:
+    def of(data: bytes) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "input"
+            path.write_bytes(data)
+            del data
+            return read(path)
+
+    return of
+
+
+def _padded(seed: bytes, size: int) -> bytes:
+    return seed + b" " * (size - len(seed))
+
+
+def _json(path: Path) -> Any:
+    return read_json(path)
+
+
+def _parsed(data: bytes) -> Any:
+    return parse_json(data, "input")
+
+
+TINY: Final = b"""
+name = "tiny"
+seed = "tiny"
+relay_blocks = 8
+[[publishers]]
+paras = [1000]
+keys = 4
+[[subscribers]]
+para = 3000
+subscribe = [{ publishers = "all" }]
+"""
+
+
+def _scenario(path: Path) -> Any:
+    return load_scenario(path)
+
+
+def _state(path: Path) -> Any:
+    return read_state(path)
+
+
+def _exported(size: int) -> bytes:
+    number = "26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
+    return _padded(json.dumps({"genesis": {"raw": {"top": {f"0x{number}": "0x07000000"}}}}).encode(), size)
+
+
+def _key(size: int) -> bytes:
+    number = "26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
+    top = {f"0x{number}": "0x07000000", f"0x{'11' * size}": "0x00"}
+    return json.dumps({"genesis": {"raw": {"top": top}}}).encode()
+
+
+def _journal_head() -> bytes:
+    return Head(load_bundled("node"), 1_000_000).line().encode()
+
+
+def _journal(path: Path) -> Any:
+    return journal.read_journal(read_bytes(path, journal.MOST_BYTES, journal.BadJournal), "journal")
+
+
+def _journal_line(data: bytes) -> Any:
+    return read_journal(data, "journal")
+
+
+def _turns(size: int) -> bytes:
+    head = _journal_head() + b"\n"
+    line = b'{"action":{"kind":"turn","para":2000}}'.ljust(1 << 20) + b"\n"
+    whole, rest = divmod(size - len(head), len(line))
+    return head + line * (whole - 1) + line[:-1].ljust(len(line) + rest - 1) + b"\n"
+
+
+def _answer(data: bytes) -> Any:
+    """An answer over HTTP, gzipped, as the client reads it."""
+    packed = gzip.compress(data, 1)
+    del data
+
+    async def run() -> Any:
+        async def handle(_request: web.Request) -> web.Response:
+            return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+        app = web.Application()
+        app.router.add_post("/", handle)
+        async with served(app, "127.0.0.1", 0) as url, connect(url) as rpc:
+            return await rpc.call("m")
+
+    return asyncio.run(run())
+
+
+def _request(data: bytes) -> Any:
+    """The answer of a node; an error of the request itself is raised."""
+    server = Server(LiveNetwork(Simulation(load_bundled("node"), accounts=True)), Options(port=0))
+    found = server.dispatcher.handle(data, RELAY, None)
+    answer = json.loads((found if isinstance(found, Answer) else asyncio.run(found.work)).text or "{}")
+    if isinstance(answer, dict) and answer.get("error", {}).get("code") in {-32700, -32007, -32010}:
+        raise PubsubError(str(answer["error"]))
+    return answer
+
+
+_CALL: Final = b'{"jsonrpc":"2.0","id":1,"method":"system_chain","params":[]}'
+
+
+def _filters(size: int) -> bytes:
+    return _padded(b'{"any": true}', size)
+
+
+def _filter(data: bytes) -> Any:
+    return parse_filters(f"[{data.decode()}]" if not data.startswith(b"[") else data.decode())
+
+
+def _nested_filter(levels: int) -> bytes:
+    return b'{"not":' * (levels - 1) + b'{"kind":"a.b"}' + b"}" * (levels - 1)
+
+
+def _text(data: bytes) -> Any:
+    return parse_scenario(data.decode(), "input")
+
+
+def _chains(count: int) -> bytes:
+    paras = str(list(range(10_000, 10_000 + count - 1))).encode()
+    return TINY.replace(b"[1000]", paras).replace(b"keys = 4", b"keys = 1") + b"[relay]\nmax_publishers = 9000\n"
+
+
+def _networks(count: int) -> bytes:
+    head = b'public_url = "http://127.0.0.1:1"\n'
+    return head + b"".join(b'[adapters.n%d]\nurl = "http://127.0.0.1:2"\n' % at for at in range(count))
+
+
+def _posted(data: bytes) -> Any:
+    """A publication as an adapter takes it; one that is too long is raised."""
+
+    async def run() -> int:
+        ledger = MemoryLedger(SimulatedNetwork("a"))
+        app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
+        async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
+            made = {"Content-Type": "application/json"}
+            async with http.post(f"{url}/api/v2/publishEvent", data=io.BytesIO(data), headers=made) as answer:
+                return answer.status
+
+    if asyncio.run(run()) == 413:
+        raise PubsubError("413")
+
+
+async def _unread(count: int) -> None:
+    queue: list[Any] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        asked = await socket.receive_json()
+        await socket.send_json({"id": asked["id"], "result": "s"})
+        said = json.dumps({"method": "m", "params": {"subscription": "s", "result": 1}})
+        for _ in range(count):
+            await socket.send_str(said)
+        async for _ in socket:
+            await socket.send_json({"id": asked["id"] + 1, "result": 1})
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    async with (
+        served(app, "127.0.0.1", 0) as url,
+        connect(url.replace("http", "ws")) as rpc,
+        rpc.subscribe("m", "u") as found,
+    ):
+        await rpc.call("wait")
+        async for each in found:
+            queue.append(each)
+            if len(queue) == count:
+                return
+
+
+PROBES: Final[dict[str, Probe]] = {
+    "emulator.untrusted:MOST_DEPTH": Probe(lambda size: b"[" * size + b"]" * size, _parsed),
+    "emulator.untrusted:MOST_VALUES": Probe(lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed),
+    "emulator.untrusted:MOST_BYTES": Probe(lambda size: _padded(b"{}", size), _file(_json)),
+    "emulator.untrusted:MOST_TEXT": Probe(lambda size: _padded(TINY, size), _file(_scenario), 40),
+    "client.state_file:MOST_BYTES": Probe(_exported, _file(_state)),
+    "client.state_file:LONGEST_KEY": Probe(_key, _file(_state)),
+    "client.rpc:MAX_MESSAGE": Probe(lambda size: _padded(b'{"jsonrpc":"2.0","id":1,"result":"0x00"}', size), _answer),
+    "node.chain.journal:MOST_BYTES": Probe(_turns, _file(_journal)),
+    "node.chain.journal:MOST_LINE": Probe(
+        lambda size: _journal_head() + b"\n" + _padded(b'{"action":{"kind":"turn","para":2000}}', size) + b"\n",
+        _journal_line,
+    ),
+    "node.rpc.dispatch:REQUEST.bytes": Probe(lambda size: _padded(_CALL, size), _request),
+    "node.rpc.dispatch:REQUEST.depth": Probe(
+        lambda size: _CALL.replace(b"[]", b"[" * (size - 1) + b"]" * (size - 1)), _request
+    ),
+    "node.rpc.dispatch:REQUEST.values": Probe(
+        lambda size: _CALL.replace(b"[]", b"[" + b"1," * (size - 5) + b"1]"), _request
+    ),
+    "node.rpc.dispatch:REQUEST.batch": Probe(lambda size: b"[" + b",".join([_CALL] * size) + b"]", _request, 4000),
+    "emulator.scenario.check:MOST_CHAINS": Probe(_chains, _text, 2000),
+    "emulator.scenario.check:MOST_KEYS": Probe(
+        lambda count: TINY.replace(b"keys = 4", b"keys = %d" % count), _text, 2000
+    ),
+    "emulator.scenario.check:MOST_BLOCKS": Probe(
+        lambda count: TINY + b"blocks_per_relay_block = %d\n" % count, _text, 2000
+    ),
+    "emulator.scenario.check:MOST_MESSAGES": Probe(
+        lambda count: TINY + b"load = [{ first_block = 1, last_block = 2, downward_messages = %d }]\n" % count,
+        _text,
+        2000,
+    ),
+    "distributor.service.config:MOST_NETWORKS": Probe(_networks, lambda data: parse_config(data, "input"), 2000),
+    "distributor.service.problems:MOST_BODY": Probe(lambda size: _padded(b"{}", size), _posted),
+    "client.rpc:MAX_WAITING": Probe(
+        lambda count: count.to_bytes(4, "big"), lambda data: asyncio.run(_unread(int.from_bytes(data, "big")))
+    ),
+    "events.filters.algebra:MAX_DEPTH": Probe(_nested_filter, _filter),
+}
+
+_ALLOWANCE: Final = 256 << 20
+"""Bytes of what a reader imports, and of the smallest things."""
+
+
+def limits() -> dict[str, int]:
+    """Every limit of the table by its constant."""
+    return {limit.constant: limit.value() for row in ROWS for limit in row.limits}
+
+
+def most(constant: str, data: int) -> int:
+    """The bytes by which the peak of memory may grow for an input of so many bytes."""
+    return PROBES[constant].factor * data + _ALLOWANCE
+
+
+def main() -> None:
+    """Read one input."""
+    constant, where = sys.argv[1:]
+    probe = PROBES[constant]
+    data = probe.make(limits()[constant] + (where == "beyond"))
+    size = len(data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    try:
+        probe.read(data)
+        said = ""
+    except Exception as error:  # noqa: BLE001  # the parent judges it
+        said = f"{type(error).__module__}.{type(error).__name__}: {error}"[:300]
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before
+    sys.stdout.write(json.dumps({"said": said, "size": size, "grown": grown}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

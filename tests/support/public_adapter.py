@@ -1,0 +1,150 @@
+"""A public DLT adapter as it answers over HTTP, in either version of its interface.
+
+Its facts are those of `alastria/DOME-blockchain_connector-dlt_interface` at 3405d23. It has one thread. `/events` steps
+second by second from both ends of the time asked for until it meets an event, and shows the newest event of each entity
+in that time, of one environment. A publication beside another has its nonce and gets 400; the contract takes ids twice.
+Notifications are sent once, all at once, and not of what its own organisation published. `/subscribe/all` is not
+listed, and subscriptions have no names and no DELETE.
+"""
+
+import asyncio
+import contextlib
+import time
+from random import Random
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+
+OWN = "0x" + "43" * 32
+
+
+class PublicAdapter:
+    """One adapter; `version` may be changed while it serves, `notifies` is whether its notifications arrive."""
+
+    def __init__(self, name: str, chain_id: str = "2020", version: str = "v2", seed: int = 1) -> None:
+        self.network = SimulatedNetwork(name, unique=False, legacy=True)
+        self.chain_id = chain_id
+        self.version = version
+        self.up = True
+        self.settings: dict[str, Any] = {}
+        """Of the distributor for this adapter."""
+        self.notifies = True
+        self.mining = 0.02
+        self.step = 1e-10
+        """Seconds for one second that it steps through; 2e-8 was measured."""
+        self.asked: list[tuple[int, int]] = []
+        self.refused = 0
+        self.deleted = 0
+        self.listed = 0
+        self.everything: list[str] = []
+        self.interests: list[dict[str, Any]] = []
+        self._random = Random(seed)
+        self._thread = asyncio.Lock()
+        self._publishing = False
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def application(self) -> web.Application:
+        app = web.Application(middlewares=[self._versioned])
+        for version in ("v1", "v2"):
+            app.router.add_post(f"/api/{version}/publishEvent", self.publish)
+            app.router.add_post(f"/api/{version}/subscribe", self.subscribe)
+            app.router.add_post(f"/api/{version}/subscribe/all", self.subscribe_all)
+            app.router.add_get(f"/api/{version}/subscribe", self.subscriptions)
+            app.router.add_get(f"/api/{version}/events", self.events)
+        app.cleanup_ctx.append(self._life)
+        return app
+
+    async def _life(self, _app: web.Application) -> Any:
+        self._http = aiohttp.ClientSession()
+        yield
+        for task in self._sending:
+            task.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
+        await self._http.close()
+
+    @web.middleware
+    async def _versioned(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        self.deleted += request.method == "DELETE"
+        async with self._thread:
+            pass
+        if not request.path.startswith(f"/api/{self.version}/") or request.match_info.http_exception is not None:
+            return web.json_response({"message": "Not Found"}, status=404)
+        found: web.StreamResponse = await handler(request)
+        return found
+
+    async def publish(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        if not self.up or self._publishing:
+            self.refused += self._publishing
+            return web.Response(status=400, text="Error connecting to the blockchain node.")
+        self._publishing = True
+        await asyncio.sleep(self.mining)
+        self._publishing = False
+        return web.json_response(self.add(body, body.get("iss", OWN)).time, status=201)
+
+    def add(self, body: dict[str, Any], iss: str | None = None, at: int | None = None) -> Notice:
+        """Write an event into the log, by this adapter or a stranger, now or at a time in seconds."""
+        metadata = (*body["relevantMetadata"], self.chain_id)
+        event = Event(
+            body["eventType"], body["dataLocation"], metadata, body["entityId"], body["previousEntityHash"], iss
+        )
+        now = int(time.time()) if at is None else at
+        notice = self.network.append(event, now * 1000)
+        assert notice is not None
+        for each in self.interests:
+            if notice.event.event_type in each["eventTypes"] and set(each["metadata"]) & set(metadata):
+                self._send(each["notificationEndpoint"], notice)
+        for endpoint in self.everything:
+            self._send(endpoint, notice)
+        return notice
+
+    def _send(self, endpoint: str, notice: Notice) -> None:
+        if self.notifies and notice.event.iss != OWN:
+            task = asyncio.create_task(self._notify(endpoint, notice, 2 * self._random.random()))
+            self._sending.add(task)
+            task.add_done_callback(self._sending.discard)
+
+    async def _notify(self, endpoint: str, notice: Notice, late: float) -> None:
+        await asyncio.sleep(late)
+        with contextlib.suppress(aiohttp.ClientError):
+            async with self._http.post(endpoint, json=notice.body()):
+                pass
+
+    async def subscribe(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        if not body.get("eventTypes") or not body.get("metadata"):
+            return web.Response(status=400, text="Error connecting to the blockchain node.")
+        self.interests.append(body)
+        return web.Response(status=201, text="OK")
+
+    async def subscribe_all(self, request: web.Request) -> web.Response:
+        self.everything.append((await request.json())["notificationEndpoint"])
+        return web.Response(status=200, text="OK")
+
+    async def subscriptions(self, _request: web.Request) -> web.Response:
+        self.listed += 1
+        return web.json_response(self.interests)
+
+    async def events(self, request: web.Request) -> web.Response:
+        start, end = int(request.query["startDate"]) // 1000, int(request.query["endDate"]) // 1000
+        self.asked.append((start, end))
+        async with self._thread:
+            await asyncio.sleep(self.steps(start, end) * self.step)
+        return web.json_response([each.row() for each in self.shown(start, end, request.query.get("envM", ""))])
+
+    def steps(self, start: int, end: int) -> int:
+        """The seconds that it steps through."""
+        within = [notice.time for notice in self.network.log if start <= notice.time <= end]
+        return within[0] - start + end - within[-1] if within else 2 * (end - start)
+
+    def shown(self, start: int, end: int, environment: str) -> list[Notice]:
+        """The newest event of each entity, in order of the entities' first events."""
+        newest: dict[str, Notice] = {}
+        for notice in self.network.log:
+            if start <= notice.time <= end:
+                newest[notice.event.order] = notice
+        return [notice for notice in newest.values() if environment in notice.event.metadata]
