@@ -107,7 +107,7 @@ def _title(text: str, line: str) -> str:
 
 def write_pages(app: Sphinx) -> None:
     """Every package's page into `api/`; pages of packages that are gone go, too."""
-    root, folder = Path(app.confdir).parent, Path(app.srcdir) / "api"
+    root, folder = Path(app.confdir).parent / "pubsub_emulator", Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
     pages = {"pubsub_emulator": face_page(root)} if app.config.api_rooms else {}
     for room in app.config.api_rooms:

@@ -8,12 +8,12 @@ from pubsub_emulator import (
     Pace,
     ParachainConfig,
     ParaId,
+    PubsubConfig,
     RelayConfig,
     RuntimeSpec,
     Storage,
     key_from_data,
 )
-from pubsub_emulator.runtime.pallet_pubsub import Config as PubsubConfig
 
 FEEDS = (1000, 1001, 1002)
 CHAIN = 3000

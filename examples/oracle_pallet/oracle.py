@@ -10,9 +10,12 @@ from statistics import median_low
 from typing import Final
 
 from pubsub_emulator import (
+    LAST_RELAY_PARENT,
+    U32_MAX,
     Codec,
     HandlerContext,
     HandlerError,
+    Pallet,
     ParaId,
     PubsubKey,
     Reader,
@@ -23,11 +26,11 @@ from pubsub_emulator import (
     Twox64Concat,
     ValidFor,
     Weight,
+    para_id,
+    pubsub_key,
     register_handler,
 )
 from pubsub_emulator.primitives import scale
-from pubsub_emulator.primitives.types import U32_MAX
-from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT, para_id, pubsub_key
 
 HANDLER: Final = "oracle"
 FOREVER: Final = U32_MAX
@@ -54,10 +57,17 @@ def _read(reader: Reader) -> Quote:
     return Quote(reader.uint(QUOTE_BYTES), reader.uint(4))
 
 
+PALLET: Final = Pallet("Oracle", 200, "pallet_oracle")
 QUOTES: Final = StorageDoubleMap(
-    "Oracle", "Quotes", Twox64Concat, pubsub_key, Twox64Concat, para_id, Codec("Quote", _encode, _read)
+    PALLET,
+    "Quotes",
+    "The newest quote for a pair by each feed.",
+    Twox64Concat,
+    pubsub_key,
+    Twox64Concat,
+    para_id,
+    Codec("Quote", _encode, _read),
 )
-"""`Oracle::Quotes`: the newest quote for a pair by each feed."""
 
 
 class Oracle:

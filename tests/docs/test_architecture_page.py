@@ -22,7 +22,7 @@ def test_each_dotted_module_of_the_page_exists(name: str) -> None:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_each_folder_and_file_of_the_page_exists(name: str) -> None:
-    assert (ROOT / name).exists()
+    assert (ROOT / "pubsub_emulator" / name).exists()
 
 
 def test_the_page_names_modules_and_every_room() -> None:

@@ -33,8 +33,8 @@ def test_the_code_is_there_and_the_tests_name_the_rule(rule: str, code: list[str
     assert code
     assert tests
     for each in code:
-        assert (ROOT / "eventplane" / each).is_file(), each
+        assert (ROOT / "pubsub_emulator" / each).is_file(), each
     for each in tests:
         place, _, name = each.partition("::")
-        assert f"test_{name}" in named_in(ROOT / "tests" / "eventplane" / f"{place}.py"), each
+        assert f"test_{name}" in named_in(ROOT / "tests" / f"{place}.py"), each
         assert re.search(rf"(?:^|_){rule.lower().replace('-', '_')}[a-g]?(?=_|$)", name), f"{each} is not about {rule}"

@@ -13,6 +13,7 @@ MOST_NOT_RUN = 5
 """Blocks of a page that may be marked as not run."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 def test_what_a_page_shows_is_so(name: str, tmp_path: Path) -> None:
     runner = Runner(tmp_path)

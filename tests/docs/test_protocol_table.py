@@ -24,14 +24,19 @@ _ENTRY = re.compile(r"^\*\*((?:PS|AU|EV|PR)-\d+)\.\*\* (.+?)\n\n- lives: (.+)\n-
 ENTRIES = [(m[1], m[2], re.findall(r"`([^`]+)`", m[3]), re.findall(r"`([^`]+)`", m[4])) for m in _ENTRY.finditer(PAGE)]
 
 
+def file_of(path: str) -> Path:
+    """Tests by their path in the repository, code by its path in the package."""
+    return ROOT / path if path.startswith("tests/") else ROOT / "pubsub_emulator" / path
+
+
 @cache
 def tree(path: str) -> ast.Module:
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return ast.parse(file_of(path).read_text(encoding="utf-8"))
 
 
 @cache
 def source(path: str) -> list[str]:
-    return (ROOT / path).read_text(encoding="utf-8").splitlines()
+    return file_of(path).read_text(encoding="utf-8").splitlines()
 
 
 def find(body: list[ast.stmt], names: list[str]) -> ast.stmt | None:
@@ -73,11 +78,11 @@ def test_what_is_said_of_a_rule_is_there(rule: str, text: str, lives: list[str],
     assert tests
     for place in lives:
         path, _, symbol = place.partition("::")
-        assert (ROOT / path).is_file(), place
+        assert file_of(path).is_file(), place
         assert find(tree(path).body, symbol.split(".")) is not None, f"{rule}: there is no {place}"
     for test in tests:
         path, _, name = test.partition("::")
-        assert (ROOT / path).is_file(), test
+        assert file_of(path).is_file(), test
         found = find(tree(path).body, name.split("::"))
         assert isinstance(found, ast.FunctionDef), f"{rule}: there is no {test}"
         first = min([found.lineno, *(decorator.lineno for decorator in found.decorator_list)])

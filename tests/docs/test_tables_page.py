@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pubsub_emulator.spark_audit.audit.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import Column, Table
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 START = "## Every column\n"

@@ -1,10 +1,9 @@
 """docs/worked-cases.md and its fixtures are what the program makes, and the page's own verifier agrees."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+from support.processes import python
 from support.worked import FOLDER, PAGE, ROOT, cases
 from support.worked_page import page
 
@@ -37,8 +36,7 @@ def test_there_is_one_case_for_each_verdict_which_is_all_that_is_wrong_with_it()
 
 def test_the_verifier_of_the_page_uses_the_bytes_that_the_page_shows(tmp_path: Path) -> None:
     files = sorted(FOLDER.glob("*.json"))
-    command = [sys.executable, str(VERIFIER), "--explain", *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=120)
+    done = python(VERIFIER, "--explain", *files, folder=tmp_path)
     assert done.stdout.endswith(f"{len(files)} judged, 0 differ\n")
     text = PAGE.read_text(encoding="utf-8")
     for file in files:

@@ -1,0 +1,119 @@
+"""docs/untrusted.md is made of a table whose limits hold, and nobody parses a stranger's bytes beside it."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from support.limits import PROBES, limits, most
+from support.pages import ROOT
+
+from pubsub_emulator.cli.commands.fuzz.readers import ROWS, Row
+from pubsub_emulator.cli.commands.fuzz.targets import ALL
+
+PACKAGE = ROOT / "pubsub_emulator"
+TESTS = ROOT / "tests"
+STORIES = {"liveness", "icrc"}
+"""Targets that play stories and read no file."""
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what)
+def test_a_row_names_code_that_is_there(row: Row) -> None:
+    path, _, names = row.reader.partition("::")
+    tree: ast.AST = ast.parse((PACKAGE / path).read_text("utf-8"))
+    for name in names.split("."):
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        tree = next(each for each in ast.walk(tree) if isinstance(each, kinds) and each.name == name)
+
+
+def test_every_target_has_a_row_and_every_row_a_target() -> None:
+    assert {row.target for row in ROWS} == {target.name for target in ALL} - STORIES
+
+
+def test_a_limit_is_used_where_it_is_said_to_hold() -> None:
+    """Somewhere in the package the constant is read, not only defined."""
+    read = {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "readers.py"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    for constant in limits():
+        assert constant.partition(":")[2].split(".")[-1] in read, constant
+
+
+def test_every_limit_has_a_probe_or_a_test_that_names_it() -> None:
+    texts = "".join(path.read_text("utf-8") for path in TESTS.rglob("test_*.py"))
+    lacking = [each for each in limits() if each not in PROBES and each.partition(":")[2] not in texts]
+    assert not lacking
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("constant", PROBES)
+def test_one_input_at_the_limit_is_read_and_one_beyond_it_is_refused_in_bounded_memory(constant: str) -> None:
+    assert constant in limits()
+    found = {}
+    for where in ("at", "beyond"):
+        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
+        command = [sys.executable, "-m", "support.limits", constant, where]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=ROOT)
+        found[where] = json.loads(done.stdout.splitlines()[-1])
+        assert found[where]["grown"] <= most(constant, found[where]["size"]), found
+    assert not found["at"]["said"], found
+    assert found["beyond"]["said"].startswith("pubsub_emulator."), found
+
+
+# Parsers
+
+PARSERS = {"loads", "load", "decompress", "DictReader", "ParquetFile", "read_table", "FromString", "ParseFromString"}
+PARSERS |= {"Reader", "CallReader", "parse_json", "parse_toml", "read_json", "model_validate_json", "validate_json"}
+
+OWN = {
+    "what this program wrote itself: its stores, units of work and receipts": (
+        "distributor/adapter/desk.py distributor/core/ distributor/simulation/ distributor/service/http.py "
+        "events/values.py icrc72/ic/stable.py spark_audit/audit/ledger.py spark_audit/engine/ "
+        "spark_audit/judge/task.py "
+        "spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/ spark_audit/spark/ "
+        "spark_audit/tables/ spark_audit/deliveries/ node/local.py cli/extras.py "
+        "laboratory/mutation.py laboratory/targets.py cli/commands/fuzz/ testing/proof_sizes.py"
+    ),
+    "the state of a chain, whose root was checked": (
+        "runtime/ node/types/ primitives/pubsub.py icrc72/ic/candid/ "
+        "spark_audit/judge/imported.py cli/commands/explore/node.py"
+    ),
+    "the parsers themselves, and what they are made of": "emulator/untrusted.py primitives/ trie/decoded.py",
+    "a row's reader, called by its name": (
+        "cli/commands/explore/sources.py cli/commands/replay/run.py cli/inspect/ cli/session/ client/ "
+        "emulator/settings/reading.py emulator/fixtures.py laboratory/ spark_audit/fetch/ spark_audit/history/ "
+        "spark_audit/judge/ spark_audit/real_proofs/ node/ events/ distributor/service/ prism/core/"
+    ),
+    "files of the user's own: keys, vectors and operations": (
+        "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/icrc72/run.py cli/commands/evidence/run.py"
+    ),
+}
+
+
+def _parses(called: str) -> bool:
+    return called.rsplit(".", 1)[-1] in PARSERS and called not in {"loads", "load"}
+
+
+def parsing() -> set[str]:
+    """The files that call a parser."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and _parses(ast.unparse(node.func)):
+                found.add(str(path.relative_to(PACKAGE)))
+    return found
+
+
+def test_a_file_that_parses_is_registered() -> None:
+    known = [place for places in OWN.values() for place in places.split()]
+    rows = {row.reader.partition("::")[0] for row in ROWS}
+    assert not {each for each in parsing() if each not in rows and not each.startswith(tuple(known))}
+    for place in known:
+        assert (PACKAGE / place).exists(), place
+        assert any(each.startswith(place) for each in parsing()), f"nothing parses in {place}"
