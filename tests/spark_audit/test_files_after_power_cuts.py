@@ -1,0 +1,75 @@
+"""A power cut at any change of the disk: what was acknowledged is whole afterwards, and what is named is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.audits import KEYS, small_network
+from support.power import FileDisk, lay_files
+
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history import store as history_store
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
+
+Image = dict[Path, bytes]
+
+
+def _write(path: Path, segments: int) -> None:
+    network = small_network(segment_length=2)
+    with HistoryWriter(path, "net") as writer:
+        network.observe(writer)
+        for at in range(2 * segments - 1):
+            network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
+            network.step()
+        network.finish()
+
+
+def test_a_history_loses_no_segment_that_was_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FileDisk(tmp_path)
+    acknowledged: list[Commit] = []
+    stops: list[tuple[int, Image]] = []
+    disk.on_change = lambda: stops.extend((len(acknowledged), image) for image in disk.images())
+    written = history_store.write_commit
+
+    def write(*args: Any, **options: Any) -> Commit:
+        acknowledged.append(written(*args, **options))
+        disk.on_change()
+        return acknowledged[-1]
+
+    monkeypatch.setattr(history_store, "write_commit", write)
+    with disk.watched():
+        _write(tmp_path / "history", 12)
+    assert len(acknowledged) == 12
+    assert len(stops) >= 1_000
+    [(_, end)] = stops[-1:]
+    for known, image in stops:
+        files = {str(path.relative_to("history")): data for path, data in image.items()}
+        named = [
+            json.loads(data) for path, data in files.items() if path.startswith(COMMITS) and path.endswith(".json")
+        ]
+        assert {body["digest"] for body in named} >= {commit.digest for commit in acknowledged[:known]}
+        for body in named:
+            for entry in body["files"]:
+                assert files[entry["path"]] == end[Path("history", entry["path"])]
+
+
+def test_an_audit_goes_on_after_a_power_cut_to_the_same_result(tmp_path: Path) -> None:
+    history = tmp_path / "history"
+    _write(history, 3)
+    whole = audit(history, tmp_path / "whole", engine="python")
+    disk = FileDisk(tmp_path / "out")
+    disk.root.mkdir()
+    stops: list[Image] = []
+    disk.on_change = lambda: stops.extend(disk.images())
+    with disk.watched():
+        audit(history, disk.root, engine="python")
+    assert len(stops) >= 200
+    for image in stops[:: len(stops) // 24]:
+        again = audit(history, lay_files(image, tmp_path / "after"), engine="python")
+        assert again.digest == whole.digest
+    reports = [json.loads(image[Path("run_report.json")]) for image in stops[-2:]]
+    for report, image in zip(reports, stops[-2:], strict=True):
+        for name, files in report["tables"].items():
+            assert all(image[Path(path)] for path in files), name
