@@ -183,7 +183,8 @@ def _read_manifest(data: bytes) -> str:
         body.pop("digest")
         digest = manifest.digest_of(manifest.canonical_json(body))
         data = manifest.canonical_json({**body, "digest": digest})
-        name = manifest.manifest_name(str(body["network"])[:40].replace("/", "_"), int(body["segment"]) % 10**8, digest)
+        network = str(body["network"])[:40].replace("/", "_").replace("\0", "_")
+        name = manifest.manifest_name(network, int(body["segment"]) % 10**8, digest)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         pass
     folder = _folder() / "manifests" / manifest.COMMITS
