@@ -1,13 +1,19 @@
 """A node under clients for a long time: blocks come, clients follow and vanish, memory is watched.
 
 `python -m bench.node_soak --minutes 60` prints a line every ten seconds: blocks, live connections, resident MiB. The
-exit code is 1 when memory grew by more than a tenth in the second half.
+exit code is 1 when memory grew by more than a tenth in the second half. With `--hostile N`, a process of its own has N
+clients that read nothing, compute, send what is no JSON, or say nothing, and another has as many honest ones, which ask
+ten times a second: the exit code is 1, too, when one answer in a hundred takes them more than a second.
 """
 
 import argparse
 import asyncio
+import contextlib
 import json
+import multiprocessing
 import sys
+import time
+from multiprocessing.queues import Queue
 from statistics import median
 from typing import Final
 
@@ -17,37 +23,117 @@ from bench.measure import resident
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.node.rpc.legacy_state import MOST_ARGUMENTS
 from pubsub_emulator.node.server.options import Build, Options
 from pubsub_emulator.node.server.server import Server
+from pubsub_emulator.primitives.scale import encode_compact
 
 EVERY: Final = 10
 _GROWTH: Final = 1.1
+_SLOW: Final = 1.0
+"""Seconds that 99 of 100 honest answers take at most."""
+
+
+def _request(method: str, *params: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def _computing() -> dict[str, object]:
+    """A dry run of a batch of remarks, as long as a call of the node may be."""
+    remark = bytes(2) + encode_compact(0)
+    count = (MOST_ARGUMENTS - 100) // len(remark)
+    data = bytes((0, 1)) + bytes(32) + bytes((26, 0)) + encode_compact(count) + remark * count + bytes((5, 0, 0, 0))
+    return _request("state_call", "DryRunApi_dry_run_call", f"0x{data.hex()}")
+
+
+_HOSTILE: Final = (
+    json.dumps(_request("state_getMetadata")),
+    json.dumps(_computing()),
+    "[" * 50_000,
+    json.dumps([_request("state_getKeysPaged", "0x", 1000)] * 90),
+    json.dumps(_request("chainHead_v1_follow", True)),
+    "x" * 1_000_000,
+)
 
 
 async def client(http: aiohttp.ClientSession, url: str, number: int) -> None:
     """Follow, listen and ask for a while, then vanish without a word; and again."""
     wanted = (
-        ("chainHead_v1_follow", [True]),
-        ("chain_subscribeNewHeads", []),
-        ("pubsub_subscribeDeliveries", []),
-        ("state_getKeysPaged", ["0x", 100]),
-        ("state_getMetadata", []),
+        _request("chainHead_v1_follow", True),
+        _request("chain_subscribeNewHeads"),
+        _request("pubsub_subscribeDeliveries"),
+        _request("state_getKeysPaged", "0x", 100),
+        _request("state_getMetadata"),
     )
     while True:
-        socket = await http.ws_connect(url, max_msg_size=0)
-        for at, (method, params) in enumerate(wanted):
-            await socket.send_str(json.dumps({"jsonrpc": "2.0", "id": at, "method": method, "params": params}))
-        for _ in range(200 + 10 * number):
-            message = await socket.receive()
-            if message.type is not aiohttp.WSMsgType.TEXT:
-                break
-        if number % 2:
-            await socket.close()
-        elif socket._response.connection is not None:  # noqa: SLF001  # as a cable that is pulled
-            socket._response.close()  # noqa: SLF001  # as above
+        with contextlib.suppress(aiohttp.ClientError, OSError):
+            socket = await http.ws_connect(url, max_msg_size=0)
+            for request in wanted:
+                await socket.send_json(request)
+            for _ in range(200 + 10 * number):
+                message = await socket.receive()
+                if message.type is not aiohttp.WSMsgType.TEXT:
+                    break
+            if number % 2:
+                await socket.close()
+            elif socket._response.connection is not None:  # noqa: SLF001  # as a cable that is pulled
+                socket._response.close()  # noqa: SLF001  # as above
+        await asyncio.sleep(0)
 
 
-async def soak(minutes: float, clients: int, interval: int) -> int:
+async def hostile(http: aiohttp.ClientSession, url: str, number: int) -> None:
+    """Send the same bad thing again and again and read nothing, then begin anew."""
+    line = _HOSTILE[number % len(_HOSTILE)]
+    while True:
+        with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+            async with http.ws_connect(url) as socket, asyncio.timeout(20):
+                for _ in range(200):
+                    await socket.send_str(line)
+                    await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
+
+
+async def honest(http: aiohttp.ClientSession, url: str, took: list[float]) -> None:
+    """Ask ten times a second, and note how long each answer took; a lost connection counts as a slow one."""
+    while True:
+        try:
+            async with http.ws_connect(url) as socket:
+                for method in ("system_health", "chain_getHeader", "state_getRuntimeVersion") * 1000:
+                    start = time.perf_counter()
+                    await socket.send_json(_request(method))
+                    answer = await socket.receive_json(timeout=30)
+                    took.append(time.perf_counter() - start if "result" in answer else 60.0)
+                    await asyncio.sleep(0.1)
+        except (aiohttp.ClientError, OSError, TimeoutError, TypeError):
+            took.append(60.0)
+            await asyncio.sleep(0.5)
+
+
+def crowd(urls: list[str], count: int, seconds: float, answers: "Queue[list[float]] | None") -> None:
+    """Run clients in a process of their own: honest ones, if `answers` is where their seconds go."""
+
+    async def run() -> None:
+        took: list[float] = []
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
+            work = [
+                asyncio.create_task(
+                    hostile(http, urls[at % len(urls)], at)
+                    if answers is None
+                    else honest(http, urls[at % len(urls)], took)
+                )
+                for at in range(count)
+            ]
+            await asyncio.sleep(seconds)
+            for task in work:
+                task.cancel()
+            await asyncio.gather(*work, return_exceptions=True)
+        if answers is not None:
+            answers.put(took)
+
+    asyncio.run(run())
+
+
+async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int:
     """Run it; returns the exit code."""
     live = LiveNetwork(Simulation(load_bundled("node"), accounts=True))
     options = Options(port=0, dev=True, build=Build.INTERVAL, interval=interval, history=128)
@@ -56,19 +142,34 @@ async def soak(minutes: float, clients: int, interval: int) -> int:
     async with server.serving() as places, aiohttp.ClientSession() as http:
         urls = [place.url for place in places]
         work = [asyncio.create_task(client(http, urls[at % len(urls)], at)) for at in range(clients)]
+        answers: Queue[list[float]] = multiprocessing.get_context("spawn").Queue()
+        crowds = [
+            multiprocessing.get_context("spawn").Process(target=crowd, args=(urls, enemies, minutes * 60, where))
+            for where in ((answers, None) if enemies else ())
+        ]
+        for each in crowds:
+            each.start()
         for _ in range(max(round(minutes * 60 / EVERY), 4)):
             await asyncio.sleep(EVERY)
             seen.append(resident() / 1_048_576)
             line = f"{live.network.number:7,} blocks  {len(server.connections):3} connections  {seen[-1]:7.1f} MiB"
             print(line, flush=True)
+        took = sorted(await asyncio.to_thread(answers.get)) if crowds else [0.0]
+        for each in crowds:
+            await asyncio.to_thread(each.join)
         for task in work:
             task.cancel()
         await asyncio.gather(*work, return_exceptions=True)
+    if crowds:
+        percentiles = ", ".join(
+            f"{part:g} %: {took[int(len(took) * part / 100)] * 1000:.0f} ms" for part in (50, 90, 99, 99.9)
+        )
+        print(f"{len(took):,} honest answers, {percentiles}")
     half = len(seen) // 2
     quarter = len(seen) // 4
     growth = median(seen[-quarter or -1 :]) / median(seen[half : half + (quarter or 1)])
     print(f"from the third quarter to the last, memory grew to {growth:.3f} of what it was")
-    return 1 if growth > _GROWTH else 0
+    return 1 if growth > _GROWTH or took[int(len(took) * 0.99)] > _SLOW else 0
 
 
 if __name__ == "__main__":
@@ -76,5 +177,6 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--interval", type=int, default=50, help="milliseconds from one block to the next")
+    parser.add_argument("--hostile", type=int, default=0, help="hostile clients, and as many honest ones beside them")
     given = parser.parse_args()
-    sys.exit(asyncio.run(soak(given.minutes, given.clients, given.interval)))
+    sys.exit(asyncio.run(soak(given.minutes, given.clients, given.interval, given.hostile)))

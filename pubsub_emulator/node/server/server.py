@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import guard
 
 _SPEAK: Final = 1.0
+_SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that computes keeps the interpreter: the event loop takes it back after every message it sends."""
 _LINGER: Final = 10.0
 """Seconds for which the rest of a refused request is taken, so that its sender reads the answer."""
 _CORS: Final = {
@@ -114,6 +117,8 @@ class Server:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[tuple[Place, ...]]:
         """Build the first blocks, listen, and end in order. Raises `CannotListen`, `BadOption`."""
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_SECONDS)
         await self.producer.start()
         self.node.floor = self.producer.floor
         runners: list[web.AppRunner] = []
@@ -135,6 +140,7 @@ class Server:
                 connection.close(WSCloseCode.GOING_AWAY)
             for runner in runners:
                 await runner.cleanup()
+            sys.setswitchinterval(before)
 
     async def _listen(self, runners: list[web.AppRunner]) -> tuple[Place, ...]:
         places: list[Place] = []
