@@ -1,4 +1,4 @@
-"""How a server of the command line is asked to end."""
+"""Signals that end a server of the command line."""
 
 import asyncio
 import signal

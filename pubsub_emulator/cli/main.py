@@ -81,7 +81,7 @@ Where a command wants a SCENARIO, it takes a TOML file or one of these names: {n
 
 
 class _PipeClosed(Exception):  # not an `OSError`, which click would take for its own
-    """Whoever read the output has stopped reading."""
+    """The reader of the output has stopped reading."""
 
 
 @contextmanager
@@ -103,7 +103,7 @@ class Commands(Group):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """What a command gives. Raises `_PipeClosed`."""
+        """Run a command. Raises `_PipeClosed`."""
         with _noting_a_closed_pipe():
             return super().invoke(ctx)
 

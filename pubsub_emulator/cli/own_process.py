@@ -4,7 +4,7 @@ import click
 
 
 class OwnProcess:
-    """What click's context holds where this program is the process, and no test or host calls it."""
+    """The object of click's context where this program is the process, and no test or host calls it."""
 
 
 def spare_memory() -> None:

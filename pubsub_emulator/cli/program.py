@@ -1,4 +1,4 @@
-"""What a user types to call this program."""
+"""The words by which a user calls this program."""
 
 import re
 import shlex

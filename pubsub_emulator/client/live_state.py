@@ -55,14 +55,14 @@ def state_of(node: "NodeCalls", at: str | None = None) -> Fork:
 
 
 class NodeCalls(Protocol):
-    """Whoever answers a node's methods."""
+    """A node, or a peer that answers its methods."""
 
     @property
     def url(self) -> str:
-        """Where the node is, for errors."""
+        """The node's address, for errors."""
 
     def ask(self, method: str, *params: object) -> Any:
-        """What a method answers. Raises `ClientError`."""
+        """Call a method. Raises `ClientError`."""
 
 
 class _Node:
@@ -84,7 +84,7 @@ class _Node:
         self._loop.close()
 
     def ask(self, method: str, *params: object) -> Any:
-        """What a method answers; a connection that was lost is made again. Raises `ClientError`."""
+        """Call a method; a connection that was lost is made again. Raises `ClientError`."""
         for attempt in range(_ATTEMPTS):
             try:
                 return self._run(self._rpc.call(method, *params))

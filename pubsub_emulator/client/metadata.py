@@ -114,7 +114,7 @@ class Pallet:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What is needed to decode a chain's events and storage."""
+    """The types that decode a chain's events and storage."""
 
     types: Mapping[int, Type]
     paths: Mapping[int, tuple[str, ...]]

@@ -56,7 +56,7 @@ class Event(NamedTuple):
         return fields if self.iss is None else {**fields, "iss": self.iss}
 
     def digest(self) -> str:
-        """What equal events have in common: blake2-256 over the canonical JSON (RFC 8785) of all fields but `iss`."""
+        """The digest of an event: blake2-256 over the canonical JSON (RFC 8785) of all fields but `iss`."""
         return _digest(self)
 
 

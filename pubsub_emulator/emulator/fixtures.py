@@ -64,7 +64,7 @@ class _Model(BaseModel):
 
 
 class Relay(_Model):
-    """What the relay chain attests; `slot_now` is the newest slot that the block may claim."""
+    """Facts that the relay chain attests; `slot_now` is the newest slot that the block may claim."""
 
     number: U32
     storage_root: HashHex | None

@@ -1,4 +1,4 @@
-"""What a cheating broadcaster does to the events that it owes a client, as named objects (EV-41).
+"""Cheats of a broadcaster with the events that it owes a client, as named objects (EV-41).
 
 Each takes what an honest one would have delivered in one stream, and gives what this one delivers; `found_as` is what
 `spark_audit.spark.deliveries` must say of it. The systems on this plane have cheats of their own in their rooms.

@@ -1,4 +1,4 @@
-"""What cheating is worth: what a refused block would have gained, and how long cheats can delay a delivery.
+"""Gains of cheating: what a refused block would have gained, and how long cheats can delay a delivery.
 
 Every cheat is refused, so its author only loses a slot (PS-53, PS-79). `cheat_gains` says what each strategy would have
 gained in bytes and deliveries; `delays` how lost slots delay deliveries if a share of the collators cheats whenever

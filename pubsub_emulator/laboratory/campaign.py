@@ -229,7 +229,7 @@ def next_world(kept: Path, seed: bytes) -> int:
 def replay_kept(
     seed: bytes | int | str, strategies: Sequence[str] | None, out: Path | None, first: Iterable[Case] | None
 ) -> CampaignResult:
-    """How every campaign begins: the cases in `first`, by default the corpus; raises and writes as `campaign`."""
+    """Replay the cases in `first`, by default the corpus, as every campaign begins; raises and writes as `campaign`."""
     run = _Campaign(0, _seed(seed), strategies, None, out)
     run.replay(first)
     return run.result

@@ -65,7 +65,7 @@ class BadCase(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class JudgingContext:
-    """What a verifier knows about one parent, for judging any proof or block on it."""
+    """A verifier's knowledge about one parent, for judging any proof or block on it."""
 
     parent: ChainHead
     relays: tuple[tuple[RelayBlockNumber, Hash], ...]
@@ -81,7 +81,7 @@ class JudgingContext:
         return JudgingContext(situation.parent, tuple(known), situation.slot_now, root, situation.budget)
 
     def context(self, candidate: Candidate) -> RelayContext:
-        """What the relay chain attests about the relay parent of a candidate."""
+        """The relay chain's facts about the relay parent of a candidate."""
         number = candidate.inherent.relay_parent_number
         root = next((root for at, root in self.relays if at == number), None)
         return RelayContext(number, root, self.slot_now)
@@ -216,7 +216,7 @@ class _Fields:
         return case
 
     def context(self) -> JudgingContext:
-        """What of them a verifier knows."""
+        """The part of them that a verifier knows."""
         document = self._document
         state = self._state()
         try:

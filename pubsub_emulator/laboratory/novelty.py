@@ -117,7 +117,7 @@ def read_corpus(folder: Path) -> list[Case]:
 
 
 def read_progress(folder: Path, seed: bytes) -> dict[str, Any]:
-    """How far the campaign with this seed came, empty if it has not begun. Raises `BadCorpus`."""
+    """The progress of the campaign with this seed, empty if it has not begun. Raises `BadCorpus`."""
     found = _progress(folder).get(_name(seed), {})
     if not isinstance(found, dict):
         raise BadCorpus(f"{folder / PROGRESS}: seeds: not a table of tables")

@@ -21,7 +21,7 @@ _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+")
 
 
 class Kind(Enum):
-    """How a verifier was wrong, the worst first."""
+    """Kinds of wrong verdicts, the worst first."""
 
     ACCEPTED = "accepted wrongly"
     FAILED = "the verifier failed"
@@ -40,7 +40,7 @@ def kind_of(due: Found, found: Found) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """What the cases of a group have in common."""
+    """The properties that the cases of a group share."""
 
     kind: Kind
     due: Found
@@ -106,11 +106,11 @@ class Surprises:
 
     @property
     def total(self) -> int:
-        """How many cases surprised."""
+        """The number of cases that surprised."""
         return sum(group.count for group in self.groups.values())
 
     def count(self, kind: Kind) -> int:
-        """How many cases of a kind surprised."""
+        """The number of cases of a kind that surprised."""
         return sum(group.count for key, group in self.groups.items() if key.kind is kind)
 
     def ordered(self) -> list[tuple[GroupKey, Group]]:

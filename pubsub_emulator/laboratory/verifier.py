@@ -51,7 +51,7 @@ class VerifierFailed(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a verifier says of a case; `undecodable` is its reason if it could not decode the candidate."""
+    """A verifier's answer to a case; `undecodable` is its reason if it could not decode the candidate."""
 
     judged: frozenset[str]
     offences: frozenset[str]
@@ -166,7 +166,7 @@ class Difference:
 
     @property
     def group(self) -> str:
-        """What differs, without the case: differences of one group usually have one cause."""
+        """The difference without its case: differences of one group usually have one cause."""
         return f"ours {self.ours}, theirs {self.theirs}"
 
     def to_json(self) -> str:
@@ -184,7 +184,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Comparison:
-    """What a run of two verifiers found: cases by our first verdict, verdicts judged by the other, and differences."""
+    """The result of a run of two verifiers: cases by our first verdict, the other's judgements, and differences."""
 
     cases: int = 0
     undecodable: int = 0
@@ -194,7 +194,7 @@ class Comparison:
 
     @property
     def differing(self) -> int:
-        """How many cases differed."""
+        """The number of cases that differed."""
         return sum(map(len, self.differences.values()))
 
 

@@ -89,15 +89,15 @@ class LocalNode:
         self.live.apply_all(todo)
 
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
-        """What `work` gives."""
+        """Run `work` and return its result."""
         return work(self.live)
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """What `work` gives."""
+        """Run `work` and return its result."""
         return work()
 
     def asked(self) -> tuple[Action, ...]:
-        """What was asked for since the last step."""
+        """The actions requested since the last step."""
         return tuple(self.live.pending)
 
     def set_mode(self, mode: str) -> None:

@@ -97,7 +97,7 @@ class Header:
         return blake2_256(self.encode())
 
     def pre_hash(self) -> Hash:
-        """What the author signs: the hash of the header without its seals."""
+        """The hash that the author signs: that of the header without its seals."""
         return replace(self, digest=self.unsealed()).hash()
 
     def unsealed(self) -> tuple[DigestItem, ...]:

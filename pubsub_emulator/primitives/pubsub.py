@@ -1,4 +1,4 @@
-"""What publisher, relay chain and subscriber share: the child trie's key, the stored entry, its ttl."""
+"""Values that publisher, relay chain and subscriber share: the child trie's key, the stored entry, its ttl."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -36,7 +36,7 @@ def key_from_data(name: bytes) -> PubsubKey:
 
 
 class PublishedEntry(NamedTuple):
-    """What a child trie stores under a key.
+    """The entry that a child trie stores under a key.
 
     Vec<u8>  value
     u32      ttl            blocks, 0 = never expires

@@ -1,4 +1,4 @@
-"""What a cheating PRISM server does to the operations that it owes the owner of a DID, as named objects (EV-41).
+"""Cheats of a PRISM server with the operations that it owes the owner of a DID, as named objects (EV-41).
 
 Each changes the events of one stream; `spark_audit.spark.deliveries` finds it in their rows, which `operations.row_of`
 makes. Cheats about the status of one operation are in `status_cheats`.
@@ -27,7 +27,7 @@ _REVOCATIONS: Final = TYPES[FilterType.CREDENTIALS_REVOCATION_FILTER]
 
 
 def _states(due: Events) -> list[Event]:
-    """What changed the DID."""
+    """The operations that changed the DID."""
     return [each for each in due if each.type in _STATES and each.status is Status.APPLIED]
 
 

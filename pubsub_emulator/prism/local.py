@@ -52,7 +52,7 @@ class Followed:
         self.cursor = cursor
 
     def new(self) -> list[Event]:
-        """What came since, each once, in order. Raises `CursorAbandoned` when what was seen was taken back."""
+        """The operations since the last call, each once, in order. Raises `CursorAbandoned` after a roll-back."""
         check_cursor(self._log.head(), *self.cursor, self._log.common(self.cursor.epoch))
         found: list[Event] = []
         while True:

@@ -1,4 +1,4 @@
-"""What a cheating PRISM server tells of one operation's status, as named objects (EV-41).
+"""Cheats of a PRISM server with one operation's status, as named objects (EV-41).
 
 Each changes what one stream tells; `spark_audit.spark.statuses` finds it beside the truths.
 """

@@ -1,1 +1,1 @@
-"""What every HTTP server here has in common: who may call, and how long a body may take."""
+"""The base of every HTTP server here: who may call, and how long a body may take."""

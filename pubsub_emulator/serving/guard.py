@@ -1,4 +1,4 @@
-"""Who may call a server: a browser page from elsewhere must not reach one on this machine (ND-28).
+"""The guard of a server: a browser page from elsewhere must not reach one on this machine (ND-28).
 
 A browser sends the page's `Origin`, and lets a page send other content types than forms only after the server agreed. A
 page whose name was rebound to this machine's address is told by its `Host`.

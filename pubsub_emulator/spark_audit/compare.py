@@ -58,7 +58,7 @@ class Judged:
 
     @property
     def occasion(self) -> Occasion:
-        """What another implementation's block has in common with this one, if it was made for the same occasion."""
+        """The key that blocks of two implementations share if they were made for the same occasion."""
         header, relay = self.candidate.header, self.relay
         return self.chain, header.number, header.aura_slot(), relay.number, relay.storage_root
 

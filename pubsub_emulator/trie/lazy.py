@@ -24,7 +24,7 @@ class StateUnavailable(PubsubError):
 
 
 class NodeFetcher(Protocol):
-    """Where the nodes of one trie come from."""
+    """A source of the nodes of one trie."""
 
     def node(self, wanted: bytes, place: str, *, ahead: bool) -> bytes:
         """The node or detached value with the hash `wanted`, which is at `place`, in hex digits from the root.

@@ -32,7 +32,7 @@ def shared_with_next(keys: list[bytes]) -> list[int]:
 
 
 def shared_nibbles(records: list[bytes], size: int) -> list[int]:
-    """How many nibbles each of the sorted `records`, all of one length, shares with the next in its first `size` bytes.
+    """The nibbles that each of the sorted `records`, all of one length, shares with the next in its first `size` bytes.
 
     The eight bytes of each in which they begin to differ tell nearly always.
     """

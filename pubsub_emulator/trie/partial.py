@@ -131,7 +131,7 @@ class PartialTrie:
         return self._root is not None
 
     def __len__(self) -> int:
-        """How many keys there are: all of them are read."""
+        """The number of keys: all of them are read."""
         return sum(1 for _ in self.keys())
 
     def __contains__(self, key: bytes) -> bool:
@@ -273,7 +273,7 @@ class PartialTrie:
         self._root = reference
 
     def _merged(self, node: PartialNode, start: str) -> PartialNode | None:
-        """What replaces a node that lost its value or a child: nothing if it is empty, an only child merged with it.
+        """The replacement of a node that lost its value or a child: none if it is empty, an only child merged with it.
 
         `start` is the path to the node.
         """

@@ -1,4 +1,4 @@
-"""What a state asks of its tries, whether all of their nodes are here (`Trie`) or not (`PartialTrie`, `LazyTrie`)."""
+"""The interface of a state's tries, whether all of their nodes are here (`Trie`) or not (`PartialTrie`, `LazyTrie`)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, Self

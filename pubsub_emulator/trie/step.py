@@ -34,7 +34,7 @@ INLINE: Final = 4
 
 
 def step(node: bytes, key: bytes, depth: int) -> tuple[int, bytes, int]:
-    """What `node`, which starts at nibble `depth` of `key`, says of `key`: `(kind, payload, depth)`.
+    """Read `key` in `node`, which starts at nibble `depth` of it: `(kind, payload, depth)`.
 
     VALUE     the value's bytes; the key's length in nibbles
     DETACHED  the value's hash, 32 bytes; the same

@@ -170,7 +170,7 @@ def check_tampered(vector: Vector) -> None:
 
 
 def check_foreign(vector: Vector) -> None:
-    """What other implementations read from a proof; a vector without a root has nodes only."""
+    """Compare a vector with the reading of a proof by other implementations; a vector without a root has nodes only."""
     if "oracle" not in vector:
         return
     root, nodes, oracle = Hash(unhex(vector["root"])), _all(vector["nodes"]), vector["oracle"]
@@ -194,7 +194,7 @@ def check_prefix(vector: Vector) -> None:
 
 
 def outcome(root: Hash, nodes: list[bytes], key: bytes) -> Mapping[str, object]:
-    """What reading one key gives, in the words of the vectors."""
+    """The result of reading one key, in the words of the vectors."""
     try:
         value = read_proof(root, nodes, [key])[key]
     except MissingNode as error:

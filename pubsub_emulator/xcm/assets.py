@@ -241,7 +241,7 @@ class Definite(AssetFilter):
 
 @variant(1)
 class Wild(AssetFilter):
-    """What a wildcard matches."""
+    """The assets that a wildcard matches."""
 
     inner: WildAsset
 

@@ -20,7 +20,7 @@ Filter = Callable[[Location], bool]
 
 @dataclass(slots=True)
 class Properties:
-    """What a barrier may determine about a message in addition."""
+    """Further facts about a message that a barrier determines."""
 
     message_id: bytes
 

@@ -49,7 +49,7 @@ from pubsub_emulator.xcm.weigher import MAX_INDEX, FixedWeightBounds
 
 
 class ExecutingChain(Protocol):
-    """What the executor requires of the chain that it runs on."""
+    """The interface of a chain that the executor runs on."""
 
     def transaction(self) -> AbstractContextManager[object]:
         """A storage layer: kept when its body ends, rolled back when it raises (PS-10)."""
@@ -62,7 +62,7 @@ class ExecutingChain(Protocol):
 
 @value_type
 class Execution:
-    """How a message ended, with details that the encoded outcome does not have.
+    """The outcome of a message, with details that the encoded outcome does not have.
 
     `failures` are all errors in order, including those that a handler or `ClearError` cleared; `rejected` is the
     barrier's reason; `message_id` is the id that the barrier determined; `topic` is the topic register at the end.

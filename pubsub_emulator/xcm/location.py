@@ -144,7 +144,7 @@ class Treasury(BodyId):
 
 
 class BodyPart(Variants):
-    """What part of a body speaks."""
+    """The part of a body that speaks."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""How a message ended: `xcm::v5::Error`, `Outcome`, and `ProcessMessageError`, the result for a queue.
+"""Outcomes of a message: `xcm::v5::Error`, `Outcome`, and `ProcessMessageError`, the result for a queue.
 
 `Error` is one byte, followed by a u64 for `Trap` and by a weight for `WeightLimitReached`. Upstream fixes discriminants
 0 to 35; 36 to 40 are what the relay runtime's metadata gives. `PublishFailed` takes 41, the next free one, so that

@@ -94,7 +94,7 @@ class Assets(Response):
 
 @variant(2)
 class ExecutionResult(Response):
-    """How instructions ended: the error and its index, or `None`."""
+    """The result of instructions: the error and its index, or `None`."""
 
     inner: IndexedError
 
@@ -115,7 +115,7 @@ class PalletsInfo(Response):
 
 @variant(5)
 class DispatchResult(Response):
-    """How a call ended."""
+    """The result of a call."""
 
     inner: MaybeErrorCode
 
@@ -130,7 +130,7 @@ class QueryResponseInfo(Struct):
 
 
 class WeightLimit(Variants):
-    """How much weight may be bought."""
+    """The limit of the weight that is bought."""
 
     __slots__ = ()
 
@@ -148,7 +148,7 @@ class Limited(WeightLimit):
 
 
 class OriginKind(IntEnum):
-    """How a location becomes a call's origin."""
+    """The rule by which a location becomes a call's origin."""
 
     Native = 0
     SovereignAccount = 1
@@ -174,7 +174,7 @@ class Hint(Variants):
 
 @variant(0)
 class AssetClaimer(Hint):
-    """Who may claim trapped assets."""
+    """The location that may claim trapped assets."""
 
     location: Location
 

@@ -25,7 +25,7 @@ def history_folder(path: Path) -> Path | None:
 
 
 def history(path: Path) -> View:
-    """What a history holds, from its manifests and the columns that say what became of its blocks."""
+    """The content of a history, from its manifests and the columns of its blocks' outcomes."""
     found = History.open(path)
     faults = list(found.faults)
     rows: Counter[str] = Counter()
@@ -84,7 +84,7 @@ def _history_pages(
 
 
 def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
-    """What could not be read: lines, because names of files leave no room for columns."""
+    """The files that could not be read, by lines: names of files leave no room for columns."""
     listed = list(places)
     yield Line(f"not readable: {len(listed):,}")
     yield from (Line(f"  {place}: {error}") for place, error in listed[:MOST_NAMED])
@@ -173,7 +173,7 @@ def _place(text: str) -> tuple[str | None, int, int]:
 
 
 def audit(path: Path) -> View:
-    """What an audit came to, from its report and tables. Raises `ResultError`."""
+    """The result of an audit, from its report and tables. Raises `ResultError`."""
     results = Results.open(path)
     report = results.report
     chains = list(results.rows(schema.CHAINS))

@@ -13,7 +13,7 @@ _KNOWN = (
 
 
 def look(path: Path, block: str | None = None) -> View:
-    """What is at a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history.
+    """Inspect a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history.
 
     Raises `InspectError` for what nobody here reads or wrote, and what the reader of its kind raises.
     """

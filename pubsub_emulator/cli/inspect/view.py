@@ -1,4 +1,4 @@
-"""What an inspection gives."""
+"""The result of an inspection."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

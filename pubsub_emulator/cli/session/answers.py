@@ -49,7 +49,7 @@ class Publisher(Answer):
 
 
 class Setting(Answer):
-    """What does not change while a network runs: `first` is the height of its first relay block."""
+    """The facts of a network that do not change: `first` is the height of its first relay block."""
 
     name: Text
     relay_blocks: Count
@@ -132,7 +132,7 @@ class RelayBlock(Answer):
 
 
 class Delivery(Answer):
-    """What a subscriber received; no value for a key that is gone."""
+    """A delivery to a subscriber; no value for a key that is gone."""
 
     para: Para
     number: Count
@@ -167,7 +167,7 @@ class Portion(Answer):
 
 
 class Ledger(Answer):
-    """Where the bytes of a block went."""
+    """The bytes of a block by their use."""
 
     block: Hash
     number: Count
@@ -198,7 +198,7 @@ class Chosen(Answer):
 
 
 class Counted(Answer):
-    """How many collators there are."""
+    """The number of collators."""
 
     collators: Count
 

@@ -164,7 +164,7 @@ _BY_NAME: Final[dict[str, Command]] = {}
 def explained(
     given: Given, sections: Mapping[str, Sequence[Command]], find: Callable[[str], Command]
 ) -> Iterator[Shown]:
-    """What `help` shows: one command, or all of them by section. Raises `CommandError`."""
+    """The text of `help`: one command, or all of them by section. Raises `CommandError`."""
     name = given.maybe("COMMAND")
     if name is not None:
         yield from (Line(line) for line in find(name).help())

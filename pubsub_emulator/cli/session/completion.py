@@ -27,7 +27,7 @@ class Completing(Protocol):
 
     @property
     def setting(self) -> Setting | None:
-        """What does not change."""
+        """The facts that do not change."""
 
     @property
     def branches(self) -> Collection[str]:

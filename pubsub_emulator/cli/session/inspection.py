@@ -99,7 +99,7 @@ def _deliveries(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def deliveries(session: Session, block: bytes) -> tuple[Delivery, ...]:
-    """What was delivered with a relay block."""
+    """The deliveries of a relay block."""
     return session.read(answers.DELIVERIES, "pubsub_deliveries", None, hexed(block))
 
 
@@ -186,7 +186,7 @@ def _collators(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _habit(collator: answers.Collator) -> str:
-    """What a collator tries, in words."""
+    """The cheat that a collator tries, in words."""
     rate = round(collator.rate * MILLION)
     if not collator.strategies or not rate:
         return "nothing: honest"

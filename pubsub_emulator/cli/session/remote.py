@@ -27,7 +27,7 @@ class _ChainCalls:
 
     @property
     def url(self) -> str:
-        """Where the chain is, for errors."""
+        """The chain's address, for errors."""
         return self.node.url if self.chain == RELAY else f"{self.node.url}/{self.chain}"
 
     def ask(self, method: str, *params: object) -> Any:

@@ -280,7 +280,7 @@ class Session:
 
     @property
     def facts(self) -> Setting:
-        """What does not change. Raises `CommandError` for a node that was not started by `pubsub serve`."""
+        """The facts that do not change. Raises `CommandError` for a node that was not started by `pubsub serve`."""
         if self.setting is None:
             raise CommandError(SOME)
         return self.setting

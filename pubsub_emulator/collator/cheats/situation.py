@@ -1,4 +1,4 @@
-"""What a collator knows when it authors a block: the honest block, and material for cheats."""
+"""A collator's knowledge when it authors a block: the honest block, and material for cheats."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -111,7 +111,7 @@ class Situation:
         return next((relay for relay in (self.relay, *self.others) if relay.number == number), None)
 
     def context(self, number: int) -> RelayContext:
-        """What the relay chain attests about its block `number`."""
+        """The relay chain's facts about its block `number`."""
         relay = self.relay_at(number)
         root = None if relay is None else relay.storage_root
         return RelayContext(RelayBlockNumber(number), root, self.slot_now)

@@ -67,7 +67,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Paged:
-    """What `Read` read: notices by number; `complete` where the log has no more now. `None`: it failed.
+    """The result of `Read`: notices by number; `complete` where the log has no more now. `None`: it failed.
 
     `until` is the second up to which a legacy log was read.
     """

@@ -165,7 +165,7 @@ class Stored(NamedTuple):
         return Event(kind, location, tuple(metadata), entity, previous, iss)
 
     def notice(self, event_id: str) -> Notice:
-        """What subscribers are told."""
+        """The notification that subscribers get."""
         fields = self.fields()
         told = fields._replace(iss=self.publisher if self.publisher is not None else fields.iss)
         return Notice(self.number, self.time, told, event_id, self.signer)
@@ -212,7 +212,7 @@ class Dead(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """How far a network's log was read.
+    """The position up to which a network's log was read.
 
     `last` is the last number without a gap before it, `verified` the last one that a read confirmed. `reading` is until
     when a read is under way. `short` is since when the log has been shorter than `last`, or has had a gap that a legacy
@@ -331,7 +331,7 @@ def _interest(text: str) -> Interest:
 
 
 def get_index(tx: Transaction) -> list[list[Any]]:
-    """What is matched against: a list of `[subscription, types, metadata, created]` of all that are active."""
+    """The index of active subscriptions: a list of `[subscription, types, metadata, created]`."""
     return _index(tx.get(INTERESTS, "index") or "[]")
 
 

@@ -1,4 +1,4 @@
-"""What a process believes of a store: a step runs over beliefs first, and again over what the store says is wrong.
+"""A process's beliefs of a store: a step runs over beliefs first, and again over what the store says is wrong.
 
 So a step costs one question about everything it read, not one for each value. What is applied is always what the step
 makes of the stored values.

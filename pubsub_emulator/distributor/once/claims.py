@@ -14,7 +14,7 @@ CLAIMS: Final = "claims"
 
 
 class Claim(StrEnum):
-    """What became of a claim."""
+    """The outcome of a claim."""
 
     CLAIMED = "Claimed"
     IN_FLIGHT = "InFlight"
@@ -32,7 +32,7 @@ def lease_end(tx: Transaction, set_name: str, member: str) -> int:
 
 
 def owner_of(tx: Transaction, set_name: str, member: str) -> str | None:
-    """Who claimed the id last and neither committed nor released it, also after the lease has lapsed."""
+    """The owner that claimed the id last and neither committed nor released it, also after the lease has lapsed."""
     held = tx.get(CLAIMS, _key(set_name, member))
     return None if held is None else held.partition("|")[2]
 

@@ -91,7 +91,7 @@ class MemoryStore:
             return found[:limit]
 
     def backlog(self) -> int:
-        """How many rows wait."""
+        """The number of rows that wait."""
         return sum(map(len, self._lanes.values()))
 
     def now(self) -> int:
@@ -99,7 +99,7 @@ class MemoryStore:
         return self._clock()
 
     def trips(self) -> int:
-        """How often the store was asked."""
+        """The number of round trips to the store."""
         return self._trips
 
     def close(self) -> None:

@@ -215,7 +215,7 @@ class RedisStore:
         return sorted(member for member in found if member > after)[:limit]
 
     def backlog(self) -> int:
-        """How many rows wait."""
+        """The number of rows that wait."""
         return int(self._ask("ZCARD", f"{self._prefix}due"))
 
     def trips(self) -> int:

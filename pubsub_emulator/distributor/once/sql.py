@@ -149,7 +149,7 @@ class SqlStore:
         return [key for (key,) in self._all(f"SELECT key {_NAMED}", set_name, "s", after, limit)]
 
     def backlog(self) -> int:
-        """How many rows wait."""
+        """The number of rows that wait."""
         return int(self._all("SELECT count(*) FROM once_places WHERE due IS NOT NULL")[0][0])
 
     def now(self) -> int:

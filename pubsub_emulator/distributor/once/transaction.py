@@ -15,7 +15,7 @@ MEMBER: Final = "s"
 
 
 class Place(NamedTuple):
-    """Where a value is stored: a row of a table, or a member of a set."""
+    """The place of a value: a row of a table, or a member of a set."""
 
     kind: str
     table: str
@@ -126,7 +126,7 @@ class Store(Protocol):
         ...
 
     def backlog(self) -> int:
-        """How many rows wait for a time, come or not."""
+        """The number of rows that wait for a time, come or not."""
         ...
 
     def now(self) -> int:
@@ -134,7 +134,7 @@ class Store(Protocol):
         ...
 
     def trips(self) -> int:
-        """How often this object asked the store something, for measuring."""
+        """The number of round trips to the store, for measuring."""
         ...
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 
 class Adapter(Protocol):
-    """What publishes to one network and reads its log. No method raises for what an adapter or its network does."""
+    """An adapter of one network: publishes and reads its log. No method raises for what it or its network does."""
 
     async def misfit(self) -> str:
         """Why the adapter does not have the interface of its profile; empty if it has, or does not answer."""
@@ -94,7 +94,7 @@ class Adapter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How an adapter is spoken to. A public one is read by time, for each environment, and appends `chain_id`."""
+    """The protocol of an adapter. A public one is read by time, for each environment, and appends `chain_id`."""
 
     chain_id: str = ""
     environments: tuple[str, ...] = ()

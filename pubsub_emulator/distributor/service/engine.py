@@ -75,7 +75,7 @@ MOST_KEYS: Final = 1024
 
 @dataclass(frozen=True)
 class Settings:
-    """What the engine needs beside the rules.
+    """Settings of the engine beside the rules.
 
     `types` and `metadata` are the third form of ID-32; `chain_ids` is what each legacy adapter appends to the metadata.
     """

@@ -1,4 +1,4 @@
-"""What the HTTP interfaces of a distributor and of an adapter have in common (ID-10)."""
+"""The base of the HTTP interfaces of a distributor and of an adapter (ID-10)."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ from pubsub_emulator.distributor.once import Transaction
 
 @dataclass(slots=True)
 class Waiting:
-    """What waits for the store: an input, or a function of the transaction that only reads, or both."""
+    """Work that waits for the store: an input, or a function of the transaction that only reads, or both."""
 
     told: Input | None
     look: Callable[[Transaction], Any] | None = None

@@ -31,7 +31,7 @@ from pubsub_emulator.distributor.simulation.scenery import Process, Scenery
 
 
 class Hands:
-    """What the processes of a world do outside of their store.
+    """Effects of a world's processes outside of their store.
 
     `tell` has a process take an input in, and returns `None` where it cannot; `kill` ends a process; `deed` writes an
     event into a network's log.

@@ -38,7 +38,7 @@ class SubscriptionTable(StrictModel):
 
 
 class FaultsTable(StrictModel):
-    """How often what goes wrong, in thousandths of the occasions; see `Faults`."""
+    """Rates of faults, in thousandths of the occasions; see `Faults`."""
 
     lost: Thousandths = 0
     doubled: Thousandths = 0
@@ -136,7 +136,7 @@ class RedriveStep(_Step):
 
 
 class ExpectStep(_Step):
-    """What must hold at a time: how often an event is on networks and was acknowledged, how many calls and letters."""
+    """Expectations at a time: how often an event is on networks and was acknowledged, how many calls and letters."""
 
     do: Literal["expect"]
     event: Number | None = None
@@ -185,7 +185,7 @@ def parse_scenario(text: str, file: str) -> ScenarioFile:
 
 
 def _misplaced(scenario: ScenarioFile) -> Iterator[Misplaced]:
-    """What is well formed and makes no sense."""
+    """The first step that is well formed and makes no sense."""
     known: dict[str, Iterable[str]] = {"network": scenario.networks, "subscription": scenario.subscriptions}
     before = 0.0
     for number, step in enumerate(scenario.steps):

@@ -58,7 +58,7 @@ class SimulatedNetwork:
         return self.count(event_id) > 0
 
     def count(self, event_id: str) -> int:
-        """How often it has the id."""
+        """The number of times that it has the id."""
         if len(self.log) < self._counted:
             self._counted = 0
             self._counts.clear()
@@ -130,5 +130,5 @@ class Subscriber:
         return answer
 
     def acknowledged(self, event_id: str) -> int:
-        """How many POSTs of an id were answered with 2xx."""
+        """The number of POSTs of an id that were answered with 2xx."""
         return sum(found == event_id and answer is not None and answer // 100 == 2 for _, found, answer in self.got)

@@ -59,17 +59,17 @@ class Stage:
         self.that(request.status == wanted, f"status {wanted}, not {request.status}")
 
     def counts(self, number: int = 1, **wanted: int) -> None:
-        """How often an event is on each network."""
+        """The number of times that an event is on each network."""
         found = {name: self.world.networks[name].count(event_of(number)[0]) for name in wanted}
         self.that(found == wanted, f"event {number}: {wanted}, not {found}")
 
     def calls(self, wanted: int) -> None:
-        """How many publications were made in all."""
+        """The number of publications in all."""
         found = sum(self.world.calls.values())
         self.that(found == wanted, f"{wanted} calls, not {found}")
 
     def acknowledged(self, number: int, wanted: int, endpoint: str = DESMOS) -> None:
-        """How many POSTs of an event an endpoint acknowledged."""
+        """The number of POSTs of an event that an endpoint acknowledged."""
         found = self.world.endpoints[endpoint].acknowledged(event_of(number)[0])
         self.that(found == wanted, f"event {number}: {wanted} acknowledged POSTs, not {found}")
 

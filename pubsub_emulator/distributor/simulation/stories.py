@@ -25,7 +25,7 @@ def event_of(
 
 
 class Outcome(NamedTuple):
-    """How a story ended."""
+    """The end of a story."""
 
     seed: int
     surprises: list[str]

@@ -1,4 +1,4 @@
-"""What a network is at genesis."""
+"""The configuration of a network at genesis."""
 
 from dataclasses import dataclass, field, replace
 

@@ -266,7 +266,7 @@ class Network:
         return [self._step() for _ in range(blocks)]
 
     def situation(self, para: int) -> Situation:
-        """What the author of a parachain's next block would know now: the honest block, and material for cheats.
+        """The knowledge of the author of a parachain's next block now: the honest block, and material for cheats.
 
         Raises `UnknownParachain`, `CannotAuthor`.
         """

@@ -97,7 +97,7 @@ class Round:
         self.changes = [each for each in self.changes if each.chain != para]
 
     def situation(self, chain: Parachain) -> Situation:
-        """What the author of a parachain's first block of this round would know. Raises `CannotAuthor`."""
+        """The knowledge of the author of a parachain's first block of this round. Raises `CannotAuthor`."""
         relay, last = self._relay_parent(chain)
         messages = self._inbound(chain, relay, last)
         return self._situation(chain, relay, messages, self._schedule.first_slot(self.number, len(chain.collators)))
@@ -187,7 +187,7 @@ class Round:
         return messages
 
     def _situation(self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot) -> Situation:
-        """What a collator knows that may cheat."""
+        """The knowledge of a collator that may cheat."""
         return Situation(
             chain.head,
             relay,

@@ -1,4 +1,4 @@
-"""What a step of a network gives, and what is kept to undo it."""
+"""The result of a network's step, and what is kept to undo it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

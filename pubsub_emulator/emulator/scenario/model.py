@@ -283,7 +283,7 @@ class Scenario(Model):
         return next((group for group in self.publishers if para in group.paras), None)
 
     def names(self) -> dict[ParaId, str]:
-        """What the file calls its chains."""
+        """The names of the chains in the file."""
         return {each.para: each.name for each in self.subscribers if "name" in each.model_fields_set}
 
     def publisher_ids(self) -> tuple[ParaId, ...]:

@@ -155,7 +155,7 @@ def check_limits(filters: Iterable[Filter]) -> tuple[Filter, ...]:
 
 
 def size(part: Filter, depth: int = 1) -> int:
-    """How many parts a filter has, values of lists included. Raises `BadFilter` beyond `MAX_DEPTH`."""
+    """The number of a filter's parts, values of lists included. Raises `BadFilter` beyond `MAX_DEPTH`."""
     if depth > MAX_DEPTH:
         raise BadFilter(f"a filter is nested deeper than MAX_DEPTH, {MAX_DEPTH}")
     match part:

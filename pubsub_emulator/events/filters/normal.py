@@ -63,7 +63,7 @@ def simplify(part: Filter) -> Filter:
 
 
 class Steps:
-    """How many comparisons may still be made: filters come from anyone, and may be made to be slow to compare."""
+    """The number of comparisons left: filters come from anyone, and may be made to be slow to compare."""
 
     __slots__ = ("left",)
 

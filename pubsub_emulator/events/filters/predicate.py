@@ -14,7 +14,7 @@ Predicate: TypeAlias = Callable[[Row, Mapping[str, Value]], bool]
 
 
 class Missing:
-    """What a path that leads nowhere leads to."""
+    """The value of a missing path."""
 
 
 MISSING: Final = Missing()
@@ -59,7 +59,7 @@ def any_of(filters: Iterable[Filter]) -> Predicate:
 
 
 def walk(fields: Mapping[str, Value], path: tuple[Step, ...]) -> "Value | Missing":
-    """What is at a path, `MISSING` where it leads nowhere."""
+    """The value at a path, `MISSING` where there is none."""
     at: object = fields
     for step in path:
         if isinstance(step, str):

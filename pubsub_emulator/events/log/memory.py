@@ -28,7 +28,7 @@ class MemoryStore:
         self._changed = threading.Condition()
 
     def head(self) -> Head:
-        """Where the log ends."""
+        """The end of the log."""
         return self._head
 
     def hash_at(self, anchor: int) -> bytes | None:

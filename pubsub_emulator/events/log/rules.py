@@ -8,7 +8,7 @@ from pubsub_emulator.events.rows import Block
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a log ends. `anchor` and `hash` are those of its last leading block, `None` while it has none."""
+    """The end of a log. `anchor` and `hash` are those of its last leading block, `None` while it has none."""
 
     epoch: int = 0
     """How often something was taken back."""

@@ -74,7 +74,7 @@ class SqlStore:
         self._channel = f"{prefix}_{self.id.hex()}"
 
     def head(self) -> Head:
-        """Where the log ends."""
+        """The end of the log."""
         return Head(*self.database.select(self._head_sql)[0])
 
     def hash_at(self, anchor: int) -> bytes | None:

@@ -17,7 +17,7 @@ SPAN = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one `read` found, all of one moment.
+    """The rows of one `read`, all of one moment.
 
     Every matching row with `after < seq <= through` is in `rows`, ascending; `through` is where to read on.
     """
@@ -44,7 +44,7 @@ class LogReader(Protocol):
         """16 random bytes, made with the log: cursors of another log differ in it."""
 
     def head(self) -> Head:
-        """Where the log ends."""
+        """The end of the log."""
 
     def common(self, epoch: int) -> int | None:
         """The least `seq` that rewinds after `epoch` left; `None` when there were none."""

@@ -1,4 +1,4 @@
-"""Who calls a server: everybody, by address, or the bearers of its tokens, by name. Limits are counted by that name."""
+"""Callers of a server: everybody, by address, or the bearers of its tokens, by name. Limits count by that name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

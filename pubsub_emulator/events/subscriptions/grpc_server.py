@@ -1,4 +1,4 @@
-"""What all gRPC fronts share: methods over decoded messages, callers, refusals, limits of size and time, a server.
+"""The base of all gRPC fronts: methods over decoded messages, callers, refusals, limits of size and time, a server.
 
     methods = Methods("a.v1.Service", CODES, EVERYBODY)
     methods.unary("Ask", pb.AskRequest, front.ask)            # async def ask(request, client) -> pb.AskResponse

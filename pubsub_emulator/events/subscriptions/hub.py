@@ -1,4 +1,4 @@
-"""Who gets which row: the state of all streams, without I/O, clock or threads (EV-21 to EV-24).
+"""The state of all streams, without I/O, clock or threads: it decides who gets which row (EV-21 to EV-24).
 
 A stream is at one of two places. It *catches up*: its owner reads the log for it (`wants`, `filled`). Or it is *live*:
 new rows come through `extend`. It goes live when what was read reaches the hub's own head, and falls back when its
@@ -141,14 +141,14 @@ class Hub:
     # One stream
 
     def wants(self, number: int) -> Request | None:
-        """What must be read for a stream that catches up and has room; `None` when there is nothing to read now."""
+        """The read that a stream needs which catches up and has room; `None` when there is nothing to read now."""
         stream = self._streams[number]
         if stream.live or stream.abandoned is not None or len(stream.queue) > self._bound // 2:
             return None
         return Request(stream.through, self._bound - len(stream.queue), stream.where)
 
     def filled(self, number: int, request: Request, page: Page) -> bool:
-        """What a read found; `False` when a rewind came between, and it must be read again."""
+        """Take the rows of a read; `False` when a rewind came between, and it must be read again."""
         stream = self._streams.get(number)
         if stream is None or page.head.epoch != self.head.epoch or request.after != stream.through or stream.live:
             return False

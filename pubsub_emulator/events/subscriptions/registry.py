@@ -41,7 +41,7 @@ class Subscription:
 
 
 class Registry(Protocol[F_contra]):
-    """Where subscriptions are kept; clients give filters of type `F_contra`."""
+    """The store of subscriptions; clients give filters of type `F_contra`."""
 
     def add(
         self, filters: Iterable[F_contra], after: Cursor, client: str, *, batches: bool = False

@@ -253,7 +253,7 @@ class EventService(Streams, Generic[F]):
             return
 
     async def _position(self, after: str | None, bound: Cursor | None, *, known: bool = False) -> Cursor:
-        """Where a stream starts, of the hub's present epoch. Raises `BadCursor`, `CursorAbandoned`.
+        """The position at which a stream starts, of the hub's present epoch. Raises `BadCursor`, `CursorAbandoned`.
 
         With `known`, the hub knows of all that the log has now, so that no stream says too early that it caught up.
         """

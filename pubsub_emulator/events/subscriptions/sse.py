@@ -113,7 +113,7 @@ class SseFront:
             return response
 
     def _client(self, request: web.Request) -> str:
-        """Who makes a subscription, which limits are counted by. Raises `UnknownCaller`."""
+        """The caller of a request, by whom limits are counted. Raises `UnknownCaller`."""
         return self._callers.name(request.headers.get("Authorization", ""), request.remote or "unknown")
 
     async def health(self, _request: web.Request) -> web.Response:

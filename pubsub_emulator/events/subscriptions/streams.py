@@ -11,7 +11,7 @@ from pubsub_emulator.events.subscriptions.hub import BOUND
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one client and all clients may hold open (EV-25), and how rows wait."""
+    """Limits of what one client and all clients hold open (EV-25), and of rows that wait."""
 
     streams_per_client: int = 16
     streams: int = 1_000
@@ -57,7 +57,7 @@ class Streams:
 
     @property
     def open_streams(self) -> int:
-        """How many are open now."""
+        """The number of open streams."""
         return len(self._held)
 
     def stop(self) -> None:

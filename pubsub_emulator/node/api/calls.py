@@ -28,7 +28,7 @@ class ApiFailed(PubsubError):
 
 
 def call(at: At, name: str, data: bytes) -> bytes:
-    """What function `name` answers to the SCALE of its arguments.
+    """Call function `name` with the SCALE of its arguments.
 
     Raises `UnknownFunction`, and `ApiFailed` for arguments that it cannot read.
     """

@@ -33,7 +33,7 @@ _VERSION_NOT_KNOWN: Final = b"\x01\x01"
 
 
 def dry_run_call(runtime: ChainRuntime, state: State, header: Header, reader: Reader) -> bytes:
-    """What `dry_run_call(origin, call, version)` answers; `reader` is at its arguments. Raises `ScaleError`."""
+    """The answer of `dry_run_call(origin, call, version)`; `reader` is at its arguments. Raises `ScaleError`."""
     arguments = CallReader(reader.data, runtime.calls, reader.pos)
     origin, call = origin_caller.read(arguments), runtime.calls.read(arguments)
     version = arguments.uint(4)
@@ -88,7 +88,7 @@ def _destination(location: Location, messages: Iterable[bytes]) -> bytes:
 def _downward(
     before: Mapping[ParaId, list[InboundDownwardMessage]], after: Mapping[ParaId, list[InboundDownwardMessage]]
 ) -> list[bytes]:
-    """What was queued for parachains."""
+    """The messages that were queued for parachains."""
     out = []
     for para, queue in after.items():
         new = queue[len(before.get(para, ())) :]
@@ -98,6 +98,6 @@ def _downward(
 
 
 def _upward(storage: Storage) -> list[bytes]:
-    """What would be sent to the relay chain."""
+    """The messages that would be sent to the relay chain."""
     publishes = [Publish(entry.key, entry.value, entry.ttl) for entry in published(storage)]
     return [_destination(PARENT, pack(publishes))] if publishes else []

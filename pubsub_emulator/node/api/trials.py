@@ -1,4 +1,4 @@
-"""What would happen: an extrinsic tried on a block, messages tried on a branch of the network; nothing is kept."""
+"""Trials: an extrinsic tried on a block, messages tried on a branch of the network; nothing is kept."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
@@ -24,12 +24,12 @@ Changes = Mapping[bytes, tuple[bytes | None, bytes | None]]
 
 
 def differences(old: State, new: State) -> Changes:
-    """What differs between two states."""
+    """The differences between two states."""
     return {key: (before, after) for key, before, after in old.top.differences(new.top)}
 
 
 def try_extrinsic(at: At, raw: bytes, *, signatures: bool = True) -> Changes:
-    """What an extrinsic, length included, would change in the next block, that block's own changes left out.
+    """Changes that an extrinsic, length included, would make in the next block, that block's own changes left out.
 
     Raises `UndecodableExtrinsic`, `InvalidTransaction`.
     """
@@ -40,7 +40,7 @@ def try_extrinsic(at: At, raw: bytes, *, signatures: bool = True) -> Changes:
 
 
 def try_call(at: At, call: bytes, who: AccountId) -> Changes:
-    """What a call of `who` would change in the next block, without a signature and the block's own changes."""
+    """Changes that a call of `who` would make in the next block, without a signature and the block's own changes."""
     try:
         found = at.runtime.calls.decode(call)
     except ScaleError as error:
@@ -52,7 +52,7 @@ def try_call(at: At, call: bytes, who: AccountId) -> Changes:
 
 
 def try_messages(live: LiveNetwork, moment: Moment, chain: Chain, todo: Iterable[actions.Action]) -> Changes:
-    """What a chain's state would be once messages, sent the true way after `moment`, were executed.
+    """The state of a chain once messages, sent the true way after `moment`, were executed.
 
     Raises `PubsubError` for messages that cannot be sent or do not arrive.
     """

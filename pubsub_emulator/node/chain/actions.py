@@ -1,4 +1,4 @@
-"""What can be asked of a running network beside a step, as data: what a journal holds and a replay does again."""
+"""Actions on a running network beside a step, as data: a journal holds them and a replay does them again."""
 
 from typing import Annotated, Any, Final, Literal
 

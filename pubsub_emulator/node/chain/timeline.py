@@ -1,4 +1,4 @@
-"""What a node keeps of its chains, and what of it is best and final.
+"""The blocks that a node keeps of its chains, and which of them are best and final.
 
     moments   the newest relay blocks with all that was built for them, forks included
     views     for each chain an immutable reading: genesis, best, final, blocks by height
@@ -61,7 +61,7 @@ class ChainView:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainAdvance:
-    """What became of one chain: `new` blocks in order, and `finalized` ones, ascending."""
+    """The progress of one chain: `new` blocks in order, and `finalized` ones, ascending."""
 
     view: ChainView
     new: tuple[Block, ...]
@@ -72,7 +72,7 @@ class ChainAdvance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advance:
-    """What a step or a rewind changed; `left` are the blocks that a rewind took off the best chains."""
+    """The changes of a step or a rewind; `left` are the blocks that a rewind took off the best chains."""
 
     moment: Moment
     chains: Mapping[Chain, ChainAdvance]

@@ -1,4 +1,4 @@
-"""What waits, in which order a body takes it, and what becomes of it with each block (ND-16).
+"""The pool of extrinsics: what waits, in which order a body takes it, and what each block makes of it (ND-16).
 
 An extrinsic is ready when its account's nonce has come, or when those before it are ready; else it is future. For one
 account and nonce there is one extrinsic, that of the higher priority. A full pool drops the lowest priority, of equal
@@ -29,7 +29,7 @@ Kind = Literal["future", "ready", "usurped", "dropped", "invalid", "retracted"]
 
 @dataclass(frozen=True, slots=True)
 class PoolChange:
-    """What became of an extrinsic; `by` is the one that took its place."""
+    """The fate of an extrinsic; `by` is the one that took its place."""
 
     hash: Hash
     kind: Kind
@@ -52,7 +52,7 @@ class _Entry:
 
 
 def hash_of(raw: bytes) -> Hash:
-    """How clients name an extrinsic: blake2b-256 of its bytes with their length."""
+    """The hash by which clients name an extrinsic: blake2b-256 of its bytes with their length."""
     return blake2_256(raw)
 
 
@@ -88,7 +88,7 @@ class Pool:
     # Asking
 
     def ready(self) -> tuple[bytes, ...]:
-        """What a body takes, in its order: by priority and arrival, each account's by nonce."""
+        """The extrinsics that a body takes, in its order: by priority and arrival, each account's by nonce."""
         return tuple(entry.raw for entry in self._in_order())
 
     pending = ready
@@ -96,7 +96,7 @@ class Pool:
 
     @property
     def ready_count(self) -> int:
-        """How many could be part of the next block."""
+        """The number of extrinsics that could be part of the next block."""
         return len(self._ready)
 
     @property
@@ -105,7 +105,7 @@ class Pool:
         return len(self._entries) - len(self._ready)
 
     def status_of(self, name: Hash) -> Literal["ready", "future"] | None:
-        """Where an extrinsic is, `None` when it is not here."""
+        """The place of an extrinsic, `None` when it is not here."""
         if name not in self._entries:
             return None
         return "ready" if name in self._ready else "future"
@@ -120,7 +120,7 @@ class Pool:
         return nonce
 
     def take_changes(self) -> tuple[PoolChange, ...]:
-        """What became of extrinsics since this was asked last, in order."""
+        """The fates of extrinsics since the last call, in order."""
         changes, self._changes = tuple(self._changes), []
         return changes
 

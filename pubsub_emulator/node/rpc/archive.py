@@ -63,7 +63,7 @@ def body(call: Call, name: bytes) -> Json:
     heavy=True,
 )
 def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
-    """What a runtime function returns, or why it fails."""
+    """Call a runtime function: its result, or why it fails."""
     block = call.find(name)
     if block is None:
         return None
@@ -161,7 +161,7 @@ def diff_item(value: Any) -> DiffItem:
     live=True,
 )
 def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None) -> Json:
-    """What is stored differently in two blocks; the second one is the parent unless given."""
+    """The differences of storage between two blocks; the second one is the parent unless given."""
     subscription = StorageDiff(call.chain)
     wanted = [DiffItem(b"", "value", None)] if items is None else items
     return _start(call, subscription, _difference(call, subscription, name, wanted, previous))

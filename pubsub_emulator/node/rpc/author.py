@@ -50,7 +50,7 @@ def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
 
 
 def when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T | Awaitable[T]:
-    """What `then` gives: at once for a short extrinsic, else when it was checked beside the event loop."""
+    """The result of `then`: at once for a short extrinsic, else when it was checked beside the event loop."""
     return then(None) if len(extrinsic) <= SHORT else _when_checked(call, extrinsic, then)
 
 
@@ -169,7 +169,7 @@ def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> Rea
 
 @method("payment_queryInfo", EXTRINSIC, AT, heavy=True)
 def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
-    """What an extrinsic weighs and costs, tip left out."""
+    """The weight and the fee of an extrinsic, without its tip."""
     reader = _query(call, "TransactionPaymentApi_query_info", extrinsic, at)
     weight = read_weight(reader)
     kind = reader.u8()
@@ -192,7 +192,7 @@ def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
 
 @method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True, heavy=True)
 def dry_run(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
-    """What a block would make of an extrinsic: an `ApplyExtrinsicResult`."""
+    """The `ApplyExtrinsicResult` of an extrinsic in the next block."""
     block = call.block(at)
     if len(extrinsic) > MOST_EXTRINSIC:
         raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", f"more than {MOST_EXTRINSIC} bytes")

@@ -1,4 +1,4 @@
-"""What a method is called with: the node, the chain of the path, the connection."""
+"""The context of a call: the node, the chain of the path, the connection."""
 
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import ChainView
@@ -8,7 +8,7 @@ from pubsub_emulator.node.rpc.session import RpcSubscription, Session
 
 
 class Call:
-    """Who calls: the node, the chain of the path, and the connection, `None` for a POST."""
+    """The context of a call: the node, the chain of the path, and the connection, `None` for a POST."""
 
     __slots__ = ("chain", "node", "opened", "session")
 

@@ -158,11 +158,11 @@ class Follow(RpcSubscription):
             self._node.timeline.unpin(block)
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """What `work` gives, computed beside the event loop."""
+        """Run `work` beside the event loop."""
         return await self._node.control.beside(work)
 
     def room_for_operations(self) -> int:
-        """How many more operations may begin."""
+        """The number of operations that may still begin."""
         return MOST_OPERATIONS - sum(operation.size for operation in self.operations.values())
 
     def operate(self, operation: "Operation") -> str:
@@ -272,7 +272,7 @@ def _started(call: Call, follow: Follow, operation: Operation, **more: int) -> J
     live=True,
 )
 def call_runtime(call: Call, name: str, block: bytes, function: str, data: bytes) -> Json:
-    """What a runtime function returns on a pinned block."""
+    """Call a runtime function on a pinned block."""
     found = _follow(call, name)
     if found is None:
         return LIMIT_REACHED

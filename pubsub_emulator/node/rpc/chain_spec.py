@@ -74,7 +74,7 @@ def system_health(_call: Call) -> Json:
 
 @method("system_syncState")
 def system_sync_state(call: Call) -> Json:
-    """Where the chain began and is now."""
+    """The genesis and the present block of the chain."""
     best = call.view.best.number
     return {"startingBlock": 0, "currentBlock": best, "highestBlock": best}
 

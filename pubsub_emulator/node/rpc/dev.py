@@ -39,7 +39,7 @@ def refuse(why: str) -> RpcError:
 
 
 async def attempt(work: Awaitable[T]) -> T:
-    """What `work` gives. Raises `RpcError` with code 1 where it fails."""
+    """Run `work` and return its result. Raises `RpcError` with code 1 where it fails."""
     try:
         return await work
     except RpcError:
@@ -53,7 +53,7 @@ async def attempt(work: Awaitable[T]) -> T:
 
 @dataclass(frozen=True, slots=True)
 class NewBlock:
-    """What `dev_newBlock` is asked for."""
+    """Parameters of `dev_newBlock`."""
 
     count: int | None = None
     to: int | None = None

@@ -92,7 +92,7 @@ _DRY_RUN: Final = {
 
 @method("dev_dryRun", Param("config", lambda value: _fields(value, _DRY_RUN)), unsafe=True)
 async def dry_run(call: Call, config: dict[str, Any]) -> Json:
-    """What an extrinsic or messages would change: old and new values, and their delta as jsondiffpatch writes it."""
+    """Changes that an extrinsic or messages would make: old and new values, and jsondiffpatch's delta."""
     wanted = [name for name in ("extrinsic", *_MESSAGES) if config[name] is not None]
     if len(wanted) != 1:
         raise refuse(f"one of extrinsic, ump, dmp and hrmp is tried at a time, not {' and '.join(wanted) or 'none'}")

@@ -38,7 +38,7 @@ log: Final = logging.getLogger("pubsub.node")
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """What one request may be: bytes, calls in a batch, nesting of its JSON, and values in it.
+    """Limits of one request: bytes, calls in a batch, nesting of its JSON, and values in it.
 
     Values are counted before anything is read, as commas and opening brackets, those within strings too.
     """
@@ -54,7 +54,7 @@ REQUEST: Final = RequestLimits()
 
 
 class Answer(NamedTuple):
-    """What goes back, and the subscriptions whose events may follow it."""
+    """An answer, and the subscriptions whose events may follow it."""
 
     text: str | None
     opened: list[RpcSubscription] | None = None

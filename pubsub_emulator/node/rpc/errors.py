@@ -1,4 +1,4 @@
-"""What a call is answered with when it fails: code, message and data as a Substrate node gives them."""
+"""Errors of calls: code, message and data as a Substrate node gives them."""
 
 from typing import Any, Final
 

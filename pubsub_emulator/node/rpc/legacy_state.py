@@ -151,7 +151,7 @@ def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
 
 
 def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
-    """What a runtime function returns. Raises `RpcError` 4003."""
+    """Call a runtime function. Raises `RpcError` 4003."""
     if len(data) > MOST_ARGUMENTS:
         raise execution_failed(f"Other: the arguments have {len(data)} bytes, and at most {MOST_ARGUMENTS}")
     try:
@@ -173,7 +173,7 @@ def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
     heavy=True,
 )
 def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:
-    """What a runtime function returns."""
+    """Call a runtime function."""
     return hexed(run(call, call.block(at), name, data))
 
 
@@ -212,7 +212,7 @@ def get_runtime_version(call: Call, at: bytes | None) -> Json:
 
 
 def changed_entries(timeline: Timeline, advance: Advance, block: Block) -> Mapping[bytes, bytes | None]:
-    """What a block changed in its parent's top trie, worked out once for all who are told of a step."""
+    """The changes of a block in its parent's top trie, computed once for all subscribers of a step."""
     known = advance.changes.get(block.hash)
     if known is None:
         parent = timeline.block(block.chain, block.header.parent_hash)
@@ -239,7 +239,7 @@ class StorageChanges(RpcSubscription):
         self.notify(compact(_changes(timeline.views[self.chain].best, list(self.keys))))
 
     def advanced(self, advance: Advance) -> None:
-        """What each new block changed; after a rewind what differs from the best block before."""
+        """The changes of each new block; after a rewind the differences from the best block before."""
         change = advance.chains[self.chain]
         if advance.rewound:
             before, now = change.before.state.top, change.view.best

@@ -1,4 +1,4 @@
-"""What a method is, and the table of methods by name."""
+"""Methods, and the table of them by name."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -32,7 +32,7 @@ CLIENT: Final = "pubsub-emulator"
 
 
 class Control(Protocol):
-    """What changes the network: requests to whoever steps it."""
+    """The interface that changes the network: requests to whoever steps it."""
 
     async def act(self, todo: Iterable[Action]) -> list[int | None]:
         """Do all of it before the next step, or nothing: raises `PubsubError` for the first that cannot be."""
@@ -47,13 +47,13 @@ class Control(Protocol):
         """Go back to a kept moment, and do all of it then. Raises `PubsubError` where that is not possible."""
 
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
-        """What `work` gives, done between two steps; it must leave the network as it is."""
+        """Run `work` between two steps; it must leave the network as it is."""
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """What `work` gives, done in a thread beside the event loop; it reads kept blocks and changes nothing."""
+        """Run `work` in a thread beside the event loop; it reads kept blocks and changes nothing."""
 
     def asked(self) -> tuple[Action, ...]:
-        """What was asked for since the last step."""
+        """The actions requested since the last step."""
 
     def set_mode(self, mode: str) -> None:
         """Build `instant`ly, with one extrinsic a step (`single`), or only when told to (`manual`)."""
@@ -63,7 +63,7 @@ class Control(Protocol):
 
 
 class Runtimes:
-    """What the chains' runtimes answer."""
+    """The functions of the chains' runtimes."""
 
     def __init__(self, network: Network, genesis: Mapping[Chain, Block]) -> None:
         self._relay = network.relay.runtime
@@ -83,7 +83,7 @@ class Runtimes:
         return metadata(self.at(block), version)
 
     def call(self, block: Block, name: str, data: bytes) -> bytes:
-        """What a runtime function returns. Raises `UnknownFunction`, and `ApiFailed` when it fails."""
+        """Call a runtime function. Raises `UnknownFunction`, and `ApiFailed` when it fails."""
         return api.call(self.at(block), name, data)
 
     def storage_pairs(self, block: Block, values: Mapping[str, Any]) -> list[tuple[bytes, bytes | None]]:
@@ -129,7 +129,7 @@ def _rows(entry: StorageEntry, value: Any) -> Iterator[tuple[bytes, bytes | None
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What `dev_snapshot` keeps: a moment, what was asked for since then, and the pools."""
+    """A snapshot of `dev_snapshot`: a moment, the actions requested since then, and the pools."""
 
     moment: Moment
     asked: tuple[Action, ...]

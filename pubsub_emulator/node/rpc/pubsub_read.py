@@ -38,7 +38,7 @@ PARA: Final = Param("para", para)
 
 
 def ttl_json(state: TtlState | None) -> Json:
-    """How fresh an entry is."""
+    """The lifetime of an entry, as JSON."""
     if state is None:
         return None
     if isinstance(state, Infinite):
@@ -120,7 +120,7 @@ def _para_block(call: Call, chain: ParaId, at: bytes | None) -> Block | None:
 
 @method("pubsub_subscriptions", PARA, AT)
 def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
-    """What a parachain subscribes to, and what it was last delivered."""
+    """A parachain's subscriptions, and its last deliveries."""
     block = _para_block(call, chain, at)
     if block is None:
         return None
@@ -166,7 +166,7 @@ def subscriptions(call: Call, chain: ParaId, at: bytes | None) -> Json:
 
 @method("pubsub_ledger", PARA, Param("hash", block_hash, optional=True, aliases=("at",)))
 def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
-    """Where a block's bytes went (PS-70)."""
+    """The bytes of a block by their use (PS-70)."""
     timeline = call.node.timeline
     if chain not in timeline.views:
         return None
@@ -268,7 +268,7 @@ def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 
 @method("pubsub_deliveries", ANY_PARA, RELAY_BLOCK)
 def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
-    """What was delivered with a relay block, to one parachain or to all, in order."""
+    """The deliveries of a relay block, to one parachain or to all, in order."""
     moment = moment_at(call, chain, at)
     if moment is None:
         return None
@@ -277,7 +277,7 @@ def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 
 @method("pubsub_collators", PARA)
 def collators(call: Call, chain: ParaId) -> Json:
-    """Who authors a parachain's blocks, and what they try."""
+    """The collators of a parachain, and the cheats they try."""
     found = call.node.network.parachains.get(chain)
     return (
         None
@@ -342,7 +342,7 @@ def unsubscribe_candidates(call: Call, name: str) -> Json:
 
 
 def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str, Any]]]:
-    """What was delivered with a relay block, in order, also as JSON."""
+    """The deliveries of a relay block, in order, also as JSON."""
     for record in moment.records:
         if record.outcome is None or not record.outcome.deliveries:
             continue
@@ -408,7 +408,7 @@ def _filter(value: Any) -> dict[str, Any]:
 
 @method("pubsub_subscribeDeliveries", Param("filter", _filter, optional=True), live=True)
 def subscribe_deliveries(call: Call, wanted: dict[str, Any] | None) -> Json:
-    """What handlers are called with from now on."""
+    """Subscribe to the calls of handlers from now on."""
     return call.open(Deliveries(call, wanted or {}))
 
 

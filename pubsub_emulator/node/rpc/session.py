@@ -22,7 +22,7 @@ MOST_KEYS: Final = 65_536
 
 
 class Overflow(Enum):
-    """What becomes of a subscription whose events pile up."""
+    """The treatment of a subscription whose events pile up."""
 
     NEWEST = "newest"
     """Only the newest matters: events are left out, and `newest` is sent when there is room again."""
@@ -44,7 +44,7 @@ def compact(value: Any) -> str:
 
 
 class Outlet(Protocol):
-    """Where a session's messages go; the server's."""
+    """The destination of a session's messages; the server's."""
 
     def event(self, subscription: "RpcSubscription", text: str) -> None:
         """Queue an event."""

@@ -52,7 +52,7 @@ def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
 
 
 def find(trie: StateTrie | None, asked: Query) -> Iterator[dict[str, Any]]:
-    """What a query finds, in key order; nothing where there is nothing."""
+    """The items that a query finds, in key order."""
     if trie is None:
         return
     if asked.lists:

@@ -28,7 +28,7 @@ def _place(block: Block, index: int) -> Json:
 
 
 class TransactionWatch(RpcSubscription):
-    """What becomes of an extrinsic, as events."""
+    """The events of a watched extrinsic."""
 
     method = "transactionWatch_v1_watchEvent"
     group = "transactionWatch"

@@ -1,4 +1,4 @@
-"""What becomes of extrinsics that somebody watches: pool, block, final block; and back, where a rewind takes them."""
+"""Events of watched extrinsics: pool, block, final block; and back, where a rewind takes them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol

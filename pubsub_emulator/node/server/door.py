@@ -1,4 +1,4 @@
-"""Who is let in before anything was said: so many sockets at once, whatever they turn out to want (ND-29)."""
+"""The limit of open sockets, whatever they turn out to want (ND-29)."""
 
 import asyncio
 from typing import Final, cast

@@ -1,4 +1,4 @@
-"""What `/metrics` says, as Prometheus reads it: counted as blocks come, states read when somebody asks (ND-26).
+"""The text of `/metrics` for Prometheus: counted as blocks come, states read when somebody asks (ND-26).
 
 Labels are chain, publisher and reason, never a key: there are as many series as parachains, publishers and reasons.
 """
@@ -211,7 +211,7 @@ class NodeMetrics:
         yield "pubsub_delivery_blocks", "histogram", latency
 
     def _ages(self, node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
-        """How many relay blocks ago a walk of each chain last came to its end; 0 where no cursor is kept."""
+        """The relay blocks since a walk of each chain last came to its end; 0 where no cursor is kept."""
         best = node.timeline.views[RELAY].best.number
         ages = {(chain,): max(best - at, 0) for chain, at in self._came_round.items()}
         for chain, view in node.timeline.views.items():

@@ -1,4 +1,4 @@
-"""What a node is started with, and its limits."""
+"""Options of a node, and its limits."""
 
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Who steps the network: one worker thread, one lock, and the modes of building.
+"""The producer that steps the network: one worker thread, one lock, and the modes of building.
 
 Whatever a step did becomes visible in one turn of the event loop, after the thread is done: readers never wait and
 never see half of it (ND-3).
@@ -44,7 +44,7 @@ def _ends() -> RpcError:
 
 
 class Writer(Protocol):
-    """Where a journal goes."""
+    """The destination of a journal."""
 
     def action(self, action: Action) -> None:
         """Something was asked for that the next step has."""
@@ -254,7 +254,7 @@ class Producer:
             await self._act(todo)
 
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
-        """What `work` gives, done between two steps by the thread that steps; it must leave the network as it is."""
+        """Run `work` between two steps in the thread that steps; it must leave the network as it is."""
         return await self._whole(self._locked_aside(work))
 
     async def _locked_aside(self, work: Callable[[LiveNetwork], T]) -> T:
@@ -262,13 +262,13 @@ class Producer:
             return await self._in_thread(lambda: work(self.live))
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """What `work` gives, done in a thread beside the event loop. Raises `RpcError` when the node ends."""
+        """Run `work` in a thread beside the event loop. Raises `RpcError` when the node ends."""
         if self._ended:
             raise _ends()
         return await asyncio.get_running_loop().run_in_executor(self._beside, work)
 
     def asked(self) -> tuple[Action, ...]:
-        """What was asked for since the last step."""
+        """The actions requested since the last step."""
         return tuple(self.live.pending)
 
     def set_mode(self, mode: str) -> None:
@@ -315,7 +315,7 @@ class Producer:
         return moment
 
     def _offers(self) -> list[actions.Offer]:
-        """What the pools have ready, for the blocks of the next step."""
+        """The extrinsics that the pools have ready, for the blocks of the next step."""
         most = 1 if self.mode is Build.SINGLE else None
         ready = ((chain, pool.ready()[:most]) for chain, pool in self._pools.items() if pool.ready_count)
         return [actions.Offer(chain=chain, extrinsics=extrinsics) for chain, extrinsics in ready]

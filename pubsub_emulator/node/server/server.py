@@ -49,7 +49,7 @@ http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc
 
 
 class Pages(Protocol):
-    """What draws the pages; handed in, for they are drawn by a room above."""
+    """The functions that draw the pages; handed in, since a room above has them."""
 
     def live(self) -> str:
         """The page that shows what happens."""
@@ -67,7 +67,7 @@ class CannotListen(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a chain is served."""
+    """The address of a served chain."""
 
     chain: Chain
     url: str

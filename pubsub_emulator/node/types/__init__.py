@@ -1,4 +1,4 @@
-"""What clients know of a chain: metadata, and values by the same descriptions that metadata is made of."""
+"""A chain's types for clients: metadata, and values by the same descriptions that metadata is made of."""
 
 from pubsub_emulator.node.at import METADATA_VERSIONS, At, UnknownMetadataVersion, metadata, runtime_version
 from pubsub_emulator.node.types.bodies import decode_call, decode_events, decode_extrinsic, event_json

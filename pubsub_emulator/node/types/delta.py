@@ -1,4 +1,4 @@
-"""What differs between two JSON values, as jsondiffpatch writes it.
+"""The difference between two JSON values, as jsondiffpatch writes it.
 
 added     [new]              changed    [old, new]          removed    [old, 0, 0]
 objects   {name: delta}      arrays     {"_t": "a", "3": delta of the new item 3, "_3": the old item 3 was removed}

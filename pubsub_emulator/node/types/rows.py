@@ -47,7 +47,7 @@ class StorageEntry:
 
     @property
     def keys(self) -> tuple[tuple[Hasher, TypeInfo], ...]:
-        """How each of its keys is hashed, and what it is."""
+        """The hasher and the type of each of its keys."""
         return tuple((hasher, described(codec)) for hasher, codec in self.item.key_parts)
 
     def key(self, keys: Sequence[Any]) -> bytes:
@@ -109,7 +109,7 @@ def _folded(name: str) -> str:
 
 
 def names_of(at: At) -> Names:
-    """What named types mean on a chain."""
+    """The types that names stand for on a chain."""
     return _names(at.runtime.definition)
 
 

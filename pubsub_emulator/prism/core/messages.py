@@ -16,7 +16,7 @@ M = TypeVar("M")
 
 
 class Usage(IntEnum):
-    """What a key may sign or do."""
+    """The uses of a key."""
 
     MASTER_KEY = 1
     ISSUING_KEY = 2
@@ -60,7 +60,7 @@ class Service(NamedTuple):
 
 
 class DIDCreationData(NamedTuple):
-    """What a new DID has."""
+    """The data of a new DID."""
 
     public_keys: tuple[PublicKey, ...] = ()
     services: tuple[Service, ...] = ()
@@ -129,7 +129,7 @@ class UpdateDID(NamedTuple):
 
 
 class CredentialBatchData(NamedTuple):
-    """Who issues which batch; `issuer_did` is a DID's suffix."""
+    """A credential batch and its issuer; `issuer_did` is a DID's suffix."""
 
     raw: bytes = b""
     issuer_did: str = ""
@@ -161,7 +161,7 @@ Operation: TypeAlias = CreateDID | UpdateDID | IssueCredentialBatch | RevokeCred
 
 
 class AtalaOperation(NamedTuple):
-    """What is signed; `operation` is `None` where no processed member is set."""
+    """The signed message; `operation` is `None` where no processed member is set."""
 
     raw: bytes = b""
     operation: Operation | None = None
@@ -183,7 +183,7 @@ class AtalaBlock(NamedTuple):
 
 
 class AtalaObject(NamedTuple):
-    """What is anchored."""
+    """The object that is anchored."""
 
     raw: bytes = b""
     block_content: AtalaBlock | None = None
@@ -310,7 +310,7 @@ _READERS: Final[dict[Any, Callable[[bytes], Any]]] = {}
 
 
 def _reader(message: Any) -> Callable[[bytes], Any]:
-    """What reads a message, made once, after what reads the messages within it."""
+    """The reader of a message, made once, after the readers of the messages within it."""
     if message not in _READERS:
         steps = {
             number << 3 | (VARINT if field.kind == "enum" else BYTES): (

@@ -52,7 +52,7 @@ class OperationType(IntEnum):
 
 
 class Status(StrEnum):
-    """What became of an operation, in its row; the first two are this node's own (PR-63)."""
+    """The status of an operation, in its row; the first two are this node's own (PR-63)."""
 
     RECEIVED = "RECEIVED"
     CANCELLED = "CANCELLED"
@@ -96,7 +96,7 @@ class Examined(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one operation came to: the columns of its row that do not depend on where it is."""
+    """The outcome of one operation: the columns of its row that do not depend on where it is."""
 
     operation_id: bytes
     operation_hash: bytes | None
@@ -127,7 +127,7 @@ def read_object(raw: bytes) -> tuple[SignedAtalaOperation, ...] | None:
 
 
 def examine(signed: SignedAtalaOperation) -> Examined:
-    """What the bytes of an operation say."""
+    """Read the bytes of an operation."""
     operation = signed.operation
     kind, batch_id = _UNKNOWN, None
     if operation is not None and operation.operation is not None and is_canonical(signed):

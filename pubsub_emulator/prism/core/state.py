@@ -46,7 +46,7 @@ class DidService(NamedTuple):
 
 
 class Did(NamedTuple):
-    """What a DID is after its last applied operation, whose hash is `last_hash`."""
+    """A DID after its last applied operation, whose hash is `last_hash`."""
 
     last_hash: bytes
     keys: Mapping[str, Key]
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
 
 
 class DidLedger(Protocol):
-    """What processing reads and writes."""
+    """The state that processing reads and writes."""
 
     def did(self, suffix: str) -> Did | None:
         """A DID by its suffix."""

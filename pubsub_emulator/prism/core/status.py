@@ -10,7 +10,7 @@ from pubsub_emulator.prism.core.process import read_object
 
 
 class OperationStatus(IntEnum):
-    """Where an operation is; numbers as in `prism.proto`."""
+    """The status of an operation; numbers as in `prism.proto`."""
 
     PENDING = 1
     CANCELLED = 2
@@ -25,7 +25,7 @@ FINAL = frozenset({OperationStatus.APPROVED, OperationStatus.REJECTED, Operation
 
 
 class Place(NamedTuple):
-    """Where an operation is on the chain; `time` in milliseconds."""
+    """The place of an operation on the chain; `time` in milliseconds."""
 
     number: int
     hash: bytes
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What the rows of one operation say."""
+    """The state of one operation by its rows."""
 
     applied: Place | None = None
     rejected: tuple[Place, Reason] | None = None

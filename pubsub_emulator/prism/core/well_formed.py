@@ -1,4 +1,4 @@
-"""What an operation may hold (PR-24). Functions raise `Rejected` with MALFORMED_OPERATION and say what is wrong."""
+"""Rules of well-formed operations (PR-24). Functions raise `Rejected` with MALFORMED_OPERATION and a reason."""
 
 import json
 import re

@@ -30,7 +30,7 @@ are the value, and for numbers."""
 def reader(
     steps: Mapping[int, Step], empty: Sequence[object], make: Callable[[list[Any]], M], *, is_hashed: bool
 ) -> Callable[[bytes], M]:
-    """What reads a message of its bytes and skips fields without a step. It raises `Undecodable`.
+    """A reader of a message that skips fields without a step. It raises `Undecodable`.
 
     Steps are by tag, which is number << 3 | wire type, of wire types 0 and 2. `empty` has the values of a message
     without fields, empty tuples for those that are repeated. Where `is_hashed`, the first value is the message's bytes.
@@ -79,7 +79,7 @@ def reader(
 
 
 def _skip(tag: int, raw: bytes, at: int) -> int:
-    """Where the value that is at `at` ends."""
+    """The end of the value that is at `at`."""
     kind = tag & 7
     if not _LEAST_TAG <= tag < _TAGS:
         raise Undecodable(f"field number {tag >> 3}")

@@ -33,7 +33,7 @@ class Head(Protocol):
 
 
 class AnchoringChain(Protocol):
-    """What a PRISM node follows. Methods raise `ClientError` while the chain does not answer."""
+    """The chain that a PRISM node follows. Methods raise `ClientError` while it does not answer."""
 
     async def catch_up(self, log: Store) -> None:
         """Append to the log what is final and not in it."""

@@ -120,7 +120,7 @@ class PrismFront:
                 yield encode_update(update)
 
     async def _after(self, request: pb.GetSubscriptionEventsStreamRequest) -> str | None:
-        """Where a stream begins, as `EventService.stream` takes it. Raises `UnknownToken`, `BadCursor`."""
+        """The beginning of a stream, as `EventService.stream` takes it. Raises `UnknownToken`, `BadCursor`."""
         await asyncio.to_thread(self._events.registry.get, request.subscription_token)
         which = request.WhichOneof("start")
         if which == "cursor":

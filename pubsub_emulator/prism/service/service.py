@@ -32,7 +32,7 @@ _LOOK_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PrismLimits(Limits):
-    """What clients may hold open (PR-54), and how rows are read."""
+    """Limits of what clients hold open (PR-54), and of reading rows."""
 
     streams_per_client: int = 8
     bound: int = 500

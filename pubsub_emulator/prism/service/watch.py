@@ -64,7 +64,7 @@ class Watching:
             self._recorder.waits(self._name)
 
     def end(self, how: str) -> None:
-        """How it ends, where it does not only lose its client."""
+        """The end of the stream, unless it only loses its client."""
         if self._how is not None:
             self._how = how
 

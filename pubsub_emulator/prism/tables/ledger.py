@@ -28,7 +28,7 @@ _CHUNK: Final = 400
 
 
 class Kept:
-    """What several transactions share: decoded DIDs and batches of committed rows."""
+    """The cache that transactions share: decoded DIDs and batches of committed rows."""
 
     def __init__(self, size: int = KEPT) -> None:
         self._size = size

@@ -81,7 +81,7 @@ class OperationLog:
         self.id = bytes(database.select("SELECT id FROM prism_meta")[0][0])
 
     def head(self) -> Head:
-        """Where the operations end."""
+        """The end of the operations."""
         with self._database.transaction() as session:
             at = position(session)
         return Head(at.epoch, at.seq_no)
@@ -122,7 +122,7 @@ class OperationLog:
             return Cursor(position(session).epoch, found[0][0])
 
     def last_common(self, cut: Cursor) -> LastCommon:
-        """What is left at a cut, whatever was taken back since."""
+        """The operations left at a cut, whatever was taken back since."""
         with self._database.transaction() as session:
             epoch = position(session).epoch
             least = session.run("SELECT min(last_seq_no) FROM epochs WHERE epoch > ?", (cut.epoch,))[0][0]

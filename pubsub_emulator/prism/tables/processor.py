@@ -70,7 +70,7 @@ class Source:
 
 
 class Position(NamedTuple):
-    """How far the tables are."""
+    """The position of the tables."""
 
     epoch: int
     """Of the tables."""
@@ -127,7 +127,7 @@ class Processor:
         """Up to where the log has nothing more for us, not stored."""
 
     def position(self) -> Position:
-        """How far the tables are."""
+        """The position of the tables."""
         with self.database.transaction() as session:
             return position(session)
 
@@ -246,7 +246,7 @@ class Processor:
 
 
 def _inner(value: Value, step: str | int) -> Value:
-    """What is at a name or index of a field's value, `None` where there is nothing."""
+    """The value at a name or index of a field's value, `None` where there is none."""
     if isinstance(value, dict):
         return value.get(step) if isinstance(step, str) else None
     if isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
@@ -255,7 +255,7 @@ def _inner(value: Value, step: str | int) -> Value:
 
 
 def position(session: Session, lock: Dialect | None = None) -> Position:
-    """How far the tables are; with a dialect, locked until the transaction ends."""
+    """The position of the tables; with a dialect, locked until the transaction ends."""
     locking = " FOR UPDATE" if lock is Dialect.POSTGRESQL else ""
     found = session.run(f"SELECT epoch, seq_no, log_epoch, log_seq, block_number FROM prism_meta{locking}")
     return Position(*found[0])

@@ -151,7 +151,7 @@ class Scheduled:
         return gone
 
     def known(self, operation_id: bytes) -> Known:
-        """What the rows of an operation say."""
+        """The state of an operation by its rows."""
         with self._database.transaction() as session:
             rows = session.run(
                 "SELECT atala_operation_status, status_details, block_number, block_hash, object_index, "

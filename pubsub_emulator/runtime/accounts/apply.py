@@ -70,7 +70,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What `check` depends on besides the bytes of an extrinsic and the room in the block."""
+    """The state that `check` reads besides the bytes of an extrinsic and the room in the block."""
 
     signing: Signing
     genesis: Hash | None

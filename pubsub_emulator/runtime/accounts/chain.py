@@ -62,7 +62,7 @@ class NextBlock:
         return apply.check(self._signing, self._storage, raw, self._room)
 
     def circumstances(self, who: AccountId, era: Era) -> Circumstances:
-        """What `check` depends on for an extrinsic of this account and era: where they are equal, so is its result."""
+        """The state that `check` reads for an extrinsic of this account and era: if it is equal, so is the result."""
         birth = era.birth(system.block_number(self._storage))
         return Circumstances(self._signing, self._hash(0), self._hash(birth), birth, self._account(who))
 

@@ -72,5 +72,5 @@ class TransactionPayment(Hooks):
     pallet = PALLET
 
     def constants(self) -> tuple[Constant, ...]:
-        """What clients compute fees with."""
+        """The constants that clients compute fees with."""
         return (constant("OperationalFeeMultiplier", scale.u8, 5, "Not used: no extrinsic is operational."),)

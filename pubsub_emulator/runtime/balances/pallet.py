@@ -243,7 +243,7 @@ class Balances(Hooks):
     # Constants
 
     def constants(self) -> tuple[Constant, ...]:
-        """What an account has to hold."""
+        """The least balance of an account."""
         least = "The minimum amount required to keep an account open."
         return (constant("ExistentialDeposit", scale.u128, self.existential_deposit, least),)
 

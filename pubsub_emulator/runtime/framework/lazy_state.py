@@ -14,7 +14,7 @@ from pubsub_emulator.trie.lazy import LazyTrie, NodeFetcher, StateUnavailable
 
 
 class StateSource(Protocol):
-    """Where the tries of one state come from."""
+    """A source of the tries of one state."""
 
     def trie(self, child_key: bytes | None) -> NodeFetcher:
         """The source of the top trie, or of the child trie with that storage key, without its prefix."""

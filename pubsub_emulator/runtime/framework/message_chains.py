@@ -131,7 +131,7 @@ class OutboundHrmpMessage:
 
 @dataclass(frozen=True, slots=True)
 class MessageBounds:
-    """How many bytes of messages may wait for one parachain, counted as in its block, which must take them all.
+    """Limits of the bytes of messages that wait for one parachain, counted as in its block, which must take them all.
 
     `downward` bounds the downward queue, `horizontal` the sum over all channels to the parachain.
     """

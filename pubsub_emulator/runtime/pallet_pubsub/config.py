@@ -13,14 +13,14 @@ PALLET: Final = Pallet("Broadcaster", 101, "pallet_broadcaster", hold_reasons=("
 
 
 class TtlPolicy(Enum):
-    """How `on_idle` finds expired entries (PS-19)."""
+    """The way in which `on_idle` finds expired entries (PS-19)."""
 
     SCAN = "scan"
     EXPIRY_INDEX = "expiry_index"
 
 
 class ForcedDeposit(Enum):
-    """What `force_deregister_publisher` does with the deposit; any other deregistration returns it."""
+    """The use of the deposit by `force_deregister_publisher`; any other deregistration returns it."""
 
     RETURNED = "returned"
     SLASHED = "slashed"

@@ -89,5 +89,5 @@ def _costs(config: Config) -> tuple[Weight, Weight, Weight]:
 
 
 def _times(room: Weight, step: Weight) -> int:
-    """How often `step` fits into `room`."""
+    """The number of times that `step` fits into `room`."""
     return min(room.ref_time // step.ref_time, room.proof_size // step.proof_size)

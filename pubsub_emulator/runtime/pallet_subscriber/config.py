@@ -39,7 +39,7 @@ DEFAULT_HANDLER_WEIGHT: Final = Weight(500_000_000, 65_536)
 
 
 class CachePolicy(Enum):
-    """What a subscriber remembers of a publisher's trie between blocks (PS-69)."""
+    """The part of a publisher's trie that a subscriber remembers between blocks (PS-69)."""
 
     NODES = "nodes"
     NONE = "none"

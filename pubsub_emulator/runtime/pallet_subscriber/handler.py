@@ -25,7 +25,7 @@ class HandlerError(PubsubError):
 
 
 class HandlerContext:
-    """What a handler may use: the chain's storage, and its own weight."""
+    """The context of a handler: the chain's storage, and its own weight."""
 
     __slots__ = ("_exceeded", "_left", "storage")
 

@@ -62,7 +62,7 @@ class Aura(Hooks):
 
 
 class Consumer(Hooks):
-    """What the handler `store` writes."""
+    """Values that the handler `store` writes."""
 
     pallet = CONSUMER
 

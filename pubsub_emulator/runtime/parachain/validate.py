@@ -44,7 +44,7 @@ from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 
 @dataclass(frozen=True, slots=True)
 class RelayContext:
-    """What the relay chain attests.
+    """Facts that the relay chain attests.
 
     The storage root of block `number`, `None` if there is no such block, and the newest slot that a block judged now
     may claim.

@@ -22,7 +22,7 @@ MEBIBYTE: Final = 1_048_576
 
 @dataclass(frozen=True, slots=True)
 class AsyncBackingParams:
-    """How far a parachain may run ahead of the relay chain, in blocks."""
+    """Limits of how far a parachain may run ahead of the relay chain, in blocks."""
 
     max_candidate_depth: int = 3
     allowed_ancestry_len: int = 2

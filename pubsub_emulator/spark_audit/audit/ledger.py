@@ -1,4 +1,4 @@
-"""What the last run of an audit knew: what its networks came to, and the receipts of their segments in pages.
+"""Results of an audit's last run: totals of its networks, and the receipts of their segments in pages.
 
     <out>/ledger.json                                  networks, tables, and what their files looked like
     <out>/ledger/network=…/<first>-<digest>.z          receipts, `PAGE` at most

@@ -62,7 +62,7 @@ _GATHERED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a phase is, in units of work: `start` of the engine, `verify`, `chains`, `summary`, `tables`.
+    """Progress of a phase in units of work: `start` of the engine, `verify`, `chains`, `summary`, `tables`.
 
     `done` has the shares of the units under way, where the engine knows them.
     """
@@ -206,7 +206,7 @@ class Rounds:
             self.opened = None
 
     def quarantine(self) -> list[Row]:
-        """What could not be read or judged; the same may be told more than once."""
+        """Add what could not be read or judged; the same may be added more than once."""
         return [
             *(row for kept in self.networks.values() for row in kept.account.quarantine),
             *(fault.row() for fault in self.faults),

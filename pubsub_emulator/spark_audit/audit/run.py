@@ -63,7 +63,7 @@ class AuditFailed(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What an audit found. `digest` is over all canonical rows: equal for equal histories, whoever computed it."""
+    """The result of an audit. `digest` is over all canonical rows: equal for equal histories, whoever computed it."""
 
     exit_code: int
     digest: str
@@ -89,7 +89,7 @@ class AuditResult:
 
     @property
     def out(self) -> Path | str:
-        """Where they were written to: a folder, or the URI of a place elsewhere."""
+        """The place that the results were written to: a folder, or the URI of a place elsewhere."""
         return self.store.folder if isinstance(self.store, LocalStore) else self.store.uri
 
     @property
@@ -297,7 +297,7 @@ def _digest(networks: Mapping[str, NetworkLedger], digests: Mapping[str, str]) -
 
 
 def _reach(head: str | None) -> str:
-    """What is known of completeness, in words."""
+    """The completeness of a chain's history, in words."""
     if head is None:
         return "not known: manifests are damaged or missing"
     return f"head 0x{head}, as the history itself says"

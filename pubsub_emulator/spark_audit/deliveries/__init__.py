@@ -1,4 +1,4 @@
-"""What a server of events delivered, as tables, so that it can be verified afterwards (EV-40).
+"""Deliveries of an event server as tables, so that they can be verified afterwards (EV-40).
 
 tables   the tables: the log, its rewinds, streams, deliveries
 tagged   an event's fields as text that Spark can compare exactly

@@ -102,7 +102,7 @@ class _Batch:
                 return
 
     def _far(self) -> tuple[int, float]:
-        """How many tasks are done, and what the shares of those under way come to: a task that ends changes it."""
+        """The number of tasks done, with the shares of those under way: a task that ends changes it."""
         return len(self._done), sum(self._shares.values())
 
     def _heard(self, at: int, share: float) -> None:

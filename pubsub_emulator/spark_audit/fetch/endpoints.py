@@ -31,7 +31,7 @@ _BUSY_WORDS: Final = ("rate limit", "too many", "limit exceeded", "slow down")
 
 @dataclass(frozen=True, slots=True)
 class RequestRate:
-    """How nodes are asked: `rate` in requests per second of each node, `None` for as many as it answers."""
+    """Limits of requests to nodes: `rate` in requests per second of each node, `None` for as many as it answers."""
 
     connections: int = 8
     """Requests that are under way at each node at once."""
@@ -83,7 +83,7 @@ class _Endpoint:
 
 @dataclass(slots=True)
 class _Question:
-    """What became of one question so far."""
+    """The state of one request."""
 
     refusals: dict[str, int] = field(default_factory=dict)
     said: dict[str, str] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Endpoints:
         return self.limits.connections * len(self._nodes)
 
     async def ask(self, check: Callable[[str, Any], T], method: str, *params: object, only: str | None = None) -> T:
-        """What `check` makes of an answer, given the node's URL; it raises `WrongBlock` for one that cannot be.
+        """The answer of a node as `check` returns it, given the node's URL; raises `WrongBlock` for an impossible one.
 
         With `only` no other node is asked. Raises `SourceLost` when none answers, `WrongBlock` when those that do
         refuse or tell what cannot be, with what each of them said last.

@@ -1,4 +1,4 @@
-"""What fetching may fail with; each is one line that names source and block."""
+"""Errors of fetching; each is one line that names source and block."""
 
 from pubsub_emulator.primitives.errors import PubsubError
 

@@ -25,7 +25,7 @@ Advance = Callable[[int, int], None]
 
 
 class Source(Protocol):
-    """Where blocks come from."""
+    """A source of blocks."""
 
     network: str
     chain: ParaId
@@ -34,7 +34,7 @@ class Source(Protocol):
         """The height of the last block that it has for good. Raises `FetchError`."""
 
     async def name(self) -> str | None:
-        """What it calls the chain, once it has told blocks; `None` where it does not say."""
+        """The chain's name, known once blocks were read; `None` where the source has none."""
 
     async def blocks(self, first: int, last: int, advance: Callable[[int], None]) -> list[RelayProof]:
         """The inherents of a range of blocks, ascending, all of them. Raises `FetchError`."""
@@ -51,7 +51,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a run brought: blocks `first` to `last` are in the history, `fetched` of them now."""
+    """The result of a run: blocks `first` to `last` are in the history, `fetched` of them now."""
 
     first: int
     last: int

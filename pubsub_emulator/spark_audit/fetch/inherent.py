@@ -237,7 +237,7 @@ def _are_bytes(value: object) -> TypeGuard[list[bytes]]:
 
 
 def _time(call: _Call | None) -> datetime | None:
-    """What `Timestamp.set` says, in milliseconds; nothing beyond the years that calendars have."""
+    """The time that `Timestamp.set` sets, in milliseconds; `None` beyond the years that calendars have."""
     found = None if call is None else next(iter(call.parts.values()), None)
     if found is None or not isinstance(found[0], int) or not 0 <= found[0] <= _LAST_TIME:
         return None

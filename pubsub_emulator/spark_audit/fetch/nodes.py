@@ -43,7 +43,7 @@ class NodeSource:
         return (await ask_header(self.nodes, head, "the final head")).number
 
     async def name(self) -> str | None:
-        """What the nodes call the chain. A name is not worth a failure: `None` where none tells it."""
+        """The chain's name by its nodes, `None` where none tells it: a name is not worth a failure."""
 
         def check(url: str, answer: object) -> str:
             if not isinstance(answer, str):

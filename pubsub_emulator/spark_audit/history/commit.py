@@ -1,4 +1,4 @@
-"""How files join a history: each is named by its content, and a manifest, written last, names them all.
+"""Commits of a history: each file is named by its content, and a manifest, written last, names them all.
 
     <history>/<table>/network=…/chain=…/<name>.parquet   data
     <history>/_commits/<network>-<segment>-<digest>.json manifests, see `manifest`

@@ -115,12 +115,12 @@ class Listing:
         return [self._sums.get(place, 0) % _MODULUS for place in places]
 
     def surplus(self, commit: Commit) -> int:
-        """How many data files of a segment, one after what is known, its manifest does not name."""
+        """The number of data files of a segment, one after what is known, that its manifest does not name."""
         named = sum(place_of(entry.path) is not None for entry in commit.files)
         return max(self._counts.get((commit.network, commit.segment), 0) - named, 0)
 
     def beyond(self, lasts: dict[str, int]) -> int:
-        """How many data files are of no segment that there is."""
+        """The number of data files that belong to no segment."""
         return sum(count for (network, segment), count in self._counts.items() if segment > lasts.get(network, -1))
 
     def sums(self, lasts: dict[str, int]) -> dict[str, str]:

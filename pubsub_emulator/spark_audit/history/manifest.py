@@ -129,7 +129,7 @@ def check_name(network: str) -> None:
 
 
 def folders_of(table: Table, network: str, chain: int | None, segment: int) -> str:
-    """Where files of a table are, below a history."""
+    """The folder of a table's files, below a history."""
     values = {"network": network, "chain": chain, "segment": segment}
     return "/".join((table.name, *(f"{name}={values[name]}" for name in table.partitions)))
 

@@ -1,4 +1,4 @@
-"""What chains are called: a file beside a network's segments, on which no verdict rests.
+"""Names of chains: a file beside a network's segments, on which no verdict rests.
 
     <history>/_names/<network>.json    {"chains": {"2000": "oracle"}, "format": 1}
 
@@ -27,7 +27,7 @@ Names = dict[int, str]
 
 
 def names_path(network: str) -> str:
-    """Where the names of a network's chains are, below a history."""
+    """The path of the names of a network's chains, below a history."""
     return f"{NAMES}/{network}.json"
 
 

@@ -215,7 +215,7 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
 
 
 class _VerifiedBytes(io.RawIOBase):
-    """What Arrow reads a row group from: bytes of it that were read from storage once, and compared with the manifest.
+    """A file for Arrow over the bytes of a row group, which were read once and compared with the manifest.
 
     So every byte is read once, and no byte that comes later than the comparison is parsed.
     """

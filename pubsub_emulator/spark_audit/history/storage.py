@@ -1,4 +1,4 @@
-"""Where histories and audits are kept: a folder here or a place in an object store, addressed by path or URI (AU-12).
+"""Storage of histories and audits: a folder here or a place in an object store, addressed by path or URI (AU-12).
 
     runs/history                   a path, relative to the working directory or absolute
     file:///data/history           the same as a URI

@@ -1,4 +1,4 @@
-"""What judging a network's segments came to so far: added up, so that no run looks at all of them."""
+"""Totals of a network's judged segments, added up so that no run looks at all of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field

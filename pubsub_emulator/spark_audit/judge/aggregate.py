@@ -102,7 +102,7 @@ class Sizes:
 
 
 class Figure:
-    """How often each value of a figure came; see the module for what is exact."""
+    """Counts of a figure's values; see the module for what is exact."""
 
     def __init__(self) -> None:
         self.total = 0

@@ -63,7 +63,7 @@ class EvidenceError(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What evidence shows when judged again.
+    """The result of judging evidence again.
 
     `code` is that of the finding it is for, none when there is nothing to find. `facts` are the columns of a finding
     that the evidence shows, by name, and `rests_on` what it does not show and whoever doubts it has to look up.
@@ -80,7 +80,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a history says of a block: the verdict it was refused with, none if included; its callbacks, if in doubt."""
+    """A history's record of a block: the verdict it was refused with, none if included; its callbacks, if in doubt."""
 
     verdict: str | None
     callbacks: tuple[bytes, ...] | None = None
@@ -169,7 +169,7 @@ def partial_state(root: Hash, fetch: Fetch) -> State:
 
 @dataclass(frozen=True, slots=True)
 class _Executed:
-    """What became of a block that was executed again."""
+    """The outcome of a block that was executed again."""
 
     outcome: BlockOutcome | None
     refusal: InvalidBlock | None
@@ -196,7 +196,7 @@ def _execute(parent: Header, candidate: Candidate, relay: RelayContext, fetch: F
 
 @dataclass(frozen=True, slots=True)
 class BlockEvidence:
-    """What evidence about a block holds: the block, what it was judged by, and nodes of its parent's state."""
+    """Evidence about a block: the block, what it was judged by, and nodes of its parent's state."""
 
     parent: Header
     candidate: Candidate
@@ -205,7 +205,7 @@ class BlockEvidence:
 
 
 def read_block_evidence(evidence: bytes) -> BlockEvidence | None:
-    """What evidence about a block holds, unjudged; `None` if it is about something else. Raises `EvidenceError`."""
+    """Read evidence about a block, unjudged; `None` if it is about something else. Raises `EvidenceError`."""
     try:
         reader = Reader(evidence)
         version, kind = reader.u8(), reader.bytes_()
@@ -284,7 +284,7 @@ def _weigh(done: _Executed, parent: Header, candidate: Candidate, relay: RelayCo
 
 
 def _unproven(parent: Header, relay: RelayContext, refusal: InvalidBlock | None) -> list[str]:
-    """What a verdict on a block rests on beside the block, its parent and their seals."""
+    """The assumptions of a verdict beside the block, its parent and their seals."""
     if relay.storage_root is None:
         vouched = f"it has no block {relay.number}"
     else:

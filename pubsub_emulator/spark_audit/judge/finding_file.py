@@ -91,7 +91,7 @@ def check_finding(path: Path) -> Checked:
 
 
 def _subject(judgement: Judgement, row: Row) -> bytes | None:
-    """What tells the finding from others of its code on its chain; none where the evidence does not say."""
+    """The part of a finding that differs from others of its code on its chain; `None` where the evidence has none."""
     if judgement.kind == "block" and row["position"] is not None:
         position: int = row["position"]
         return position.to_bytes(8, "little") + bytes(row["block"] or b"")

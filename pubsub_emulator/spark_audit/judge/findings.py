@@ -50,7 +50,7 @@ STARVATION: Final = "Starvation"
 
 
 class Severity(Enum):
-    """How bad a finding is: something to know, an attempt that failed, or a chain that took what it must not."""
+    """The severity of a finding: something to know, an attempt that failed, or a chain that took what it must not."""
 
     INFO = "info"
     WARNING = "warning"

@@ -99,7 +99,7 @@ def _foreign(place: Place, row: Row) -> Iterator[Fault]:
 
 
 class _Facts(NamedTuple):
-    """What the first fields of a header say."""
+    """The first fields of a header."""
 
     parent: bytes
     number: int

@@ -1,4 +1,4 @@
-"""What judging a chain's segment gives: measures, findings that bear their evidence out, faults, and a receipt."""
+"""Results of judging a chain's segment: measures, findings that their evidence bears out, faults, and a receipt."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,7 +57,7 @@ class Judged:
 
 @dataclass(slots=True)
 class ChainResult:
-    """What judging one segment of one chain gave; `passing` where a read failed that may succeed another time."""
+    """The result of judging one segment of one chain; `passing` where a read failed that may succeed another time."""
 
     receipt: Receipt
     block_measures: list[Row] = field(default_factory=list)

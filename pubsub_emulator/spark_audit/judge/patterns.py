@@ -1,4 +1,4 @@
-"""What only a history shows: habits of a chain's blocks beyond thresholds, as findings of severity `info` (AU-2).
+"""Habits of a chain's blocks beyond thresholds, which only a history shows, as findings of severity `info` (AU-2).
 
 The rows of a chain are read once, in order; what is kept between them is bounded by collators, publishers and a window
 of slots, whatever the history's length, and can be written down, so that a longer history goes on from there (AU-16).
@@ -46,14 +46,14 @@ _MILLION: Final = 1_000_000
 
 
 class Headers(Protocol):
-    """Where the encoded header of a candidate is had from."""
+    """A reader of a candidate's encoded header."""
 
     def __call__(self, segment: int, position: int) -> bytes | None:
         """The header, none when it cannot be read."""
 
 
 class PublisherRows(Protocol):
-    """Where the publisher measures of a block are had from."""
+    """A reader of a block's measures by publisher."""
 
     def __call__(self, segment: int, position: int) -> list[Row]:
         """The rows, none for a block that met no publisher."""
@@ -61,7 +61,7 @@ class PublisherRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a block is, and whose it is: what of a row is kept."""
+    """The fields of a row that name a block and its chain."""
 
     segment: int
     position: int
@@ -107,7 +107,7 @@ def chain_habits(
 
 
 class HabitMemory:
-    """What is remembered between a chain's blocks."""
+    """The state that is kept between a chain's blocks."""
 
     def __init__(self, limits: Thresholds) -> None:
         self.limits = limits

@@ -30,7 +30,7 @@ def read_rows(place: Place, store: Store, table: schema.Table, entries: tuple[Fi
 
 @dataclass(slots=True)
 class Checkpoints(Read):
-    """Where a segment starts and where the next one does, each with its row."""
+    """The checkpoints at the start of a segment and of the next one, each with its row."""
 
     start: Row | None = None
     end: Row | None = None

@@ -62,7 +62,7 @@ Stored = tuple[str, int]
 
 
 class Written(TypedDict):
-    """What every receipt says of the files that it names."""
+    """The files that a receipt names."""
 
     folder: str
     files: dict[str, Stored]
@@ -93,7 +93,7 @@ class ChainReceipt(TypedDict):
 
 
 class SegmentReceipt(Written):
-    """What judging a segment of some chains came to."""
+    """The receipt of judging a segment of some chains."""
 
     network: str
     segment: int
@@ -103,7 +103,7 @@ class SegmentReceipt(Written):
 
 
 class FoldReceipt(Written):
-    """What a network's segments up to `last` came to; by chain digests of settled and open findings, and of sizes."""
+    """The receipt of a network's segments up to `last`; by chain digests of settled and open findings, and of sizes."""
 
     network: str
     first: int

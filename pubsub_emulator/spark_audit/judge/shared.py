@@ -1,4 +1,4 @@
-"""What the chains of a segment share, read once: proof nodes, relay headers, changes of collators and subscriptions."""
+"""Data that the chains of a segment share, read once: proof nodes, relay headers, collators and subscriptions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Shared:
 
     @staticmethod
     def of(task: Task) -> "Shared":
-        """What a task's chains share; the relay headers are read at once, the rest when it is asked for."""
+        """The shared data of a task's chains; relay headers are read at once, the rest when it is needed."""
         out = Shared(task, open_store(task.root), _older=commits_before(task.root, task.network, task.segment))
         out._read_relay(task.relay)
         return out
@@ -83,7 +83,7 @@ class Shared:
         return self._nodes
 
     def relay(self, number: int) -> RelayBlock | None:
-        """What the relay headers say of a relay block, `None` when they do not know it."""
+        """The facts of a relay block by its header, `None` when no header is known."""
         while number not in self._relay and (commit := next(self._older, None)) is not None:
             known = {entry.path for entry in self.task.relay}
             headers = (entry for entry in commit.files if entry.table == schema.RELAY_HEADERS.name)

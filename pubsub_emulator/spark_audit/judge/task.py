@@ -71,7 +71,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        """Where the results are, below the audit's output."""
+        """The path of the results, below the audit's output."""
         return f"items/network={self.network}/{self.segment:08d}-{self.fingerprint[:16]}"
 
     @property

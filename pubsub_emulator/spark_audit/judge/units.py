@@ -121,7 +121,7 @@ class Fold:
 
     @property
     def name(self) -> str:
-        """Where the results are, below the audit's output."""
+        """The path of the results, below the audit's output."""
         return f"chains/network={self.network}/{self.last:08d}-{self.fingerprint[:16]}"
 
     @property

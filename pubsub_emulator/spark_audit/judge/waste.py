@@ -17,7 +17,7 @@ _Key = tuple[object, ...]
 
 
 class Repeated:
-    """What the blocks of a chain prove again, block after block."""
+    """The nodes that a chain's blocks prove again, block after block."""
 
     def __init__(self) -> None:
         self._before: frozenset[int] = frozenset()

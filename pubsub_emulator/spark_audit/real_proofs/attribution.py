@@ -70,7 +70,7 @@ class _Path:
 
 @dataclass(slots=True)
 class _Ledger:
-    """Who needs which node, as far as is known."""
+    """The chains that need each node, as far as is known."""
 
     nodes: Mapping[Hash, bytes]
     users: dict[Hash, list[Place]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Where a chain's proof bytes go, as a tree: publisher, then top path, child nodes and values.
+"""A chain's proof bytes as a tree: publisher, then top path, child nodes and values.
 
 Of imported relay proofs, whose publishers are not known: well-known key, child trie, and nodes that keys share.
 """

@@ -69,7 +69,7 @@ class Population:
         return f"n{self.number:05d}"
 
     def names(self) -> dict[ParaId, str]:
-        """What tells a chain from the others, for those that have something of their own."""
+        """The names of chains that differ from the others."""
         return {ParaId(_FIRST + at): name for at, name in _NAMES.items()}
 
     def stream(self, purpose: str) -> Draws:

@@ -30,7 +30,7 @@ class SimulationRefused(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What to simulate: `networks` of `blocks` parachain candidates each, cheats in `cheat_rate` millionths of turns.
+    """A simulation: `networks` of `blocks` parachain candidates each, cheats in `cheat_rate` millionths of turns.
 
     A network ends with the relay block in which its candidate number `blocks` is judged, so it has a few more. Networks
     follow from `seed` and their number alone: a simulation with more of them contains the one with fewer.

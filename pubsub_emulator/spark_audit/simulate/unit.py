@@ -142,7 +142,7 @@ def _rare_collection() -> Iterator[None]:
 
 
 def receipt_path(task: NetworkTask) -> str:
-    """Where the receipt of a network is, below the history."""
+    """The path of a network's receipt, below the history."""
     return f"{RECEIPTS}/{task.population.name}.json"
 
 

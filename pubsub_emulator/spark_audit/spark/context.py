@@ -95,7 +95,7 @@ def _is_not_py4js(record: logging.LogRecord) -> bool:
 
 
 def one_line(text: str) -> str:
-    """What went wrong, of the page that Spark and its JVM write about it."""
+    """The cause of an error, of the page that Spark and its JVM write about it."""
     lines = [line.strip() for line in (*text.splitlines(), *last_words().splitlines()) if line.strip()]
     causes = [line for line in lines if _CAUSE.match(line)]
     return (causes[-1] if causes else lines[0] if lines else "nothing was said")[:_LAST_WORDS]
@@ -118,7 +118,7 @@ def _with_retries(url: str) -> str:
 
 
 def _settings(*, local: bool) -> dict[str, str]:
-    """What holds unless whoever submits says otherwise."""
+    """The settings that hold unless whoever submits says otherwise."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -47,7 +47,7 @@ class DeliveriesError(PubsubError):
 
 
 class Audited(NamedTuple):
-    """What the job found: rows by subscription and day, and what was looked at."""
+    """The job's result: rows by subscription and day, and what was looked at."""
 
     findings: list[Row]
     streams: int

@@ -74,7 +74,7 @@ def _api(master: str) -> str:
 
 
 def _settings(folders: list[Path]) -> dict[str, str]:
-    """What the files of YARN's configuration set. Raises `SparkUnavailable` for one that cannot be read."""
+    """The settings in the files of YARN's configuration. Raises `SparkUnavailable` for one that cannot be read."""
     found: dict[str, str] = {}
     for path in (folder / name for folder in folders for name in _YARN_FILES):
         try:

@@ -1,4 +1,4 @@
-"""How this program reaches the machines of a cluster: its sources alone, or everything that it imports, in one archive.
+"""Archives for the machines of a cluster: this program's sources alone, or everything that it imports.
 
 sources       a zip of the project's packages, for `--py-files`; the workers have the third-party packages themselves
 environment   a tar of the project's packages and of all that they import, for `--archives …#pubsub` with PYTHONPATH

@@ -33,7 +33,7 @@ _DETAILS: Final = ("status", "level", "reason", "block", "block_hash", "object_i
 
 
 class StatusesAudited(NamedTuple):
-    """What the job found: rows by operation and day, and what was looked at."""
+    """The job's result: rows by operation and day, and what was looked at."""
 
     findings: list[Row]
     streams: int

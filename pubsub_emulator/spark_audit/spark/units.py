@@ -1,4 +1,4 @@
-"""What a Spark worker runs. Importing this module imports no pyspark: it is shipped by name."""
+"""The functions that Spark's workers run. Importing this module imports no pyspark: it is shipped by name."""
 
 import gc
 import json

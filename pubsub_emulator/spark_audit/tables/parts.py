@@ -157,7 +157,7 @@ class Tables:
         return {source for part in parts for source, _ in self._sources(part)}
 
     def find(self, table: str, wanted: Iterable[Source]) -> dict[Source, Rows]:
-        """Where the rows of results are."""
+        """The files that hold the rows of results."""
         names = set(wanted)
         out: dict[Source, Rows] = {}
         for part in self.states[table].parts:

@@ -205,7 +205,7 @@ def show_audit(result: AuditResult) -> None:
 
 
 def _judged(judged: int, candidates: int) -> str | int:
-    """How many candidates were judged; of how many, unless that is all of them."""
+    """The number of candidates judged; of how many, unless that is all of them."""
     return f"{judged:,} of {candidates:,}" if judged != candidates else f"{candidates:,}"
 
 

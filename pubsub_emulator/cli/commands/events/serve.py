@@ -20,7 +20,7 @@ from pubsub_emulator.serving.guard import Names
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """What the command was given."""
+    """The options of the command."""
 
     place: str
     host: str

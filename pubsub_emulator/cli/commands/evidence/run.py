@@ -65,7 +65,7 @@ def list_findings(audit: str) -> Result:
 
 
 def _shown(finding: Mapping[str, Any], judgement: Judgement) -> Iterator[str]:
-    """What a judgement shows, by lines; of figures with a whole proof what was found and its nodes' hashes."""
+    """The lines of a judgement; of figures with a whole proof what was found and its nodes' hashes."""
     try:
         figures = json.loads(judgement.detail) if judgement.kind == "figures" else None
     except ValueError:

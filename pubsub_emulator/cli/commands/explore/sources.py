@@ -1,4 +1,4 @@
-"""What `pubsub explore` draws besides scenarios: histories, saved sessions, fixtures, cases and findings."""
+"""Sources of `pubsub explore` besides scenarios: histories, saved sessions, fixtures, cases and findings."""
 
 from collections.abc import Iterator
 from pathlib import Path

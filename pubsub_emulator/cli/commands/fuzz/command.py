@@ -126,5 +126,5 @@ CASES: Final = 5000
 
 
 def _most(cases: int | None, minutes: float | None) -> int:
-    """How many cases a campaign that counts them tries: with --minutes alone, more than there is time for."""
+    """The number of cases of a campaign that counts them: with --minutes alone, more than there is time for."""
     return cases if cases is not None else CASES if minutes is None else sys.maxsize

@@ -176,7 +176,7 @@ def _read_request(data: bytes) -> str:
 
 
 async def _answered(data: bytes) -> str:
-    """What one connection to the relay chain is answered; internal errors are surprises."""
+    """The answers to one connection to the relay chain; internal errors are surprises."""
     from pubsub_emulator.node.chain.block import RELAY
     from pubsub_emulator.node.rpc.dispatch import Answer
     from pubsub_emulator.node.rpc.session import Session

@@ -192,7 +192,7 @@ def _as_json(opened: Opened) -> dict[str, Any]:
 
 
 def _tree(opened: Opened) -> list[Drawn]:
-    """What was read, for drawing: each child trie below the key that stores its root."""
+    """The nodes that were read, for drawing: each child trie below the key that stores its root."""
     keys: dict[bytes, list[ProofShare]] = {}
     for part in opened.found.parts:
         if part.key is not None:

@@ -123,7 +123,7 @@ async def _serve(
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Where a client finds its node, and what it shows it."""
+    """A client's node: its address, and what the client shows it."""
 
     address: str
     token_env: str | None

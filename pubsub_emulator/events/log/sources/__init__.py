@@ -1,4 +1,4 @@
-"""Where a log's blocks come from (EV-4).
+"""Sources of a log's blocks (EV-4).
 
 fields    an emulated event's fields, in the form that metadata gives them
 network   an observer of an emulated network in the same process

@@ -68,7 +68,7 @@ class Cache:
         return None
 
     def covers(self, at: int, place: int, reference: Hash) -> int:
-        """How many items from `keys[at]` on are resolved since the trie has `reference` at a place above them.
+        """The number of items from `keys[at]` on that are resolved since the trie has `reference` above them.
 
         `reference` is the hash of a child node that is not read yet, or of an inline node.
         """

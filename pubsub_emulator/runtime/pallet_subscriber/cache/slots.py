@@ -179,7 +179,7 @@ class SlotCache(Cache):
         return row
 
     def _done(self) -> dict[int, int]:
-        """How many items below each slot this walk resolved, including those covered by deeper slots."""
+        """The number of items below each slot that this walk resolved, including those covered by deeper slots."""
         slots = self._layout.slots
         counts = Counter(map(self._layout.deepest.__getitem__, self.resolved))
         counts.update(self._covered)

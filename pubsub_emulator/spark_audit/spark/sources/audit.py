@@ -56,7 +56,7 @@ class TaskPartition(api.InputPartition):
 
 @dataclass(frozen=True)
 class WantedAudit:
-    """What of a history's judgement is wanted."""
+    """The part of a history's judgement that a query reads."""
 
     root: str
     table: str

@@ -119,7 +119,7 @@ def may_match(filters: Iterable[api.Filter], **bounds: tuple[Any, Any]) -> bool:
 
 
 class Wanted(Protocol):
-    """What a user wants of one source."""
+    """The options that a user gives to one source."""
 
     @property
     def schema(self) -> pa.Schema:

@@ -69,7 +69,7 @@ class BlocksPartition(api.InputPartition):
 
 @dataclass(frozen=True)
 class WantedBlocks:
-    """What of a chain is wanted."""
+    """The blocks of a chain that a query reads."""
 
     url: str
     table: str
@@ -188,7 +188,7 @@ class WantedBlocks:
 
 
 async def _entries(node: SubstrateNode, header: BlockHeader, para: ParaId) -> list[dict[str, Any]]:
-    """What a publisher has published at a block, in the order of the keys."""
+    """The entries of a publisher at a block, in the order of the keys."""
     trie = "0x" + (b":child_storage:default:" + derive_child_key(para)).hex()
     at = "0x" + header.hash.hex()
     rows: list[dict[str, Any]] = []
