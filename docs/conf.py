@@ -15,7 +15,7 @@ author = "the pubsub-emulator authors"
 version = release = VERSION
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "api_reference"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "api_reference", "made"]
 
 # Markdown: links to headings work, and a link that leads nowhere is a warning, so an error.
 myst_heading_anchors = 4

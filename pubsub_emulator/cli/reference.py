@@ -1,15 +1,11 @@
-"""Generates the reference pages from the program.
+"""Writes the reference of commands, settings and limits out of the program, line by line, for the pages of docs/.
 
-`python -m pubsub_emulator.cli.reference` updates docs/.
-
-The parts of a page between `<!-- made: NAME -->` and `<!-- end -->` are generated. A test compares the pages with what
-would be generated. Examples are in lists, so that they are not executed as blocks of the page.
+Examples are in lists, so that they are not executed as blocks of a page.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -24,9 +20,6 @@ from pubsub_emulator.emulator.settings.fields import described
 if TYPE_CHECKING:
     from pubsub_emulator.icrc72.keys import Key
 
-DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
-PAGES: Final = ("untrusted.md", "cli.md", "scenarios.md", "icrc72-keys.md", "icrc72-scenarios.md")
-_STRETCH: Final = re.compile(r"(<!-- made: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 
 
@@ -189,27 +182,3 @@ MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "canister-fields": canister_fields,
     "readers": readers,
 }
-
-
-def brought_up_to_date(page: str) -> str:
-    """A page with its generated parts updated. Raises `KeyError` for an unknown part."""
-    return _STRETCH.sub(lambda found: f"{found.group(1)}\n{_made(found.group(2))}\n{found.group(3)}", page)
-
-
-def _made(name: str) -> str:
-    return "\n".join(MADE[name]()).strip() + "\n"
-
-
-def main() -> None:
-    """Write the pages."""
-    for name in PAGES:
-        path = DOCS / name
-        before = path.read_text(encoding="utf-8")
-        after = brought_up_to_date(before)
-        if after != before:
-            path.write_text(after, encoding="utf-8")
-        click.echo(f"{path}: {'written' if after != before else 'as it was'}")
-
-
-if __name__ == "__main__":
-    main()

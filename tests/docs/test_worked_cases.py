@@ -1,10 +1,10 @@
-"""docs/worked-cases.md and its fixtures are what the program makes, and the page's own verifier agrees."""
+"""The fixtures of the worked cases are what the program makes, and the page's own verifier agrees."""
 
 import json
 from pathlib import Path
 
 from support.processes import python
-from support.worked import FOLDER, PAGE, ROOT, cases
+from support.worked import FOLDER, ROOT, cases
 from support.worked_page import page
 
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
@@ -12,10 +12,6 @@ from pubsub_emulator.runtime.parachain.block import Verdict
 
 REMAKE = "run python tests/support/worked.py"
 VERIFIER = ROOT / "examples" / "verifier" / "verifier.py"
-
-
-def test_every_figure_of_the_page_is_what_the_program_computes() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(cases()), REMAKE
 
 
 def test_the_fixtures_are_what_the_page_judges_and_come_out_as_they_say() -> None:
@@ -38,7 +34,7 @@ def test_the_verifier_of_the_page_uses_the_bytes_that_the_page_shows(tmp_path: P
     files = sorted(FOLDER.glob("*.json"))
     done = python(VERIFIER, "--explain", *files, folder=tmp_path)
     assert done.stdout.endswith(f"{len(files)} judged, 0 differ\n")
-    text = PAGE.read_text(encoding="utf-8")
+    text = page(cases())
     for file in files:
         used = json.loads(file.read_text(encoding="utf-8"))["expected"]["used"]
         section = text.partition(f". {file.stem}\n")[2].partition("\n## ")[0]

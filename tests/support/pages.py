@@ -33,6 +33,10 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.tables.ask import ask
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "docs"))
+
+import made  # noqa: E402  # beside the pages that it fills
+
 SHOWN: Final = frozenset({"text", ""})
 PROGRAMS: Final = Path(sys.executable).parent
 MOST_SECONDS: Final = 240
@@ -54,6 +58,12 @@ for line in sys.stdin:
             failure = traceback.format_exc()
     print(json.dumps([out.getvalue(), failure]), flush=True)
 """
+
+
+def filled(name: str) -> str:
+    """A page of docs/ as the site has it, with the parts that code writes."""
+    text: str = made.filled((ROOT / "docs" / name).read_text(encoding="utf-8"))
+    return text
 
 
 class PageError(AssertionError):

@@ -1,6 +1,6 @@
 """The tiny blocks of docs/worked-cases.md: made here, carried in tests/vectors/worked, and judged step by step.
 
-`python tests/support/worked.py` writes them and the page anew.
+`python tests/support/worked.py` writes them anew; the page is written when the site is built.
 """
 
 import hashlib
@@ -32,7 +32,6 @@ from pubsub_emulator.runtime.parachain.genesis import genesis  # noqa: E402
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block  # noqa: E402
 
 FOLDER = ROOT / "tests" / "vectors" / "worked"
-PAGE = ROOT / "docs" / "worked-cases.md"
 PARA = ParaId(3000)
 PUBLISHER = ParaId(1000)
 SEEDS = (hashlib.sha256(b"collator 0").digest(), hashlib.sha256(b"collator 1").digest())
@@ -233,13 +232,10 @@ def _cheats() -> list[Case]:
 
 
 def write() -> None:
-    """Write the fixtures and the page."""
-    from support.worked_page import page  # noqa: PLC0415  # it needs this module
-
+    """Write the fixtures."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for case in cases():
         write_fixture(case.fixture(), FOLDER / f"{case.name}.json")
-    PAGE.write_text(page(cases()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,36 @@
+"""Fills the parts of pages that code writes while the site is built: `<!-- made: NAME -->` becomes NAME's lines."""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+_MARK: Final = re.compile(r"<!-- made: ([a-z0-9-]+) -->")
+
+
+def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
+    """The functions that write parts, by name; each gives lines."""
+    sys.path[:0] = [each for each in (str(ROOT), str(ROOT / "docs"), str(ROOT / "tests")) if each not in sys.path]
+    from support.worked import cases  # noqa: PLC0415  # as above
+    from support.worked_page import page  # noqa: PLC0415  # as above
+    from table_columns import columns  # noqa: PLC0415  # after the path
+
+    from pubsub_emulator.cli.reference import MADE  # noqa: PLC0415  # as above
+
+    return {**MADE, "columns": columns, "worked-cases": lambda: [page(cases())]}
+
+
+def filled(text: str) -> str:
+    """A page with all of its parts. Raises `KeyError` for a part that nothing writes."""
+    if _MARK.search(text) is None:
+        return text
+    known = parts()
+    return _MARK.sub(lambda found: "\n".join(known[found.group(1)]()).strip(), text)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Have Sphinx fill every page that it reads."""
+    app.connect("source-read", lambda _app, _name, source: source.__setitem__(0, filled(source[0])))
+    return {"parallel_read_safe": True}
