@@ -48,7 +48,7 @@ def test_every_scenario_is_listed_and_unknown_ones_are_refused() -> None:
 
 
 def test_stories_and_the_demonstration_end_without_a_surprise() -> None:
-    code, text = run("simulate", "stories", "--count", "3", "--json")
+    code, text = run("simulate", "stories", "--cases", "3", "--json")
     assert (code, json.loads(text[text.index("{") :])["surprises"]) == (0, {})
     code, text = run("demo")
     assert code == 0

@@ -109,7 +109,8 @@ def manifest_names(store: Store) -> list[str]:
     """The names of all manifests. Raises `CommitError` when there is no history there, `OSError`."""
     names = [name for name in store.names(COMMITS) if name.endswith(".json") and not name.startswith(".")]
     if not names and not store.exists(COMMITS):
-        raise CommitError(f"there is no history at {store}: it has no {COMMITS}/")
+        inner = "; do you mean the folder `history` in it?" if store.exists(f"history/{COMMITS}") else ""
+        raise CommitError(f"there is no history at {store}: it has no {COMMITS}/{inner}")
     return names
 
 

@@ -26,7 +26,7 @@ from pubsub_emulator.spark_audit.engine.engine import Answer
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import encode_parquet
-from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.reader import ATTEMPTS, WAIT_SECONDS
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
@@ -282,7 +282,8 @@ class Results:
         try:
             report = json.loads(store.read(REPORT))
         except FileNotFoundError:
-            raise ResultError(f"there is no audit at {store}: it has no {REPORT}") from None
+            history = "; it is a history: `pubsub audit` judges it" if store.exists(COMMITS) else ""
+            raise ResultError(f"there is no audit at {store}: it has no {REPORT}{history}") from None
         except (OSError, ValueError, RecursionError) as error:
             raise ResultError(f"{store}/{REPORT}: {error}") from None
         try:

@@ -1,4 +1,4 @@
-"""SQL over an audit's tables, in this process: DuckDB on the files of one version.
+"""SQL over the tables of an audit or of a history, in this process: DuckDB on the files of one version.
 
 DuckDB reads the files itself. Arrow's threads could still be at work when a short program ends, and would abort it.
 """
@@ -15,8 +15,10 @@ import duckdb
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.storage import LocalStore, Store
-from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES
+from pubsub_emulator.spark_audit.history.reader import History, check_file
+from pubsub_emulator.spark_audit.history.storage import LocalStore, Store, open_store
+from pubsub_emulator.spark_audit.judge.results import REPORT, RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.tables.parts import empty_part
 
 MOST_BYTES: Final = 1_073_741_824
@@ -38,14 +40,17 @@ class Answer:
 
 
 @contextmanager
-def local_tables(audit: Address | Store) -> Iterator[dict[str, list[str]]]:
-    """The tables of an audit: the paths of each one's files on this machine, which are as they were written.
+def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
+    """The tables of an audit or a history: the paths of each one's files on this machine, as they were written.
 
-    Those that are elsewhere are here as long as this lasts. Raises `ResultError`, `OSError`.
+    Those that are elsewhere are here as long as this lasts. Each file of a history is compared with its manifest first.
+    Raises `AskError` for one that differs, `ResultError`, `CommitError`, `OSError`.
     """
-    results = Results.open(audit)
-    tables = results.tables()
-    store = results.store
+    store = open_store(place)
+    if store.stamp(REPORT) is None and store.names(COMMITS):
+        tables, schemas = _history_tables(store), HISTORY_TABLES
+    else:
+        tables, schemas = Results.open(store).tables(), RESULT_TABLES
     with tempfile.TemporaryDirectory(prefix="pubsub-sql-") as folder:
         here: dict[str, list[str]] = {}
         for name, files in tables.items():
@@ -53,7 +58,7 @@ def local_tables(audit: Address | Store) -> Iterator[dict[str, list[str]]]:
                 here[name] = [f"{store.uri}/{path}" for path in files]
                 continue
             # An audit of version 0.2 has no file of a table without rows.
-            parts = (store.read(path) for path in files) if files else (empty_part(RESULT_TABLES[name]),)
+            parts = (store.read(path) for path in files) if files else (empty_part(schemas[name]),)
             here[name] = []
             for data in parts:
                 here[name].append(str(Path(folder) / f"{name}-{len(here[name])}.parquet"))
@@ -61,12 +66,23 @@ def local_tables(audit: Address | Store) -> Iterator[dict[str, list[str]]]:
         yield here
 
 
-def ask(audit: Address | Store, question: str) -> Answer:
-    """Answer a SQL question about an audit's tables. Raises `AskError`, `ResultError`, `OSError`."""
-    with local_tables(audit) as tables, duckdb.connect(":memory:") as connection:
+def _history_tables(store: Store) -> dict[str, list[str]]:
+    """The files of a history's tables. Raises `AskError` for a manifest or a file that is not as it was written."""
+    history = History.open(store)
+    entries = [entry for commit in history.commits for entry in commit.files]
+    for fault in (*history.faults, *(fault for entry in entries for fault in check_file(store, entry))):
+        raise AskError(f"{store}/{fault.path}: {fault.error}")
+    return {name: [entry.path for entry in entries if entry.table == name] for name in HISTORY_TABLES}
+
+
+def ask(place: Address | Store, question: str) -> Answer:
+    """Answer a SQL question about the tables of an audit or a history. Raises as `local_tables`."""
+    with local_tables(place) as tables, duckdb.connect(":memory:") as connection:
         connection.execute(f"SET TimeZone = 'UTC'; SET temp_directory = ''; SET memory_limit = '{MOST_BYTES}B'")
+        is_history = "blocks" in tables
+        later = ", union_by_name = true" if is_history else ""  # segments of several versions have other columns
         for name, files in tables.items():
-            source = f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = false)"
+            source = f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = false{later})"
             connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # noqa: S608  # names of our own
         try:
             found = connection.execute(question)
@@ -74,7 +90,8 @@ def ask(audit: Address | Store, question: str) -> Answer:
             return Answer(names, _rows(found))
         except duckdb.Error as error:
             said = " ".join(str(error).split())
-            raise AskError(f"{said}; the tables are {', '.join(tables)}") from None
+            more = f"; `pubsub audit` makes {', '.join(RESULT_TABLES)}" if is_history else ""
+            raise AskError(f"{said}; the tables are {', '.join(tables)}{more}") from None
 
 
 def _rows(found: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:

@@ -74,15 +74,15 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
 @command.command(
     "simulate",
     epilog="\b\nExamples:\n  pubsub distributor simulate list\n  pubsub distributor simulate 17\n"
-    "  pubsub distributor simulate all\n  pubsub distributor simulate stories --count 1000 --seed 7\n"
+    "  pubsub distributor simulate all\n  pubsub distributor simulate stories --cases 1000 --seed 7\n"
     "  pubsub distributor simulate outage.toml\n"
     "\n\b\nExit codes:\n  0 every invariant held, 1 surprises\n",
 )
 @click.argument("scenario")
 @_seed
-@click.option("--count", type=click.IntRange(min=1), default=100, show_default=True, help="Number of stories.")
+@click.option("--cases", type=click.IntRange(min=1), default=100, show_default=True, help="Number of stories.")
 @with_json_option
-def simulate(scenario: str, seed: int, count: int) -> Result:
+def simulate(scenario: str, seed: int, cases: int) -> Result:
     """Play a scenario of the rules in virtual time and check every invariant; `list` shows them, `all` plays all.
 
     A name that ends in `.toml` is a file with your own scenario; docs/distributor-scenarios.md explains its fields.
@@ -92,7 +92,7 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
     """
     from pubsub_emulator.cli.commands.distributor.stories import simulate as run
 
-    return run(scenario, seed, count)
+    return run(scenario, seed, cases)
 
 
 @command.command("demo", epilog="\b\nExamples:\n  pubsub distributor demo\n  pubsub distributor demo --seed 7\n")

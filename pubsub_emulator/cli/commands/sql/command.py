@@ -12,15 +12,16 @@ from pubsub_emulator.cli.result import Result, with_json_option
     '  pubsub sql out/audit "SELECT chain, cause, SUM(bytes) FROM waste GROUP BY chain, cause"\n'
     '  pubsub sql s3://bucket/audit "SELECT * FROM chains" --json\n',
 )
-@click.argument("audit", type=options.HISTORY)
+@click.argument("place", metavar="AUDIT|HISTORY", type=options.HISTORY)
 @click.argument("question")
 @with_json_option
-def command(audit: str, question: str) -> Result:
-    """Run the SQL query QUESTION on the tables of an AUDIT, and print the result as a table.
+def command(place: str, question: str) -> Result:
+    """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a table.
 
-    AUDIT is the output of `pubsub audit`. docs/tables.md documents its tables, docs/questions.md has ten queries.
-    DuckDB runs the query in this process. Needs the extra `sql`.
+    AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file is compared with
+    its manifest before it is read. docs/tables.md documents the tables, docs/questions.md has ten queries. DuckDB runs
+    the query in this process. Needs the extra `sql`.
     """
     from pubsub_emulator.cli.commands.sql.run import run_sql
 
-    return run_sql(audit, question)
+    return run_sql(place, question)

@@ -1,4 +1,4 @@
-"""`pubsub sql`: a query on an audit's tables."""
+"""`pubsub sql`: a query on the tables of an audit or a history."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -9,9 +9,9 @@ from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.spark_audit.tables.ask import ask
 
 
-def run_sql(audit: str, question: str) -> Result:
-    """Run a query on the tables of an audit, and print the result."""
-    answer = ask(audit, question)
+def run_sql(place: str, question: str) -> Result:
+    """Run a query on the tables of an audit or a history, and print the result."""
+    answer = ask(place, question)
     rows = [tuple(_plain(cell) for cell in row) for row in answer.rows]
     table("", answer.columns, [tuple(_shown(cell) for cell in row) for row in rows])
     say(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}")
