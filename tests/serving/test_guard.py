@@ -91,9 +91,29 @@ async def test_a_body_has_a_type_and_a_time() -> None:
                 assert answer.status == status, wanted
 
 
+@story
+async def test_a_damaged_body_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def take(_: web.Request) -> web.Response:
+        pytest.fail("it was let in")
+
+    app = web.Application(middlewares=[guard(LOCAL)])
+    app.router.add_post("/", take)
+    async with served(app, "127.0.0.1", 0) as url:
+        for coding in (b"gzip", b"deflate"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+            head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 700\r\n"
+            writer.write(head + b"Content-Encoding: " + coding + b"\r\n\r\n" + b"garbage" * 100)
+            assert b" 415 " in (await reader.read())[:20]
+            writer.close()
+    assert caplog.text == ""
+
+
 def test_no_application_is_without_the_guard() -> None:
     texts = {path: path.read_text("utf-8") for path in (ROOT / "pubsub_emulator").rglob("*.py")}
     made = {path: text for path, text in texts.items() if "web.Application(" in text}
     assert len(made) == 3
     for path, text in made.items():
         assert text.count("web.Application(") == len(re.findall(r"\bguard\(", text)), path
+    runners = [path for path, text in texts.items() if "web.AppRunner(" in text]
+    assert len(runners) == 3
+    assert all("logger=http_log" in texts[path] for path in runners)

@@ -19,6 +19,7 @@ from pubsub_emulator.distributor.service.engine import Engine, Settings
 from pubsub_emulator.distributor.service.http import DistributorHttp
 from pubsub_emulator.distributor.service.poster import Poster
 from pubsub_emulator.distributor.service.public import PublicAdapter
+from pubsub_emulator.serving.log import http_log
 
 SHUTDOWN_SECONDS: Final = 5.0
 
@@ -46,7 +47,9 @@ def owner_name() -> str:
 @contextlib.asynccontextmanager
 async def served(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
     """An application served for the length of a block; yields its URL."""
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS)
+    runner = web.AppRunner(
+        app, access_log=None, logger=http_log, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, host, port)

@@ -32,6 +32,7 @@ from pubsub_emulator.events.subscriptions.metrics import prometheus
 from pubsub_emulator.events.subscriptions.service import EventService
 from pubsub_emulator.events.subscriptions.streams import Ended
 from pubsub_emulator.serving.guard import Names, guard
+from pubsub_emulator.serving.log import http_log
 
 SERVICE: Final = web.AppKey("service", EventService[Filter])
 
@@ -148,7 +149,7 @@ async def serve_http(
 ) -> AsyncIterator[tuple[str, int]]:
     """Serve the routes at a port, 0 for any; gives the address. A client that leaves ends its stream at once."""
     app = SseFront(service, names, callers).application()
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
+    runner = web.AppRunner(app, logger=http_log, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()
     try:
         await web.TCPSite(runner, names.host, port).start()

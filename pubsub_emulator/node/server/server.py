@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -10,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from aiohttp import WSCloseCode, web
-from aiohttp.http_exceptions import HttpProcessingError
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
@@ -31,6 +29,7 @@ from pubsub_emulator.node.server.producer import Producer, Writer
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import guard
+from pubsub_emulator.serving.log import http_log
 
 _SPEAK: Final = 1.0
 _SWITCH_SECONDS: Final = 0.0005
@@ -42,10 +41,6 @@ _CORS: Final = {
     "Access-Control-Allow-Headers": "Content-Type",
     "Access-Control-Max-Age": "600",
 }
-
-http_log: Final = logging.getLogger("pubsub.node.http")
-http_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
-"""Defects of this server, not requests that are no HTTP: whoever sends those is answered, and could fill a disk."""
 
 
 class Pages(Protocol):
