@@ -48,6 +48,7 @@ GROUPS = {
     "test": ("test", "browser", "docs"),
     "compiled": ("test",),
     "clients": ("test", "browser"),
+    "worlds": ("test", "browser"),
     "interop": (),
     "mutation": ("test", "mutation"),
     "lint": ("lint", "test"),
@@ -82,6 +83,7 @@ jobs:
   lint    ruff check, ruff format --check, mypy, lint-imports
   clients the field's own clients against a node; the first time they are fetched from their package indexes, and
           --newest fetches the newest versions to see whether they still can be had
+  worlds  the distributor on chains of other makers; the first time npm fetches those
   compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
           --external those to elsewhere, too
@@ -412,6 +414,8 @@ def run(job: str, args: list[str]) -> int:
         newest = [arg for arg in args if arg == "--newest"]
         fetched = tool("python", "tests/clients/install.py", *newest)
         return fetched or tool("pytest", "tests/clients", "--clients", *(arg for arg in args if arg != "--newest"))
+    if job == "worlds":
+        return tool("python", "tests/worlds/install.py") or tool("pytest", "tests/worlds", "--worlds", *args)
     code = lint() if job in ("lint", "ci") else 0
     return code or (test(args) if job in ("test", "ci") else 0)
 

@@ -35,6 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("clients").addoption(
         "--clients", action="store_true", help="run the scenarios of real clients too, which come from package indexes"
     )
+    parser.getgroup("worlds").addoption(
+        "--worlds", action="store_true", help="run what needs chains of other makers too, which npm brings"
+    )
     group.addoption("--chromium", metavar="PATH", help="a Chromium to test with, instead of the one the tests bring")
 
 
@@ -45,8 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`dev.py clients` asks for the scenarios of real clients; no other run has them."""
-    return True if collection_path.name == "clients" and not config.getoption("--clients") else None
+    """`dev.py clients` asks for the scenarios of real clients, `dev.py worlds` for other chains; no other run does."""
+    left_out = collection_path.name in {"clients", "worlds"} and not config.getoption(f"--{collection_path.name}")
+    return True if left_out else None
 
 
 def refuse_repeated(ids: list[str]) -> None:

@@ -17,6 +17,7 @@ EXTRAS: Final = {
     "duckdb": "sql",
     **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool"), "events"),
     **dict.fromkeys(("jwt", "redis"), "distributor"),
+    **dict.fromkeys(("eth_abi", "rlp"), "evm"),
     **dict.fromkeys(("altair", "vl_convert", "jinja2", "markupsafe"), "plot"),
     **dict.fromkeys(("pytest", "hypothesis"), "testing"),
 }

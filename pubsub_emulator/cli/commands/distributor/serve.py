@@ -11,7 +11,7 @@ import click
 from pubsub_emulator.cli.ending import asked_to_end
 from pubsub_emulator.distributor.adapter.ledger import NetworkLog
 from pubsub_emulator.distributor.event import NETWORK
-from pubsub_emulator.distributor.once import open_store
+from pubsub_emulator.distributor.once import Store, open_store
 from pubsub_emulator.distributor.service.config import AccessConfig, make_access, read_config
 from pubsub_emulator.distributor.service.logs import log_lines
 from pubsub_emulator.distributor.service.serve import running, served, tune_collector
@@ -34,6 +34,22 @@ def serve_distributor(path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class EvmWish:
+    """What EVM chain is wanted, and whose key publishes; none without `url`."""
+
+    url: str | None
+    contract: str | None
+    first: int
+    chain_id: int | None
+    finality: str
+    price: int | None
+    stuck: int
+    keystore: Path | None
+    password_env: str | None
+    key_env: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class AdapterWish:
     """What adapter is wanted."""
 
@@ -44,6 +60,7 @@ class AdapterWish:
     store: str
     node: str | None
     seed_env: str | None
+    evm: EvmWish
     unique: bool
     everyone: bool
 
@@ -58,9 +75,11 @@ def serve_adapter(wish: AdapterWish) -> None:
     log_lines()
 
     async def run() -> None:
-        ledger = await _ledger(wish)
+        store = open_store(wish.store)
+        ledger = await (_ledger(wish) if wish.evm.url is None else _evm_ledger(wish, wish.evm, wish.evm.url, store))
         names = Names(wish.host, wish.names)
-        http = AdapterHttp(wish.network, ledger, open_store(wish.store), access, node=wish.node or "", names=names)
+        node = wish.evm.url or wish.node or ""
+        http = AdapterHttp(wish.network, ledger, store, access, node=node, names=names)
         async with served(http.application(), wish.host, wish.port) as url:
             click.echo(f"adapter of {wish.network} on {url}")
             await asked_to_end().wait()
@@ -90,3 +109,34 @@ def _seed(name: str) -> bytes:
             f"the environment variable {name} does not hold 32 bytes in hex", param_hint="--seed-env"
         )
     return bytes.fromhex(text)
+
+
+async def _evm_ledger(wish: AdapterWish, evm: EvmWish, url: str, store: Store) -> NetworkLog:
+    """The contract of an adapter."""
+    from pubsub_emulator.client.rpc import connect
+    from pubsub_emulator.distributor.adapter.evm.account import key_of_environment, key_of_keystore
+    from pubsub_emulator.distributor.adapter.evm.ledger import EvmSettings, open_ledger
+    from pubsub_emulator.distributor.adapter.evm.node import EvmNode, Finality
+
+    if wish.node is not None:
+        raise click.UsageError("--node and --evm are chains of two kinds: give one of them")
+    if evm.contract is not None and not re.fullmatch("0x[0-9a-fA-F]{40}", evm.contract):
+        raise click.BadParameter("an address is 0x and 40 hex digits", param_hint="--contract")
+    if evm.finality not in {"safe", "finalized"} and not re.fullmatch("[0-9]{1,2}|100", evm.finality):
+        raise click.BadParameter("a number of 0 to 100, safe or finalized is needed", param_hint="--finality")
+    if (evm.keystore is None) == (evm.key_env is None):
+        raise click.UsageError("--evm needs a key: give one of --keystore and --key-env")
+    if evm.keystore is None:
+        account = key_of_environment(evm.key_env or "")
+    elif evm.password_env is None:
+        account = key_of_keystore(evm.keystore, click.prompt("password of the keystore", hide_input=True, err=True))
+    else:
+        account = key_of_keystore(evm.keystore, os.environ.get(evm.password_env, ""))
+    finality: Finality = int(evm.finality) if evm.finality.isdecimal() else evm.finality  # type: ignore[assignment]
+    settings = EvmSettings(
+        evm.contract, evm.first, evm.chain_id, wish.unique, finality, evm.price, stuck=float(evm.stuck)
+    )
+    node = EvmNode(await connect(url).__aenter__())
+    ledger = await open_ledger(wish.network, node, account, settings, store)
+    click.echo(f"contract {ledger.contract} of chain {ledger.chain_id}, account {account.address}")
+    return ledger

@@ -1,0 +1,1 @@
+"""The log of an EVM chain: a contract's events behind a node's JSON-RPC."""

@@ -1,0 +1,396 @@
+"""The ledger of an EVM chain: the events of one contract, read from final blocks and published by transactions.
+
+The log is believed and nothing else: receipts are not asked for. A publication is done once its event is in a final
+block, and its transaction is over once a final block has used its nonce. Until then the transaction is a row of the
+store, is sent again for higher fees where it is stuck or was dropped, and its nonce is given to no other.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import logging
+import re
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused
+from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.distributor.adapter.evm.account import Account, Fees, keccak256, usual_fees
+from pubsub_emulator.distributor.adapter.evm.contract import (
+    IS_UNIQUE,
+    TOPIC,
+    call_data,
+    creation,
+    gas_of,
+    place_of,
+    read_entry,
+    refusal,
+)
+from pubsub_emulator.distributor.adapter.evm.node import Block, EvmNode, Finality
+from pubsub_emulator.distributor.adapter.ledger import Published
+from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.once import Store
+from pubsub_emulator.distributor.service.adapters import Page
+from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
+
+log = logging.getLogger("pubsub.adapter")
+
+CONTRACTS: Final = "evm-contracts"
+TRANSACTIONS: Final = "evm-transactions"
+POLL_SECONDS: Final = 0.5
+HEADS_SECONDS: Final = 5.0
+"""The longest time between two looks at a node that tells of its blocks."""
+FINAL_SECONDS: Final = 60.0
+"""How long a publication is waited for; it goes on after that."""
+MOST_SENT: Final = 256
+MOST_SPAN: Final = 10_000
+"""Blocks of one question for log entries."""
+MOST_READINGS: Final = 4096
+_KNOWN: Final = re.compile("already known|^known transaction", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class EvmSettings:
+    """How a chain is used. `price` fixes the fee of legacy transactions, in wei; `stuck` is in seconds.
+
+    `chain_id` and `contract` are `None` where any chain will do and where the contract is to be made. `first` is a
+    block before the contract's first event.
+    """
+
+    contract: str | None = None
+    first: int = 0
+    chain_id: int | None = None
+    unique: bool = True
+    finality: Finality = "finalized"
+    price: int | None = None
+    stuck: float = 30.0
+
+
+class _Reading(NamedTuple):
+    """A block up to which the log was read, and how many notices it had then."""
+
+    number: int
+    hash: bytes
+    length: int
+
+
+@dataclass
+class _Sent:
+    """A transaction that no final block has."""
+
+    id: str
+    nonce: int
+    data: bytes
+    gas: int
+    fees: Fees
+    at: float
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class EvmLedger:
+    """The log of a contract behind a node; use `open_ledger`."""
+
+    def __init__(
+        self, node: EvmNode, account: Account, settings: EvmSettings, store: Store, *, contract: str, chain_id: int
+    ) -> None:
+        self.contract = contract
+        self.chain_id = chain_id
+        self._node = node
+        self._account = account
+        self._settings = settings
+        self._store = store
+        self._log: list[Notice] = []
+        self._times: dict[str, int] = {}
+        self._readings: list[_Reading] = []
+        self._span = MOST_SPAN
+        self._reading = asyncio.Lock()
+        self._signing = asyncio.Lock()
+        self._grown = asyncio.Event()
+        self._head = asyncio.Event()
+        self._sent: dict[str, _Sent] = {}
+        self._said = ""
+        self._rows = f"{TRANSACTIONS}:{contract}"
+        for nonce, text in store.rows(self._rows):
+            event_id, data, gas, price, tip = json.loads(text)
+            self._sent[event_id] = _Sent(
+                event_id, int(nonce), bytes.fromhex(data), gas, Fees(price, tip), float("-inf")
+            )
+        self._tasks = [asyncio.create_task(self._keep())]
+        if node.url.startswith("ws"):
+            self._tasks.append(asyncio.create_task(self._follow()))
+
+    # publishing
+
+    async def publish(self, event: Event) -> Published | No | Unknown:
+        """Send a transaction, and wait until a final block has the event."""
+        wanted = global_id(event.data_location)
+        try:
+            async with asyncio.timeout(FINAL_SECONDS):
+                await self._update()
+                if wanted in self._times:
+                    return Published(self._times[wanted], new=False)
+                async with self._signing:
+                    found = self._sent.get(wanted) or await self._send(wanted, event)
+                if isinstance(found, No | Unknown):
+                    return found
+                if found is None:
+                    while wanted not in self._times:
+                        await self._grown.wait()
+                else:
+                    await found.over.wait()
+            if wanted in self._times:
+                return Published(self._times[wanted], new=found is not None)
+            return await self._why_not(event)
+        except NodeRefused as error:
+            return Unknown(f"the node refused: {error}"[:300])
+        except ClientError as error:
+            return Unknown(str(error)[:300])
+        except TimeoutError:
+            return Unknown(f"no final block has the event after {FINAL_SECONDS:.0f} s")
+
+    async def _why_not(self, event: Event) -> No | Unknown:
+        """The contract's reason for a transaction that is over and left no event."""
+        try:
+            await self._node.call(self.contract, call_data(event), self._account.address)
+        except NodeRefused as error:
+            reason = refusal(error.data)
+            if reason not in {"", "AlreadyPublished"}:
+                return No(reason)
+        return Unknown("the transaction failed, or another one has its nonce")
+
+    async def _send(self, wanted: str, event: Event) -> _Sent | No | Unknown | None:
+        """Sign and send the transaction; `None` if the contract has the id already, in a block that is not final."""
+        if wanted in self._times:
+            return None
+        if len(self._sent) >= MOST_SENT:
+            return Unknown(f"{MOST_SENT} transactions wait for a final block")
+        if self._settings.unique and any(await self._node.call(self.contract, place_of(wanted))):
+            return None
+        begin = await self._node.nonce(self._account.address, "pending")
+        taken = {each.nonce for each in self._sent.values()}
+        nonce = next(number for number in itertools.count(begin) if number not in taken)
+        fees = await usual_fees(self._node, self._settings.price)
+        data = call_data(event)
+        sent = _Sent(wanted, nonce, data, gas_of(data), fees, asyncio.get_running_loop().time())
+        self._remember(sent)  # before it is sent: a process that is killed now goes on with it
+        self._sent[wanted] = sent
+        try:
+            await self._node.send(self._signed(sent))
+        except NodeRefused as error:
+            if not _KNOWN.search(error.message):
+                self._forget(sent)
+                raise
+        except ClientError as error:
+            self._say(str(error))  # it may have arrived
+        return sent
+
+    def _signed(self, sent: _Sent) -> bytes:
+        return self._account.signed(self.chain_id, sent.nonce, sent.gas, sent.fees, (self.contract, sent.data))
+
+    def _remember(self, sent: _Sent) -> None:
+        text = json.dumps([sent.id, sent.data.hex(), sent.gas, *sent.fees])
+        self._store.transact(lambda tx: tx.put(self._rows, str(sent.nonce), text))
+
+    def _forget(self, sent: _Sent) -> None:
+        self._store.transact(lambda tx: tx.delete(self._rows, str(sent.nonce)))
+        del self._sent[sent.id]
+        sent.over.set()
+
+    # looking after what was sent
+
+    async def _keep(self) -> None:
+        """Read new blocks, and look after transactions, until it is cancelled."""
+        wait = HEADS_SECONDS if self._node.url.startswith("ws") else POLL_SECONDS
+        while True:
+            try:
+                await self._update()
+                await self._look_after()
+                self._said = ""
+            except (ClientError, StoreError) as error:
+                self._say(str(error))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._head.wait(), wait)
+            self._head.clear()
+
+    async def _follow(self) -> None:
+        """Wake `_keep` at each new block; after a lost connection subscribe again."""
+        while True:
+            try:
+                async with self._node.rpc.subscribe("eth_subscribe", "eth_unsubscribe", "newHeads") as heads:
+                    async for _ in heads:
+                        self._head.set()
+            except ClientError as error:
+                self._say(str(error))
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _look_after(self) -> None:
+        """End what is over, and send again what is stuck."""
+        if not self._sent:
+            return
+        final = self._readings[-1].number if self._readings else None
+        used = 0 if final is None else await self._node.nonce(self._account.address, final)
+        now = asyncio.get_running_loop().time()
+        for sent in sorted(self._sent.values(), key=lambda each: each.nonce):
+            if sent.id in self._times or sent.nonce < used:
+                self._forget(sent)
+            elif now - sent.at >= self._settings.stuck:
+                await self._send_again(sent, now)
+
+    async def _send_again(self, sent: _Sent, now: float) -> None:
+        fees = await usual_fees(self._node, self._settings.price)
+        sent.fees = fees if self._settings.price is not None else sent.fees.raised(fees)
+        sent.at = now
+        self._remember(sent)
+        try:
+            await self._node.send(self._signed(sent))
+        except NodeRefused as error:
+            self._say(f"transaction {sent.nonce} sent again: {error}")
+
+    def _say(self, what: str) -> None:
+        """Log what is wrong with the node, once."""
+        if what != self._said:
+            self._said = what
+            log.warning("the node fails", extra={"fields": {"error": what[:300]}})
+
+    # reading
+
+    async def _update(self) -> None:
+        """Read final blocks that were not read yet. Raises `ClientError`."""
+        async with self._reading:
+            head = await self._node.final(self._settings.finality)
+            if head is None:
+                return
+            await self._drop_what_left(head)
+            begin = self._readings[-1].number + 1 if self._readings else self._settings.first
+            while begin <= head.number:
+                last = min(begin + self._span - 1, head.number)
+                if await self._take(begin, head if last == head.number else await self._node.block(last)):
+                    begin = last + 1
+
+    async def _drop_what_left(self, head: Block) -> None:
+        """Forget what was read of blocks that the chain no longer has."""
+        while self._readings:
+            last = self._readings[-1]
+            found = head if head.number == last.number else await self._node.block(last.number)
+            if found is not None and found.hash == last.hash:
+                return
+            if await self._node.chain_id() != self.chain_id:
+                raise BadAnswer(f"{self._node.url}: the node is of another chain than {self.chain_id} now")
+            self._unread()
+
+    def _unread(self) -> None:
+        """Forget what was read last."""
+        self._readings.pop()
+        del self._log[self._readings[-1].length if self._readings else 0 :]
+        self._times = {}
+        for notice in self._log:
+            self._note(notice)
+
+    async def _take(self, begin: int, block: Block | None) -> bool:
+        """Read the entries up to a block. Returns whether the node gave them; else fewer blocks are asked for."""
+        if block is None:
+            raise BadAnswer(f"{self._node.url}: a block below the final one is missing")
+        try:
+            entries = await self._node.logs(self.contract, TOPIC, begin, block.number)
+        except NodeRefused:
+            if self._span == 1:
+                raise
+            self._span //= 2
+            return False
+        after = await self._node.block(block.number)
+        if after is None or after.hash != block.hash:
+            raise BadAnswer(f"{self._node.url}: block {block.number} changed while it was read")
+        public = None if self._settings.unique else str(self.chain_id)
+        fresh = [read_entry(each, self.contract, f"{self._node.url}: eth_getLogs", public) for each in entries]
+        for number, notice in enumerate(fresh, len(self._log) + 1):
+            if notice.number != number:  # nodes leave out entries; a part that was read before may lack some, too
+                if self._readings:
+                    self._unread()
+                raise BadAnswer(f"{self._node.url}: event {notice.number - 1} of the contract, not event {number - 1}")
+        self._log += fresh
+        for notice in fresh:
+            self._note(notice)
+        self._readings.append(_Reading(block.number, block.hash, len(self._log)))
+        if len(self._readings) > MOST_READINGS:
+            del self._readings[: MOST_READINGS // 2 : 2]
+        self._span = min(self._span * 2, MOST_SPAN)
+        if entries:
+            grown, self._grown = self._grown, asyncio.Event()
+            grown.set()
+        return True
+
+    def _note(self, notice: Notice) -> None:
+        if notice.id is not None:
+            self._times.setdefault(notice.id, notice.time)
+
+    async def read(self, after: int, limit: int) -> Page | None:
+        """Notices after a number."""
+        try:
+            await self._update()
+        except ClientError as error:
+            self._say(str(error))
+            return None
+        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
+
+    async def wait(self, after: int, seconds: float) -> None:
+        """Return when the log has grown, or after `seconds`."""
+        grown = self._grown
+        if len(self._log) <= after:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(grown.wait(), seconds)
+
+    async def close(self) -> None:
+        """End the work in progress, and close the connection."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(ClientError):
+            await self._node.rpc.__aexit__(None, None, None)
+
+
+async def open_ledger(network: str, node: EvmNode, account: Account, settings: EvmSettings, store: Store) -> EvmLedger:
+    """The ledger of a network, whose contract is given, known to the store, or made now.
+
+    Raises `ClientError` where the chain, the contract or the final blocks are not what the settings name.
+    """
+    chain_id = await node.chain_id()
+    if settings.chain_id is not None and chain_id != settings.chain_id:
+        raise ClientError(f"{node.url}: the node is of chain {chain_id}, not of chain {settings.chain_id}")
+    try:
+        await node.final(settings.finality)
+    except NodeRefused as error:
+        raise ClientError(f"{node.url}: the node does not tell its final blocks: {error}") from None
+    contract, first = settings.contract, settings.first
+    if contract is None:
+        known = store.transact(lambda tx: tx.get(CONTRACTS, network))
+        contract, first = json.loads(known) if known else await _create(node, account, settings, chain_id)
+        store.transact(lambda tx: tx.put(CONTRACTS, network, json.dumps([contract, first])))
+    if not await node.code(contract):
+        raise ClientError(f"{node.url}: chain {chain_id} has no contract at {contract}")
+    try:
+        unique = any(await node.call(contract, IS_UNIQUE))
+    except NodeRefused:
+        unique = False  # the public contract does not know the question
+    if unique != settings.unique:
+        said = "takes each id once" if unique else "takes an id twice"
+        raise ClientError(f"{node.url}: the contract at {contract} {said}; the settings say otherwise (--not-unique)")
+    settings = EvmSettings(contract, first, chain_id, unique, settings.finality, settings.price, settings.stuck)
+    return EvmLedger(node, account, settings, store, contract=contract, chain_id=chain_id)
+
+
+async def _create(node: EvmNode, account: Account, settings: EvmSettings, chain_id: int) -> tuple[str, int]:
+    """Make a contract, and wait until it is in a block. Returns its address and its block."""
+    data = creation(unique=settings.unique)
+    gas = await node.gas(account.address, data)
+    fees = await usual_fees(node, settings.price)
+    nonce = await node.nonce(account.address, "pending")
+    made = account.signed(chain_id, nonce, gas * 3 // 2, fees, ("", data))
+    await node.send(made)
+    for _ in range(int(FINAL_SECONDS / POLL_SECONDS)):
+        receipt = await node.receipt("0x" + keccak256(made).hex())
+        if receipt is not None and receipt.contract_address is not None:
+            return "0x" + receipt.contract_address.hex(), receipt.block_number
+        await asyncio.sleep(POLL_SECONDS)
+    raise ClientError(f"{node.url}: the transaction that makes the contract is in no block after {FINAL_SECONDS:.0f} s")
