@@ -1,4 +1,4 @@
-"""A public adapter and two EVM chains under one distributor: a thousand events, kills, reorganisations (ID-30 to ID-37).
+"""A public adapter and two EVM chains under one distributor: a thousand events, kills, reorganisations (ID-30 to 37).
 
 Events come from a client of the distributor, from a stranger at the public adapter and from a stranger's transactions.
 Afterwards each network has each event once, in the order of its entity.
@@ -29,11 +29,11 @@ from pubsub_emulator.distributor.once import MemoryStore
 from pubsub_emulator.distributor.service.serve import served
 
 EVENTS = 1_000
-OF_ONE_ENTITY = 10
+OF_ONE_ENTITY = 5
 KILLS = 6
 BLOCK_SECONDS = 1
 FINALITY = 2
-SECONDS = 170
+SECONDS = 400
 ADAPTER = Account(bytes.fromhex(KEYS[0]))
 STRANGER = Account(bytes.fromhex(KEYS[1]))
 
