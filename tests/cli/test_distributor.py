@@ -162,3 +162,23 @@ def test_the_command_says_it_in_one_line_and_ends_with_2(tmp_path: Path) -> None
     assert done.returncode == 2
     assert done.stderr.startswith(f"pubsub: {path}: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--evm", "http://127.0.0.1:1"), "--evm needs a key"),
+        (("--evm", "http://127.0.0.1:1", "--key-env", "NONE"), "variable NONE does not hold a key"),
+        (("--evm", "http://127.0.0.1:1", "--node", "ws://127.0.0.1:1"), "chains of two kinds"),
+        (("--evm", "http://127.0.0.1:1", "--contract", "0x12"), "0x and 40 hex digits"),
+        (("--evm", "http://127.0.0.1:1", "--finality", "101"), "a number of 0 to 100, safe or finalized"),
+        (("--evm", "http://127.0.0.1:1", "--key-env", "EVM_KEY"), "nobody listens at http://127.0.0.1:1"),
+        (("--evm", "ftp://127.0.0.1:1", "--key-env", "EVM_KEY"), "a node's URL starts with"),
+        (("--key-env", "EVM_KEY"), "are for --evm"),
+    ],
+)
+def test_an_adapter_of_an_evm_chain_says_in_one_line_what_is_missing(arguments: tuple[str, ...], words: str) -> None:
+    done = program("distributor", "adapter", "a", "--port", "0", *arguments, EVM_KEY="01" * 32)
+    assert done.returncode in {2, 4}
+    assert words in done.stderr
+    assert not {"Traceback", "Unclosed"} & set(done.stderr.replace(":", " ").split())

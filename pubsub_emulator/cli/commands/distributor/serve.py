@@ -15,6 +15,7 @@ from pubsub_emulator.distributor.once import Store, open_store
 from pubsub_emulator.distributor.service.config import AccessConfig, make_access, read_config
 from pubsub_emulator.distributor.service.logs import log_lines
 from pubsub_emulator.distributor.service.serve import running, served, tune_collector
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.serving.guard import Names
 
 
@@ -71,14 +72,17 @@ def serve_adapter(wish: AdapterWish) -> None:
 
     if not NETWORK.fullmatch(wish.network):
         raise click.BadParameter("a network's name has 1 to 32 of the characters a-z, 0-9 and -", param_hint="NETWORK")
+    evm = wish.evm
+    if evm.url is None and (evm.contract or evm.keystore or evm.key_env or evm.chain_id or evm.price is not None):
+        raise click.UsageError("--contract, --keystore, --key-env, --chain-id and --gas-price are for --evm")
     access = make_access(AccessConfig(open=wish.everyone), wish.host, Path())
     log_lines()
 
     async def run() -> None:
         store = open_store(wish.store)
-        ledger = await (_ledger(wish) if wish.evm.url is None else _evm_ledger(wish, wish.evm, wish.evm.url, store))
+        ledger = await (_ledger(wish) if evm.url is None else _evm_ledger(wish, evm, evm.url, store))
         names = Names(wish.host, wish.names)
-        node = wish.evm.url or wish.node or ""
+        node = evm.url or wish.node or ""
         http = AdapterHttp(wish.network, ledger, store, access, node=node, names=names)
         async with served(http.application(), wish.host, wish.port) as url:
             click.echo(f"adapter of {wish.network} on {url}")
@@ -137,6 +141,10 @@ async def _evm_ledger(wish: AdapterWish, evm: EvmWish, url: str, store: Store) -
         evm.contract, evm.first, evm.chain_id, wish.unique, finality, evm.price, stuck=float(evm.stuck)
     )
     node = EvmNode(await connect(url).__aenter__())
-    ledger = await open_ledger(wish.network, node, account, settings, store)
+    try:
+        ledger = await open_ledger(wish.network, node, account, settings, store)
+    except PubsubError:
+        await node.rpc.__aexit__(None, None, None)
+        raise
     click.echo(f"contract {ledger.contract} of chain {ledger.chain_id}, account {account.address}")
     return ledger
