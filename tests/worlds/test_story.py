@@ -5,6 +5,7 @@ Afterwards each network has each event once, in the order of its entity.
 """
 
 import asyncio
+import contextlib
 import json
 import random
 from collections import defaultdict
@@ -27,13 +28,15 @@ from pubsub_emulator.distributor.adapter.evm.node import EvmNode
 from pubsub_emulator.distributor.event import Event
 from pubsub_emulator.distributor.once import MemoryStore
 from pubsub_emulator.distributor.service.serve import served
+from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
 EVENTS = 1_000
 OF_ONE_ENTITY = 5
 KILLS = 6
 BLOCK_SECONDS = 1
-FINALITY = 2
+FINALITY = 1
 SECONDS = 400
+_BRIEF = aiohttp.ClientTimeout(total=3)
 ADAPTER = Account(bytes.fromhex(KEYS[0]))
 STRANGER = Account(bytes.fromhex(KEYS[1]))
 
@@ -87,16 +90,21 @@ async def _by_client(http: aiohttp.ClientSession, url: str, events: list[Event])
 
     async def one(entity: list[Event]) -> None:
         for event in entity:
-            while True:
-                try:
-                    async with http.post(f"{url}/api/v2/publishEvent", json=event.body()) as answer:
-                        if answer.status in {200, 201, 202}:
-                            break
-                except (aiohttp.ClientError, TimeoutError):
-                    pass
+            while not await _is_stored(http, url, event):  # noqa: ASYNC110  # it asks again
                 await asyncio.sleep(0.3)
 
     await asyncio.gather(*map(one, of_entity.values()))
+
+
+async def _is_stored(http: aiohttp.ClientSession, url: str, event: Event) -> bool:
+    """Publish; what is stored is not waited for until all networks have it."""
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+        async with http.post(f"{url}/api/v2/publishEvent", json=event.body(), timeout=_BRIEF) as answer:
+            return answer.status in {200, 201, 202}
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+        async with http.get(f"{url}/api/v2/publications/{global_id(event.data_location)}", timeout=_BRIEF) as answer:
+            return answer.status == 200
+    return False
 
 
 async def _at_public(adapter: PublicAdapter, events: list[Event]) -> None:
@@ -165,7 +173,7 @@ async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
         config = folder / "distributor.toml"
         config.write_text(
             f"public_url = '{url}'\nport = {ports['distributor']}\nstore = 'sqlite:{folder / 'd.db'}'\n"
-            "call_timeout = 8\nreplication_delay = 0.5\n"
+            "call_timeout = 6\nreplication_delay = 0.5\n"
             f"[adapters.slow]\nurl = 'http://127.0.0.1:{ports['slow']}'\n"
             f"[adapters.quick]\nurl = 'http://127.0.0.1:{ports['quick']}'\n"
             f"[adapters.public]\nurl = '{public_url}'\nprofile = 'legacy'\nchain_id = '{public.chain_id}'\n"

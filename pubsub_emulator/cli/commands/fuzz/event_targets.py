@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SENDER: Final = bytes(range(32))
 """A key that signs mutated operations again."""
+_CONTRACT: Final = "0x" + "c0" * 20
 
 
 # The event log
@@ -152,6 +153,28 @@ def _read_settings(data: bytes) -> str:
     return f"{len(parse_config(data, 'file').adapters)} adapters"
 
 
+def _entries() -> Iterable[bytes]:
+    from eth_abi.abi import encode
+
+    from pubsub_emulator.distributor.adapter.evm.contract import DATA, TOPIC
+
+    texts = ((b"t", b"https://example.org/1?hl=x", [b"sbx"]), (b"", b"\xff" * 40, [b""] * 3))
+    for index, each in enumerate(texts):
+        entry = {"address": _CONTRACT, "topics": [TOPIC, *["0x" + "11" * 32] * 3], "blockNumber": "0x1"}
+        data = encode(DATA, (index, 1_700_000_000, *each))
+        yield json.dumps({**entry, "data": "0x" + data.hex(), "blockHash": "0x" + "22" * 32}).encode()
+
+
+def _read_entry(data: bytes) -> str:
+    from pubsub_emulator.client.answers import read
+    from pubsub_emulator.client.errors import BadAnswer
+    from pubsub_emulator.distributor.adapter.evm.contract import read_entry
+    from pubsub_emulator.distributor.adapter.evm.node import LOGS
+
+    (entry,) = read(LOGS, [parse_json(data, "entry", BadAnswer)], "node")
+    return read_entry(entry, _CONTRACT, "node", "1").fault[:30] or "read"
+
+
 def _canister_scenarios() -> Iterable[bytes]:
     folder = files("pubsub_emulator.icrc72") / "scenarios"
     for each in sorted(folder.iterdir(), key=lambda entry: entry.name):
@@ -183,6 +206,14 @@ EVENT_TARGETS: Final = (
         _settings,
         _read_settings,
         modules=ours("distributor.service"),
+    ),
+    Target(
+        "evm-entry",
+        "an entry of an EVM contract's log",
+        _entries,
+        _read_entry,
+        text=True,
+        modules=ours("distributor.adapter.evm"),
     ),
     Target(
         "canister-scenario",

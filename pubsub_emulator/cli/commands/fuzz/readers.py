@@ -352,6 +352,14 @@ ROWS: Final = (
         _LINE,
         "distributor-config",
     ),
+    Row(
+        "an entry of an EVM contract's log",
+        "distributor/adapter/evm/contract.py::read_entry",
+        (Limit("distributor.adapter.evm.contract:MOST_DATA"),),
+        "in the order that the contract counts; fees, gas and blocks of the node's answers have bounds too",
+        "quarantined; no event of the contract: `BadAnswer`, the log is read again",
+        "evm-entry",
+    ),
     Row("a scenario of subnets", "icrc72/scenario_file.py::parse", _TEXT, "", _LINE, "canister-scenario"),
     Row(
         "a message to a canister",

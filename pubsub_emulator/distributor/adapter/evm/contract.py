@@ -30,7 +30,7 @@ _MADE: Final[dict[str, str]] = json.loads(
 )
 _CALL: Final = ("bytes32", "bytes32", "bytes32", "string", "string", "string[]")
 """The arguments of a publication: origin, entity, previous hash, type, location, metadata."""
-_DATA: Final = ("uint256", "uint256", "bytes", "bytes", "bytes[]")
+DATA: Final = ("uint256", "uint256", "bytes", "bytes", "bytes[]")
 """Not indexed, in order: index, timestamp, type, location, metadata. Texts of strangers need not be UTF-8."""
 MOST_DATA: Final = 64 * 1024
 """Bytes of a log entry; a longer one is quarantined unread."""
@@ -97,7 +97,7 @@ def read_entry(log: Log, contract: str, place: str, chain_id: str | None) -> Not
     if len(log.data) > MOST_DATA:
         return bad
     try:
-        _, _, kind, location, metadata = decode(_DATA, log.data)
+        _, _, kind, location, metadata = decode(DATA, log.data)
     except (DecodingError, OverflowError) as error:
         return bad._replace(fault=f"malformed: {error}"[:200])
     row = {

@@ -61,7 +61,7 @@ _QUANTITY: Final[TypeAdapter[int]] = TypeAdapter(Quantity)
 _PRICE: Final[TypeAdapter[int]] = TypeAdapter(Price)
 _GAS: Final[TypeAdapter[int]] = TypeAdapter(Annotated[Quantity, Field(le=MOST_GAS)])
 _BLOCK: Final = TypeAdapter(Block | None)
-_LOGS: Final = TypeAdapter(tuple[Log, ...])
+LOGS: Final = TypeAdapter(tuple[Log, ...])
 _RECEIPT: Final = TypeAdapter(Receipt | None)
 
 
@@ -106,7 +106,7 @@ class EvmNode:
     async def logs(self, contract: str, topic: str, first: int, last: int) -> tuple[Log, ...]:
         """The entries of a contract in some blocks, both inclusive, in order."""
         asked = {"address": contract, "topics": [topic], "fromBlock": hex(first), "toBlock": hex(last)}
-        found = read(_LOGS, await self.rpc.call("eth_getLogs", asked), f"{self.url}: eth_getLogs")
+        found = read(LOGS, await self.rpc.call("eth_getLogs", asked), f"{self.url}: eth_getLogs")
         numbers = [first, *(log.block_number for log in found), last]
         if numbers != sorted(numbers):
             raise BadAnswer(f"{self.url}: eth_getLogs: entries of other blocks, or out of order")
