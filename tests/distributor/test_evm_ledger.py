@@ -145,6 +145,22 @@ def test_a_stuck_transaction_is_replaced_for_an_eighth_more_until_it_is_mined() 
     play(what, stuck=0.01)
 
 
+def test_what_waits_behind_a_stuck_transaction_is_sent_again_only_if_the_node_does_not_know_it() -> None:
+    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
+        done = []
+        for number in (1, 2, 3):
+            done.append(publishing(ledger, number))
+            await until(lambda count=number: len(chain.pool) == count)  # type: ignore[misc]
+        await until(lambda: len([each for each in chain.sent if each.nonce == 0]) >= 3)
+        assert [each.nonce for each in chain.sent if each.nonce] == [1, 2]
+        del chain.pool[2]
+        await until(lambda: 2 in chain.pool)
+        chain.mine()
+        assert all(isinstance(each, Published) for each in await asyncio.gather(*done))
+
+    play(what, stuck=0.05)
+
+
 def test_a_raised_fee_never_passes_the_limit() -> None:
     assert Fees(MOST_PRICE, MOST_PRICE).raised(Fees(1, 1)) == Fees(MOST_PRICE, MOST_PRICE)
     assert Fees(80, 16).raised(Fees(0, 0)) == Fees(91, 19)

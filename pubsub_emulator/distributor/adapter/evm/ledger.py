@@ -226,21 +226,27 @@ class EvmLedger:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _look_after(self) -> None:
-        """End what is over, and send again what is stuck."""
+        """End what is over, and send again what the node does not know, and the first of the others for more."""
         if not self._sent:
             return
         final = self._readings[-1].number if self._readings else None
         used = 0 if final is None else await self._node.nonce(self._account.address, final)
-        now = asyncio.get_running_loop().time()
-        for sent in sorted(self._sent.values(), key=lambda each: each.nonce):
+        for sent in list(self._sent.values()):
             if sent.id in self._times or sent.nonce < used:
                 self._forget(sent)
-            elif now - sent.at >= self._settings.stuck:
-                await self._send_again(sent, now)
+        now = asyncio.get_running_loop().time()
+        left = sorted(self._sent.values(), key=lambda each: each.nonce)
+        stuck = [each for each in left if now - each.at >= self._settings.stuck]
+        if stuck:
+            fees = await usual_fees(self._node, self._settings.price)
+            known = await self._node.nonce(self._account.address, "pending")
+            for sent in stuck:
+                if sent is left[0] and self._settings.price is None:
+                    sent.fees = sent.fees.raised(fees)
+                if sent is left[0] or sent.nonce >= known:  # what waits behind the first is not stuck itself
+                    await self._send_again(sent, now)
 
     async def _send_again(self, sent: _Sent, now: float) -> None:
-        fees = await usual_fees(self._node, self._settings.price)
-        sent.fees = fees if self._settings.price is not None else sent.fees.raised(fees)
         sent.at = now
         self._remember(sent)
         try:
