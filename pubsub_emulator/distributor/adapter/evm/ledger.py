@@ -252,7 +252,8 @@ class EvmLedger:
         try:
             await self._node.send(self._signed(sent))
         except NodeRefused as error:
-            self._say(f"transaction {sent.nonce} sent again: {error}")
+            if not _KNOWN.search(error.message):
+                self._say(f"transaction {sent.nonce} sent again: {error}")
 
     def _say(self, what: str) -> None:
         """Log what is wrong with the node, once."""
