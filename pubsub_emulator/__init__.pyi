@@ -65,6 +65,7 @@ from .runtime.pallet_subscriber.storage import LAST_RELAY_PARENT as LAST_RELAY_P
 from .runtime.parachain.block import InvalidBlock as InvalidBlock
 from .runtime.parachain.block import Verdict as Verdict
 from .runtime.parachain.validate import validate_block as validate_block
+from .runtime.rules import rule as rule
 from .spark_audit.audit.run import audit as audit
 from .spark_audit.history.reader import History as History
 from .spark_audit.history.store import HistoryWriter as HistoryWriter

@@ -87,6 +87,26 @@ own_cheats: Final = click.option(
     metavar="FILE",
     help="Python file with strategies of your own, which then have a name; may be given repeatedly.",
 )
+
+
+def _choose_rules(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None:
+        from pubsub_emulator.emulator.user_file import read_rules
+        from pubsub_emulator.runtime.rules import choose
+
+        choose(read_rules(path))
+    return path
+
+
+rules: Final = click.option(
+    "--rules",
+    type=FILE,
+    is_eager=True,
+    expose_value=False,
+    callback=_choose_rules,
+    metavar="FILE",
+    help="Python file with rules of your own in place of the shipped ones; docs/howto/change-a-rule.md.",
+)
 new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to make; it must not exist or be empty.")
 
 

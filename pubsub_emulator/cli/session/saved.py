@@ -5,6 +5,8 @@
 The scenario has the fields of its TOML file, `hash` is the hash of the last relay block. A network is determined by its
 scenario and commands (PS-90), so nothing else is stored. A file whose commands lead to another hash is refused.
 
+With `"rules": "0x…"`, the digest of a file of rules, the session is played with those.
+
 With `"accounts": true` all chains have that profile. `"fork": {"relay": "0x…", "2000": "0x…"}` are the roots of the
 states that chains continue from; whoever opens the file says where those states are.
 
@@ -28,6 +30,7 @@ from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX
+from pubsub_emulator.runtime.rules import chosen
 
 FORMAT: Final = "pubsub-session/1"
 _FIELDS: Final = ("format", "scenario", "commands", "block", "hash")
@@ -43,6 +46,7 @@ def write(session: Session, moment: Checkpoint, path: Path) -> None:
         "scenario": session.scenario.document(),
         **({"accounts": True} if simulation.accounts else {}),
         **({"fork": simulation.forks.roots()} if simulation.forks else {}),
+        **({"rules": hexed(chosen().digest)} if chosen().digest else {}),
         "commands": session.commands(moment.journal),
         "block": number,
         "hash": hexed(name),
@@ -118,6 +122,16 @@ def _ensure_same_fork(path: Path, content: dict[str, Any], forks: Forks) -> None
     )
 
 
+def _ensure_same_rules(path: Path, wanted: object) -> None:
+    """Check that a file's session was made with the chosen rules. Raises `CommandError`."""
+    given = hexed(chosen().digest)
+    if wanted != given:
+        raise CommandError(
+            f"{path}: rules: the session was made with {str(wanted)[:66]}, and the rules here are {given} (0x are the "
+            "shipped ones); `pubsub step FILE --rules` names a file of rules"
+        )
+
+
 def read(
     path: Path,
     into: list[Session],
@@ -134,6 +148,7 @@ def read(
     content = read_document(path)
     accounts = bool(content.get("accounts"))
     _ensure_same_fork(path, content, forks)
+    _ensure_same_rules(path, content.get("rules", "0x"))
     session = Session.of(parse_document(content["scenario"], str(path)), accounts=accounts, forks=forks)
     first = session.facts.first
     if content["block"] - first > MOST_BLOCKS:

@@ -1,6 +1,6 @@
 """The relay chain's runtime: its configuration, its pallets in order, and its genesis."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pubsub_emulator.emulator.fork import BadFork
@@ -70,6 +70,7 @@ class RelayRuntime:
 
     def __init__(self, config: RelayConfig) -> None:
         """Raises `IntegrityError` if the configuration cannot work."""
+        config = replace(config, pubsub=config.pubsub.ruled())
         self.config = config
         self.balances = Balances()
         self.babe = Babe(config.session_length)
@@ -153,7 +154,8 @@ class RelayRuntime:
         self.paras.genesis(storage, heads)
         self.registrar.genesis(storage, managers)
         if self.accounts is None:
-            endowment = 2 * self.config.pubsub.publisher_deposit + 100 * self.balances.existential_deposit
+            deposit = max(map(self.config.pubsub.deposit_of, publishers), default=self.config.pubsub.publisher_deposit)
+            endowment = 2 * deposit + 100 * self.balances.existential_deposit
             self.balances.genesis(storage, dict.fromkeys(managers.values(), endowment))
         else:
             self.accounts.genesis(storage)  # one of its accounts manages every para

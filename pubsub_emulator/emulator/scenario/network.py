@@ -124,7 +124,7 @@ def subscriber_spec(
         max_trie_depth=subscriber.max_trie_depth or None,
         handler=subscriber.handler,
     )
-    return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes)
+    return with_relay_limits(scenario.relay, spec, subscriber.max_cache_bytes).ruled()
 
 
 def with_relay_limits(settings: RelaySettings, spec: RuntimeSpec, max_cache_bytes: int | None = None) -> RuntimeSpec:

@@ -41,7 +41,7 @@ class Calls:
         manager = registry.caller_account(origin)
         registry.ensure_vacant(self.config, storage, para)
         registry.ensure_owner(self.registrar, storage, origin, para)
-        registry.register(self.balances, storage, para, manager, self.config.publisher_deposit)
+        registry.register(self.balances, storage, para, manager, self.config.deposit_of(para))
         return None
 
     @dispatchable(1, weight=weights.register_publisher())

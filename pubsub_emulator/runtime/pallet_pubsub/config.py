@@ -1,6 +1,6 @@
 """The constants that a relay runtime sets, and what this pallet requires of other pallets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
 
@@ -8,6 +8,7 @@ from pubsub_emulator.primitives.types import U64_MAX, AccountId, Balance, ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.rules import RuleFailed, Rules, chosen
 
 PALLET: Final = Pallet("Broadcaster", 101, "pallet_broadcaster", hold_reasons=("PublisherDeposit",))
 
@@ -50,6 +51,22 @@ class Config:
     ttl_policy: TtlPolicy = TtlPolicy.SCAN
     forced_deposit: ForcedDeposit = ForcedDeposit.RETURNED
     max_block_weight: Weight = _NORMAL_BLOCK
+    rules: Rules = field(default_factory=chosen)
+    """The rules of the chain, by default those chosen when the configuration is made."""
+
+    def ruled(self) -> "Config":
+        """These constants as the rules have them. Raises `RuleFailed`."""
+        if self.rules.constants is None:
+            return self
+        found = self.rules.constants(self)
+        if not isinstance(found, Config):
+            raise RuleFailed(f"{self.rules.path}: rule 'constants' returned {found!r:.60}, not the configuration")
+        return found
+
+    def deposit_of(self, para: ParaId) -> Balance:
+        """What a registration of `para` holds."""
+        rule = self.rules.deposit
+        return self.publisher_deposit if rule is None else Balance(rule(para, self.publisher_deposit))
 
     def is_system(self, para: ParaId) -> bool:
         """Whether a para publishes without registration (PS-7)."""

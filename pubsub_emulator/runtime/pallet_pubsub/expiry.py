@@ -1,10 +1,11 @@
 """The sweep: `on_idle` removes expired entries, within limits of rows and weight."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
 
-from pubsub_emulator.primitives.types import RelayBlockNumber
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework.events import deposit
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -12,7 +13,8 @@ from pubsub_emulator.runtime.pallet_pubsub import expiry_index, scan, weights
 from pubsub_emulator.runtime.pallet_pubsub.config import Config, TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.publish import remove_key
-from pubsub_emulator.runtime.pallet_pubsub.storage import TtlRow, rows_of
+from pubsub_emulator.runtime.pallet_pubsub.storage import TtlData, TtlRow, rows_of
+from pubsub_emulator.runtime.rules import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,15 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
     base, expire, step = _costs(config)
     if (base + step).any_gt(remaining):
         return NOTHING
-    by_index = config.ttl_policy is TtlPolicy.EXPIRY_INDEX
-    rows: Rows = expiry_index.Due(storage, now) if by_index else scan.Lap(storage, config.max_stored_keys)
+    rules = config.rules
+    rows: Rows
+    if rules.order is not None:
+        rows = _Ordered(rules.order, storage, now)
+    elif config.ttl_policy is TtlPolicy.EXPIRY_INDEX:
+        rows = expiry_index.Due(storage, now)
+    else:
+        rows = scan.Lap(storage, config.max_stored_keys)
+    due = rules.expired
     examined = expired = lag = 0
     spent = base
     while sure := min(config.max_ttl_scans_per_idle - examined, _times(remaining - spent, step)):
@@ -62,7 +71,7 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
             if row is None:
                 break
             examined += 1
-            if row.expiry <= now:
+            if row.expiry <= now if due is None else due(row.expiry, now):
                 remove_key(config, storage, rows_of(row.para), row.key)
                 deposit(storage, KeyExpired(row.para, row.key))
                 expired += 1
@@ -72,6 +81,34 @@ def sweep(config: Config, storage: Storage, now: RelayBlockNumber, remaining: We
             break
     rows.save()
     return Sweep(examined, expired, lag, spent)
+
+
+class _Ordered:
+    """Rows in the order of a rule, which begins anew with each sweep; a row that is not stored is left out."""
+
+    def __init__(
+        self, order: Callable[[Iterable[Row], int], Iterable[Row]], storage: Storage, now: RelayBlockNumber
+    ) -> None:
+        rows = (Row(para, key, sum(lifetime)) for para, key, lifetime in TtlData.rows(storage))
+        self._rows = iter(order(rows, now))
+        self._storage = storage
+        self._read = 0
+
+    def next(self) -> TtlRow | None:
+        """The next row, or `None` at the end."""
+        for para, key, _ in self._rows:
+            self._read += 1
+            lifetime = TtlData.get(self._storage, ParaId(para), PubsubKey(key))
+            if lifetime is not None:
+                return TtlRow(ParaId(para), PubsubKey(key), sum(lifetime))
+        return None
+
+    def cost(self) -> Weight:
+        """The weight of reading the rows; ordering them costs nothing."""
+        return weights.examine_row() * self._read
+
+    def save(self) -> None:
+        """Does nothing: the rule orders all rows each time."""
 
 
 def least_weight(config: Config) -> Weight:

@@ -41,9 +41,16 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
     if not 0 <= ttl <= U32_MAX:
         raise ScaleError(f"a ttl is a u32, not {ttl}")
     rows = rows_of(para)
-    if not config.is_system(para) and storage.get(rows.registration) is None:
+    rules = config.rules
+    if rules.may_publish is not None:
+        allowed = rules.may_publish(para, storage.get(rows.registration) is not None, config.is_system(para))
+    else:
+        allowed = config.is_system(para) or storage.get(rows.registration) is not None
+    if not allowed:
         raise ModuleError(Error.PublishNotAuthorized)
     size = len(value)
+    if rules.lifetime is not None:
+        ttl = rules.lifetime(ttl, para, size, now)
     if size > config.max_value_length:
         raise ModuleError(Error.ValueTooLong)
 

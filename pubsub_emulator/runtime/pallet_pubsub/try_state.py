@@ -30,7 +30,7 @@ def try_state(config: Config, storage: Storage) -> None:
     _try_registrations(storage)
     finite: Lifetimes = {}
     for para, count in PublishedKeys.items(storage):
-        if not config.is_system(para):
+        if not config.is_system(para) and config.rules.may_publish is None:
             _ensure(RegisteredPublishers.contains(storage, para), f"publisher {para} has data and no registration")
         _try_publisher(storage, para, count, finite)
     _try_orphans(storage)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.pubsub import TtlState, ttl_state
+from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor, ttl_state
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.events import deposit
@@ -22,6 +22,7 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
 )
 from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Change, Plan, PublisherPlan
+from pubsub_emulator.runtime.rules import Rules, rules_of
 
 
 @value_type
@@ -48,14 +49,19 @@ def apply(
 
     Emits `DataProcessed`, `DataRemoved`, `HandlerFailed`, `PublisherDisabled`.
     """
-    roots = dict(items.PROCESSED_ROOTS.get(storage))
+    rules = rules_of(spec.rules)
+    before = items.PROCESSED_ROOTS.get(storage)
+    roots = dict(before)
     _forget_changed_key_sets(storage, spec, plan, roots)
     for publisher in plan.publishers.values():
-        _store_result(storage, publisher, roots)
+        _store_result(storage, publisher, roots, rules)
+    if rules.roots is not None:
+        roots = dict(sorted(rules.roots(before, roots).items()))
     items.LAST_RELAY_PARENT.put(storage, relay_parent)  # before any handler asks how fresh an entry is
     disabled = {para for para, publisher in plan.publishers.items() if publisher.disabled is not None}
     deliver = _Deliverer(storage, spec, relay_parent, handler).deliver
-    deliveries = tuple([deliver(change) for change in plan.changes if change.para not in disabled])
+    made = [deliver(change) for change in plan.changes if change.para not in disabled]
+    deliveries = tuple([each for each in made if each is not None])
     _put_roots(storage, roots)
     if plan.cursor is None:
         items.PROCESSING_CURSOR.kill(storage)
@@ -81,7 +87,7 @@ def _forget_changed_key_sets(storage: Storage, spec: RuntimeSpec, plan: Plan, ro
         items.SUBSCRIPTION_HASH.kill(storage)
 
 
-def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash]) -> None:
+def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId, Hash], rules: Rules) -> None:
     """Update a publisher's cache and processed root (PS-42, PS-60 to PS-62, PS-68)."""
     para, root = publisher.para, publisher.root
     if publisher.disabled is not None:
@@ -90,7 +96,10 @@ def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId
         items.DISABLED_PUBLISHERS.insert(storage, para, publisher.disabled)
         deposit(storage, PublisherDisabled(para, publisher.disabled))
     elif root is not None and not publisher.unchanged:
-        kept = publisher.cache.store(storage, publisher.visited, complete=publisher.has_all_nodes)
+        if rules.keep is not None and publisher.cache.keeps_nodes:
+            kept = publisher.cache.store_only(storage, rules.keep(para, publisher.visited, publisher.keys))
+        else:
+            kept = publisher.cache.store(storage, publisher.visited, complete=publisher.has_all_nodes)
         if publisher.complete and kept:
             roots[para] = root
         else:
@@ -100,7 +109,7 @@ def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId
 class _Deliverer:
     """Records deliveries, and calls the handler for each in a storage layer (PS-64 to PS-66)."""
 
-    __slots__ = ("_handler", "_layer", "_limit", "_relay_parent", "_storage", "_writer")
+    __slots__ = ("_handler", "_layer", "_limit", "_relay_parent", "_rule", "_storage", "_writer")
 
     def __init__(
         self, storage: Storage, spec: RuntimeSpec, relay_parent: RelayBlockNumber, handler: SubscriptionHandler
@@ -111,9 +120,10 @@ class _Deliverer:
         self._handler = handler
         self._limit = spec.handler_weight
         self._layer = storage.transaction()
+        self._rule = rules_of(spec.rules).deliver
 
-    def deliver(self, change: Change) -> Delivery:
-        """Record one change, call the handler, and deposit the event."""
+    def deliver(self, change: Change) -> Delivery | None:
+        """Record one change, call the handler, and deposit the event. `None` if a rule withholds it."""
         para, key, entry_hash, entry = change
         value = state = None
         cell = NOTHING
@@ -122,6 +132,10 @@ class _Deliverer:
             state = ttl_state(ttl, inserted, self._relay_parent)
             cell = entry_hash + (ttl | inserted << 32).to_bytes(8, "little")
         self._writer.put(para, key, cell)
+        if self._rule is not None:
+            left = state.blocks if isinstance(state, ValidFor) else 0 if isinstance(state, TimedOut) else None
+            if not self._rule(para, key, left):
+                return None
         failed = not self._call(para, key, value, state)
         if failed:
             deposit(self._storage, HandlerFailed(para, key))

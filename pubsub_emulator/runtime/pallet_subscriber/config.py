@@ -5,7 +5,7 @@ between two blocks is a write to one key (PS-33).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from itertools import groupby
@@ -20,6 +20,7 @@ from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.message_chains import message_allowance
+from pubsub_emulator.runtime.rules import RuleFailed, Rules, RulesError, chosen, rules_of
 
 ROW_COST: Final = 160
 """Bytes charged for a row of the parachain's own state, in place of its path in the storage proof (PS-43, PS-45)."""
@@ -89,6 +90,18 @@ class RuntimeSpec:
     handler_weight: Weight = DEFAULT_HANDLER_WEIGHT
     accounts: bool = False
     """Whether the chain has accounts and accepts signed extrinsics. No upgrade changes it."""
+    rules: bytes = field(default_factory=lambda: chosen().digest)
+    """The digest of the rules under which blocks are made and judged, empty for the shipped ones."""
+
+    def ruled(self) -> "RuntimeSpec":
+        """This runtime as its rules have it. Raises `RuleFailed`."""
+        rules = rules_of(self.rules)
+        if rules.runtime is None:
+            return self
+        found = rules.runtime(self)
+        if not isinstance(found, RuntimeSpec):
+            raise RuleFailed(f"{rules.path}: rule 'runtime' returned {found!r:.60}, not the runtime")
+        return found
 
     @property
     def allowed_pov(self) -> int:
@@ -118,8 +131,17 @@ _MAX_STATIC_BYTES: Final = 64 * 1024
 """A generous bound on the paths of the static keys: the largest real proof carried under 42 KiB of them."""
 
 
+def loaded_rules(spec: RuntimeSpec) -> Rules:
+    """The rules of a runtime. Raises `ImpossibleConfig` if they are not loaded."""
+    try:
+        return rules_of(spec.rules)
+    except RulesError as error:
+        raise ImpossibleConfig(str(error)) from None
+
+
 def integrity_test(spec: RuntimeSpec) -> None:
     """Raise `ImpossibleConfig`, with the figures, for a runtime that cannot work (PS-50, PS-62)."""
+    loaded_rules(spec)
     allowed = message_allowance(spec.max_pov_size)
     reserve = spec.max_pov_size - allowed
     extrinsics = MAX_EXTRINSICS if spec.accounts else 0
@@ -222,7 +244,7 @@ def _encode_spec(spec: RuntimeSpec) -> bytes:
             _name.encode(spec.handler),
             scale.u64.encode(spec.handler_weight.ref_time),
             scale.u64.encode(spec.handler_weight.proof_size),
-            b"\x01" if spec.accounts else b"",
+            bytes((spec.accounts | 2,)) + spec.rules if spec.rules else b"\x01" if spec.accounts else b"",
         )
     )
 
@@ -235,7 +257,7 @@ def _read_spec(reader: Reader) -> RuntimeSpec:
     at = reader.u8()
     if at >= len(_POLICIES):
         raise ImpossibleConfig(f"unknown cache policy {at}")
-    return RuntimeSpec(
+    spec = RuntimeSpec(
         para,
         subscriptions,
         version,
@@ -249,18 +271,23 @@ def _read_spec(reader: Reader) -> RuntimeSpec:
         max_stored_keys=reader.uint(4),
         handler=_name.read(reader),
         handler_weight=Weight(reader.uint(8), reader.uint(8)),
-        accounts=_read_flag(reader),
+        rules=b"",
     )
+    flags = _read_flags(reader)
+    if not flags:
+        return spec
+    return replace(spec, accounts=bool(flags & 1), rules=reader.take(32) if flags & 2 else b"")
 
 
-def _read_flag(reader: Reader) -> bool:
-    """Whether the flag `accounts`, which is written only if it is set, follows. Raises `ScaleError`."""
+def _read_flags(reader: Reader) -> int:
+    """The flags that follow if one is set: 1 for `accounts`, 2 for rules, whose digest follows. Raises `ScaleError`."""
     if not reader.remaining():
-        return False
+        return 0
     at = reader.pos
-    if reader.u8() != 1:
-        raise ScaleError(f"only 01 may follow a runtime, at offset {at}")
-    return True
+    flags = reader.u8()
+    if flags not in {1, 2, 3}:
+        raise ScaleError(f"only 01, or 02 or 03 and a digest, may follow a runtime, at offset {at}")
+    return flags
 
 
 spec_codec: Final[Codec[RuntimeSpec]] = Codec("RuntimeSpec", _encode_spec, _read_spec)

@@ -11,6 +11,7 @@ from enum import Enum
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, RuntimeSpec
+from pubsub_emulator.runtime.rules import rules_of
 
 NodesByHash = Mapping[Hash, bytes]
 """Nodes and detached values by hash: a received proof, or all of the relay state that a walk may read."""
@@ -60,6 +61,23 @@ class Meter:
         self.taken: dict[Hash, bytes] = {}
         self.used = 0
         self._last_start = budget - spec.max_item_cost - ROW_COST
+        reserve = rules_of(spec.rules).reserve
+        if reserve is not None:
+            self._last_start = budget - reserve(spec.max_item_cost) - ROW_COST
+
+    def room(self) -> int:
+        """Bytes that may be charged before the stop rule fires."""
+        return max(self._last_start - self.used, 0)
+
+    def narrow(self, room: int) -> int:
+        """Let the stop rule fire after `room` more bytes, if not before. Returns what `widen` takes."""
+        before = self._last_start
+        self._last_start = min(before, self.used + room)
+        return before
+
+    def widen(self, before: int) -> None:
+        """Undo `narrow`."""
+        self._last_start = before
 
     def has_room(self, more: int) -> bool:
         """Whether the stop rule would allow a read after `more` bytes are charged."""

@@ -39,7 +39,7 @@ in this block is free.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
@@ -53,6 +53,7 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Disabled, Disab
 from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, Plan, PublisherPlan, RootCall
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OwnState, recorded
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
+from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import BadNode
 from pubsub_emulator.trie.step import ABSENT, VALUE, follow
 
@@ -77,8 +78,11 @@ def plan(
         try:
             walk.static_keys()
             walk.pre_state(calls)
-            for para, keys, low, high in walk.rotation():
-                walk.publisher(para, keys, low, high)
+            if walk.rules.share is None:
+                for para, keys, low, high in walk.rotation():
+                    walk.publisher(para, keys, low, high)
+            else:
+                walk.shared(walk.rules.share)
         except Stopped:
             out.cursor = walk.item
         except Cut as cut:
@@ -95,6 +99,7 @@ class _Walk:
     ) -> None:
         self.view = view
         self.spec = view.spec
+        self.rules = rules_of(view.spec.rules)
         self.relay_root = relay_root
         self.meter = meter
         self.out = out
@@ -187,7 +192,10 @@ class _Walk:
         """Ranges `keys[low:high]` of each publisher, from the first item at or after the cursor on around (PS-40)."""
         enabled = [(para, keys) for para, keys in self.spec.subscriptions.items() if not self.view.is_disabled(para)]
         self.charge_own_state(None)
-        para, key = self.view.cursor() or (ParaId(0), PubsubKey(b""))
+        cursor = self.view.cursor()
+        if self.rules.resume is not None:
+            cursor = self.rules.resume(cursor, tuple(para for para, _ in enabled))
+        para, key = cursor or (ParaId(0), PubsubKey(b""))
         first = bisect_left(enabled, para, key=lambda entry: entry[0])
         split = bisect_left(enabled[first][1], key) if first < len(enabled) and enabled[first][0] == para else 0
         for at in range(first, len(enabled)):
@@ -216,6 +224,24 @@ class _Walk:
             self.out.publishers[para].disabled = fault.reason
         finally:
             self.end_range(self.out.publishers.get(para))
+
+    def shared(self, share: Callable[[int, int, int], int]) -> None:
+        """Walk all publishers, each within its share. One that is cut short is walked again in the next block."""
+        ranges = list(self.rotation())
+        for at, (para, keys, low, high) in enumerate(ranges):
+            room = self.meter.room()
+            if not room:
+                self.item = (para, keys[low])
+                raise Stopped
+            before = self.meter.narrow(share(room, para, len(ranges) - at))
+            try:
+                self.publisher(para, keys, low, high)
+            except Stopped:
+                self.meter.widen(before)
+                if not self.meter.room():
+                    raise
+            finally:
+                self.meter.widen(before)
 
     def end_range(self, publisher: PublisherPlan | None) -> None:
         """Let the cache read the rows that it needs when the block is executed, and charge them."""

@@ -40,6 +40,7 @@ from pubsub_emulator.runtime.parachain.execute import (
 from pubsub_emulator.runtime.parachain.governance import ensure_handler, root_calls, sound_runtime
 from pubsub_emulator.runtime.parachain.signed_body import BadBody, SignedBody
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
+from pubsub_emulator.runtime.rules import rules_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,11 @@ def _validated(
     walked, found = _walk(storage, spec, inherent, relay.storage_root)
     offences += found
     outcome = None
-    if walked is not None and walked.missing is None:
+    checks = rules_of(spec.rules).checks
+    if checks is not None:
+        counted = checks(tuple(each.verdict.value for each in offences))
+        offences = [each for each in offences if each.verdict.value in counted]
+    if walked is not None and (walked.missing is None or (checks is not None and not offences)):
         digest = candidate.header.unsealed()
         number = ParaBlockNumber(candidate.header.number)
         body = SignedBody(candidate.extrinsics)

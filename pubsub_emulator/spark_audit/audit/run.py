@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.version import VERSION
+from pubsub_emulator.runtime.rules import RulesError
 from pubsub_emulator.spark_audit.audit.completeness import judge_chain
 from pubsub_emulator.spark_audit.audit.ledger import NetworkLedger
 from pubsub_emulator.spark_audit.audit.rounds import REPLACED, Progress, Rounds, Watcher
@@ -35,6 +36,7 @@ from pubsub_emulator.spark_audit.history.manifest import CommitError, canonical_
 from pubsub_emulator.spark_audit.history.names import read_names
 from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.rules import ensure_rules
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store, open_store
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds
 from pubsub_emulator.spark_audit.judge.results import ResultError, Results, Rows, write_report
@@ -134,7 +136,8 @@ def audit(
         kept_for = retain // timedelta(milliseconds=1)
         rounds = Rounds(open_store(history), open_store(out), start, watch, limits, kept_for)
         rounds.prepare()
-    except (CommitError, StorageError, WrongMaster) as error:
+        ensure_rules(rounds.history)
+    except (CommitError, RulesError, StorageError, WrongMaster) as error:
         raise AuditFailed(str(error), USAGE) from None
     except OSError as error:
         raise AuditFailed(f"{history}: {error.strerror or error}", INFRASTRUCTURE) from None

@@ -17,6 +17,7 @@ from typing import Final
 
 import pubsub_emulator
 from pubsub_emulator.spark_audit.engine.engine import Answer, EngineLost, Report, Unit, heaviest_first, usable_cores
+from pubsub_emulator.spark_audit.engine.rules import named_rules
 
 ATTEMPTS: Final = 4
 """As many as Spark makes by default."""
@@ -66,6 +67,7 @@ class _Batch:
         self._unit = unit
         self._tasks = tasks
         self._out = out
+        self._rules = named_rules()
         self._waiting = deque((at, 1) for at in order)
         self._done: dict[int, Answer] = {}
         self._shares: dict[int, float] = {}
@@ -78,7 +80,7 @@ class _Batch:
         while (taken := self._take()) is not None:
             at, attempt = taken
             try:
-                request = {"unit": self._unit, "task": self._tasks[at], "out": self._out}
+                request = {"unit": self._unit, "task": self._tasks[at], "out": self._out, "rules": self._rules}
                 answer = worker.ask(request, partial(self._heard, at))
             except (OSError, ValueError, EOFError):
                 if self._error is not None:

@@ -1,8 +1,9 @@
 """A worker process of the pool: a task a line on its standard input, an answer a line on what was its standard output.
 
-    {"unit": "module:function", "task": text, "out": address}   ►   {"receipt": …} or {"error": "…"}
+    {"unit": "module:function", "task": text, "out": address, "rules": [path, digest]}
+        ►   {"receipt": …} or {"error": "…"}
 
-and before that, at times, {"share": …}: how much of the task is done.
+and before that, at times, {"share": …}: how much of the task is done. "rules" are those that `engine.rules` names.
 
 It ends when its input does, so it never outlives who started it. What a unit prints goes to standard error.
 """
@@ -16,6 +17,7 @@ from importlib import import_module
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.engine.memory import give_back, spare
 from pubsub_emulator.spark_audit.engine.pace import heard_by
+from pubsub_emulator.spark_audit.engine.rules import choose_named
 
 
 def main() -> None:
@@ -36,6 +38,7 @@ def main() -> None:
         request = json.loads(line)
         module, _, name = request["unit"].partition(":")
         try:
+            choose_named(request["rules"])
             with heard_by(lambda share: say({"share": share})):
                 receipt = getattr(import_module(module), name)(request["task"], request["out"])
         except OSError as error:

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from pubsub_emulator.spark_audit.engine.engine import Answer, Report, Unit, heaviest_first
+from pubsub_emulator.spark_audit.engine.rules import named_rules
 from pubsub_emulator.spark_audit.spark.context import forget_context, one_line, start_context
 from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
 from pubsub_emulator.spark_audit.spark.units import ANSWER, run_units
@@ -79,7 +80,8 @@ class SparkMapper:
             for name, value in _ONE_ROW_A_PARTITION.items():
                 session.conf.set(name, value)
             table = pa.table({"number": order, "task": [tasks[at] for at in order]})
-            answers = session.createDataFrame(table).mapInArrow(partial(run_units, unit, out), ANSWER).collect()
+            work = partial(run_units, unit, out, named_rules())
+            answers = session.createDataFrame(table).mapInArrow(work, ANSWER).collect()
             receipts = {answer["number"]: answer["receipt"] for answer in answers}
         except (PySparkException, Py4JError, ConnectionError) as error:
             if self._is_lost():

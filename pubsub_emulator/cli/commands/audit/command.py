@@ -22,6 +22,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
     required=True,
     help="Folder or URI for the audit's tables. A later audit adds to it.",
 )
+@options.rules
 @options.master
 @options.engine
 @click.option(

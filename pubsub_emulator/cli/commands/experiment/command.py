@@ -23,6 +23,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
     type=click.Choice(["cache-policies", "latency", "unused-budget", "attacker"]),
     help="A predefined question instead of a sweep; docs/findings.md has the answers.",
 )
+@options.rules
 @options.new_out
 @with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name

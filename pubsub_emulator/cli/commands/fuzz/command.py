@@ -38,6 +38,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
     shell_complete=options.complete_strategy,
 )
 @options.own_cheats
+@options.rules
 @click.option("--out", type=options.OUT, default=Path("out/surprises"), show_default=True, help="Folder for surprises.")
 @click.option(
     "--master",

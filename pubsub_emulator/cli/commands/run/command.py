@@ -18,6 +18,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
 @options.own_cheats
+@options.rules
 @options.new_out
 @click.option("--explorer", is_flag=True, help="Also write the page of `pubsub explore`, OUT/explorer.html.")
 @click.option(

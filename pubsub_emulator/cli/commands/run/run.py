@@ -17,7 +17,9 @@ from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.rules import chosen
 from pubsub_emulator.spark_audit.report.words import percent, size
 
 HISTORY: Final = "history"
@@ -34,10 +36,13 @@ class Run:
     scenario: Scenario
     summary: Summary
     digest: Hash
+    rules: bytes = b""
+    """The digest of the rules, empty for the shipped ones."""
 
     def document(self) -> dict[str, Any]:
         """The content of `summary.json`."""
-        return {"scenario": self.scenario.name, "digest": f"0x{self.digest.hex()}", **self.summary.json()}
+        rules = {"rules": hexed(self.rules)} if self.rules else {}
+        return {"scenario": self.scenario.name, "digest": hexed(self.digest), **rules, **self.summary.json()}
 
 
 def find_scenario(name: str) -> Scenario:
@@ -77,7 +82,7 @@ def simulate(
         simulation.run(advance)
     if recorder is not None:
         (folder / EXPLORER).write_text(page_of(recorder, scenario), encoding="utf-8")
-    run = Run(scenario, summary, digest.value)
+    run = Run(scenario, summary, digest.value, chosen().digest)
     (folder / MARKER).write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
     return run
 

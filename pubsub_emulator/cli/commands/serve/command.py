@@ -15,6 +15,7 @@ from pubsub_emulator.cli import options
 )
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @options.own_cheats
+@options.rules
 @click.option("--port", type=click.IntRange(0, 65535), default=9944, show_default=True, help="0 selects a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(

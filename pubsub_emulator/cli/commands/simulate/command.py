@@ -34,6 +34,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
 )
 @options.master
 @options.engine
+@options.rules
 @with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
     networks: int, blocks: int, seed: str, out: str, cheat_rate: float, master: str | None, engine: str

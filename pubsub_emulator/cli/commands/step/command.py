@@ -20,6 +20,7 @@ from pubsub_emulator.cli import options
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @click.option("--connect", "url", metavar="URL", help="Step the network of the node at URL instead of a SCENARIO.")
 @options.own_cheats
+@options.rules
 @options.fork
 @options.fork_para
 @click.option("--accounts", is_flag=True, help="Give all chains accounts, so that `set` can change their storage.")

@@ -85,6 +85,10 @@ class Cache:
         del storage, visited, complete
         return True
 
+    def store_only(self, storage: Storage, nodes: Mapping[Hash, bytes]) -> bool:
+        """Store these nodes, as a rule chose them, and forget all others. Returns as `store` does."""
+        return self.store(storage, nodes, complete=False)
+
     def begin(self) -> None:
         """Read the rows that `store` and `drop` always need. Called at the start of each range if there is room."""
 

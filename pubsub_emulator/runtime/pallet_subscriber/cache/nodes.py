@@ -93,6 +93,12 @@ class NodeCache(Cache):
             return False
         return True
 
+    def store_only(self, storage: Storage, nodes: Mapping[Hash, bytes]) -> bool:
+        """Store these nodes in a generation of their own, and abandon the one before."""
+        self.drop(storage, self.para, self.keys)
+        self._hits = {}
+        return self.store(storage, nodes, complete=False)
+
     def begin(self) -> None:
         """Read the info row, which the first lookup of a node charges."""
         self.view.cache_info(self.para)

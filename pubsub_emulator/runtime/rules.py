@@ -1,0 +1,180 @@
+"""The rules that a user's file may replace: a seam for each, with the shipped rule where the file names none.
+
+A file of rules has functions with the decorator `rule`, each of the name of its seam. Its digest is a part of every
+runtime that is made while it is chosen: relay chain, author, validator and audit then find the same rules by the state
+alone, and a state whose rules are not loaded is refused.
+
+    chosen()       the rules of networks that are made now
+    rules_of(d)    the loaded rules with digest `d`; empty bytes are the shipped rules
+
+A rule has to be a function of its arguments alone, or two who run it do not agree. What it raises, and a result of
+another type than its seam's, is `RuleFailed`, with file and line.
+"""
+
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import CodeType
+from typing import Final, NamedTuple, TypeVar
+
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey
+
+Item = tuple[ParaId, PubsubKey]
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+class RulesError(PubsubError):
+    """Rules that cannot be used, or are not those that a state names."""
+
+
+class RuleFailed(RulesError):
+    """A rule of the user's raised, or returned what its seam does not take; the message has file and line."""
+
+
+class Row(NamedTuple):
+    """A finite entry as the clean-up sees it; `expiry` is a relay block."""
+
+    para: int
+    key: bytes
+    expiry: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Rules by seam, `None` for the shipped one; `digest` is of the file at `path`, empty for the shipped rules."""
+
+    digest: bytes = b""
+    path: str = ""
+    constants: Callable[[object], object] | None = None
+    may_publish: Callable[[int, bool, bool], bool] | None = None
+    lifetime: Callable[[int, int, int, int], int] | None = None
+    deposit: Callable[[int, int], int] | None = None
+    order: Callable[[Iterable[Row], int], Iterable[Row]] | None = None
+    expired: Callable[[int, int], bool] | None = None
+    runtime: Callable[[object], object] | None = None
+    reserve: Callable[[int], int] | None = None
+    resume: Callable[[Item | None, tuple[ParaId, ...]], Item | None] | None = None
+    share: Callable[[int, int, int], int] | None = None
+    keep: Callable[[int, Mapping[Hash, bytes], tuple[PubsubKey, ...]], Mapping[Hash, bytes]] | None = None
+    roots: Callable[[Mapping[ParaId, Hash], Mapping[ParaId, Hash]], Mapping[ParaId, Hash]] | None = None
+    deliver: Callable[[int, bytes, int | None], bool] | None = None
+    checks: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
+
+
+class Seam(NamedTuple):
+    """What a rule is given, what it returns, and what is done with that."""
+
+    arguments: str
+    returns: type | tuple[type, ...]
+    meaning: str
+    shipped: str
+
+
+SEAMS: Final[dict[str, Seam]] = {
+    "constants": Seam("config", object, "The relay chain's limits, deposit, clean-up policy and cap.", "config"),
+    "may_publish": Seam("para, registered, system", bool, "Who may publish.", "registered or system"),
+    "lifetime": Seam("ttl, para, size, now", int, "The lifetime stored for a publish, 0 forever.", "ttl"),
+    "deposit": Seam("para, amount", int, "What a registration holds, in plancks.", "amount"),
+    "order": Seam("rows, now", list, "The finite entries in the order of clean-up.", "from the cursor on"),
+    "expired": Seam("expiry, now", bool, "Whether clean-up removes an entry.", "expiry <= now"),
+    "runtime": Seam("spec", object, "A subscriber's runtime: cache, budget, depth.", "spec"),
+    "reserve": Seam("item_cost", int, "Bytes that must be left before anything is read.", "item_cost"),
+    "resume": Seam("cursor, publishers", (tuple, type(None)), "The item at which a walk begins.", "cursor"),
+    "share": Seam("room, para, waiting", int, "Bytes that a publisher may use of a block's budget.", "room"),
+    "keep": Seam("para, nodes, keys", Mapping, "The walked nodes that policy `nodes` caches.", "nodes"),
+    "roots": Seam("before, after", Mapping, "The roots that count as processed.", "after"),
+    "deliver": Seam("para, key, left", bool, "Whether the handler is called for a changed entry.", "True"),
+    "checks": Seam("verdicts", tuple, "The verdicts that a block is refused for, of those found.", "verdicts"),
+}
+"""By name, in the order in which a published key meets them."""
+
+SHIPPED: Final = Rules()
+_LOADED: Final[dict[bytes, Rules]] = {b"": SHIPPED}
+_CHOSEN: Final = [SHIPPED]
+MARK: Final = "__pubsub_rule__"
+
+
+def rule(function: _Function) -> _Function:
+    """Mark a function of a file as the rule of the seam with its name. Raises `RulesError` for another name."""
+    name = getattr(function, "__name__", "")
+    if name not in SEAMS:
+        near = ", ".join(get_close_matches(name, SEAMS, n=3, cutoff=0))
+        raise RulesError(f"no rule is called {name!r}; did you mean {near}?")
+    code = getattr(function, "__code__", None)
+    wanted = SEAMS[name].arguments.count(",") + 1
+    if not isinstance(code, CodeType) or code.co_argcount != wanted or code.co_flags & 0x0C:
+        raise RulesError(f"the rule {name!r} takes {wanted} arguments: {SEAMS[name].arguments}")
+    setattr(function, MARK, name)
+    return function
+
+
+def make_rules(path: str, digest: bytes, functions: Mapping[str, Callable[..., object]]) -> Rules:
+    """The rules of a file; their functions raise nothing but `RuleFailed`."""
+    guarded = {name: _guarded(path, name, function) for name, function in functions.items()}
+    return Rules(digest, path, **guarded)  # type: ignore[arg-type]  # `rule` checked names, `_guarded` checks results
+
+
+def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[..., object]:
+    wanted = SEAMS[name].returns
+    first = getattr(getattr(function, "__code__", None), "co_firstlineno", 0)
+
+    def call(*arguments: object) -> object:
+        try:
+            result = function(*arguments)
+            if name == "order" and isinstance(result, Iterable):
+                result = [Row(*each) for each in result]  # a generator raises when it is read
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the file is a stranger's code: whatever it raises is told with the place
+            lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == path]
+            at = lines[-1] if lines else first
+            raise RuleFailed(f"{path}, line {at}: rule {name!r}: {type(error).__name__}: {error}") from error
+        if not isinstance(result, wanted) or (wanted is int and isinstance(result, bool)):
+            kinds = wanted if isinstance(wanted, tuple) else (wanted,)
+            expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result!r:.60}, not {expected}")
+        if name == "lifetime" and isinstance(result, int) and not 0 <= result <= U32_MAX:
+            raise RuleFailed(f"{path}, line {first}: rule 'lifetime' returned {result}, which is no u32")
+        if name in {"deposit", "reserve", "share"} and isinstance(result, int) and result < 0:
+            raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result}, which is negative")
+        return result
+
+    return call
+
+
+def load(rules: Rules) -> None:
+    """Let states name these rules."""
+    _LOADED[rules.digest] = rules
+
+
+def rules_of(digest: bytes) -> Rules:
+    """The loaded rules with that digest. Raises `RulesError`."""
+    found = _LOADED.get(digest)
+    if found is None:
+        raise RulesError(f"the rules 0x{digest.hex()} are not loaded; `--rules` names their file")
+    return found
+
+
+def chosen() -> Rules:
+    """The rules of networks that are made now."""
+    return _CHOSEN[-1]
+
+
+def choose(rules: Rules) -> None:
+    """Load rules and choose them for all networks that are made from now on."""
+    load(rules)
+    _CHOSEN[-1] = rules
+
+
+@contextmanager
+def using(rules: Rules) -> Iterator[None]:
+    """Choose rules for networks that are made in the block."""
+    load(rules)
+    _CHOSEN.append(rules)
+    try:
+        yield
+    finally:
+        _CHOSEN.remove(rules)

@@ -1,0 +1,103 @@
+"""Rules of one's own on the command line; in processes of their own, for what is chosen stays chosen."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.processes import program
+
+CAP = """
+from pubsub_emulator import rule
+
+
+@rule
+def lifetime(ttl, para, size, now):
+    return min(ttl or 3, 3)
+"""
+
+SCENARIO = """
+name = "small"
+seed = "small"
+relay_blocks = 12
+
+[[publishers]]
+paras = [1000]
+keys = 4
+value_size = 40
+update_rate = 0.2
+
+[[subscribers]]
+name = "reader"
+para = 2000
+subscribe = [{ publishers = [1000], keys = 4 }]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cap.py").write_text(CAP, encoding="utf-8")
+    (tmp_path / "other.py").write_text(CAP.replace("3", "5"), encoding="utf-8")
+    (tmp_path / "small.toml").write_text(SCENARIO, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_rule_changes_what_a_run_does_and_its_digest_is_in_the_summary(folder: Path) -> None:
+    figures = []
+    for rules in ((), ("--rules", "cap.py")):
+        run = program("run", "small.toml", *rules, "--out", f"out{len(rules)}", "--json", folder=folder)
+        assert run.returncode == 0, run.stderr
+        figures.append(json.loads(run.stdout))
+    shipped, capped = figures
+    assert shipped["publishers"]["1000"]["expired"] == 0 < capped["publishers"]["1000"]["expired"]
+    assert "rules" not in shipped
+    assert len(capped["rules"]) == 66
+
+
+@pytest.mark.parametrize("engine", ["python", "pool"])
+def test_an_audit_with_the_rules_of_the_history_is_clean_and_one_with_others_says_so(folder: Path, engine: str) -> None:
+    assert program("run", "small.toml", "--rules", "cap.py", "--out", "out", folder=folder).returncode == 0
+    asked = ("audit", "out/history", "--out", "audit", "--engine", engine)
+    for others in ((), ("--rules", "other.py")):
+        refused = program(*asked, *others, folder=folder)
+        assert refused.returncode == 2
+        assert "the history was made with the rules 0x" in refused.stderr
+    audited = program(*asked, "--rules", "cap.py", folder=folder)
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+
+
+def test_a_session_file_is_played_with_its_rules_alone(folder: Path) -> None:
+    commands = "step 3\nwrite saved.json\nquit\n"
+    made = program("step", "small.toml", "--rules", "cap.py", folder=folder, given=commands)
+    assert made.returncode == 0, made.stderr
+    assert len(json.loads((folder / "saved.json").read_text())["rules"]) == 66
+    refused = program("step", "saved.json", folder=folder, given="quit\n")
+    assert "rules: the session was made with 0x" in refused.stdout + refused.stderr
+    assert program("step", "saved.json", "--rules", "cap.py", folder=folder, given="quit\n").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            CAP.replace("lifetime(", "life("),
+            "line 5: RulesError: no rule is called 'life'",
+        ),
+        (
+            CAP.replace("para, size, now", "para"),
+            "takes 4 arguments: ttl, para, size, now",
+        ),
+        ("x = 1\n", "no rule in it"),
+        ("def lifetime(:\n", "line 1: SyntaxError"),
+        (CAP.replace("min(ttl or 3, 3)", "1 // 0"), "line 7: rule 'lifetime': ZeroDivisionError"),
+        (CAP.replace("min(ttl or 3, 3)", "'3'"), "rule 'lifetime' returned '3', not int"),
+        (CAP.replace("min(ttl or 3, 3)", "1 << 32"), "rule 'lifetime' returned 4294967296, which is no u32"),
+    ],
+)
+def test_a_bad_file_of_rules_is_one_line_with_the_place(folder: Path, text: str, said: str) -> None:
+    (folder / "bad.py").write_text(text, encoding="utf-8")
+    run = program("run", "small.toml", "--rules", "bad.py", "--out", "out", folder=folder)
+    assert run.returncode == 2
+    last = run.stderr.strip().splitlines()[-1]
+    assert "bad.py" in last
+    assert said in last
+    assert not (folder / "out").exists()
