@@ -44,6 +44,7 @@ COMMANDS: Final = (
     "evidence",
     "inspect",
     "diff",
+    "compare",
     "fuzz",
     "replay",
     "icrc72",

@@ -391,6 +391,8 @@ class Network:
             chain.lost_downward,
             header.parent_hash,
             relay_time(header, chain.state),
+            chain.weight(),
+            chain.lags(events),
         )
         for observer in self._observers:
             observer.relay_block(relay)

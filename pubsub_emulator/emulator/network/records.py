@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
@@ -33,6 +34,10 @@ class RelayRecord:
     """The parent block; `None` for blocks before the observer was added."""
     time: int = 0
     """Milliseconds since 1970, by timestamp or slot."""
+    weight: Weight = WEIGHT_ZERO
+    """What calls and hooks of the block used."""
+    lags: tuple[int, ...] = ()
+    """Blocks since the expiry of each entry that the block removed as expired."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pubsub_emulator.emulator.network.records import BlockRecord, Observer, Rela
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework.dispatch import ModuleError
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
@@ -35,6 +36,10 @@ class ChainSummary:
     unchanged: int = 0
     """Visits of publishers whose root was processed before."""
     largest_proof: int = 0
+    latency: int = 0
+    """Relay blocks from publish to callback, of all updates delivered."""
+    latest: int = 0
+    """The most of one."""
 
 
 @dataclass(slots=True)
@@ -69,6 +74,12 @@ class Summary(Observer):
     """Failed calls on the relay chain, by error."""
     lost_downward: int = 0
     """Downward messages lost to full queues."""
+    weight: Weight = WEIGHT_ZERO
+    """What calls and hooks of all relay blocks used."""
+    heaviest: Weight = WEIGHT_ZERO
+    """The most of one block, by dimension."""
+    lags: Counter[int] = field(default_factory=Counter)
+    """Entries removed as expired, by relay blocks since their expiry."""
     undetected: int = 0
     """Valid blocks of collators told to cheat; 0 if the verifier is right."""
 
@@ -81,6 +92,11 @@ class Summary(Observer):
         for event in record.events:
             self._event(event)
         self.lost_downward += record.lost_downward
+        self.weight += record.weight
+        self.heaviest = Weight(
+            max(self.heaviest.ref_time, record.weight.ref_time), max(self.heaviest.proof_size, record.weight.proof_size)
+        )
+        self.lags.update(record.lags)
         for each in record.executions:
             if each.execution.failures:
                 publisher = self._publisher(each.para)
@@ -125,6 +141,11 @@ class Summary(Observer):
                 chain.removed += 1
             else:
                 chain.delivered += 1
+        for change in record.outcome.plan.changes:
+            if change.entry is not None:
+                late = record.included_at - change.entry.when_inserted
+                chain.latency += late
+                chain.latest = max(chain.latest, late)
         chain.messages_bytes += ledger.messages_bytes
         chain.proof_bytes += ledger.proof_bytes
         chain.unpruned_bytes += ledger.static_bytes + sum(size for _, size in record.unpruned)
@@ -150,12 +171,19 @@ class Summary(Observer):
             "publishers": {str(para): each.json() for para, each in sorted(self.publishers.items())},
             "failed_calls": dict(sorted(self.failed_calls.items())),
             "lost_downward": self.lost_downward,
+            "weight": _weight(self.weight),
+            "heaviest_block": _weight(self.heaviest),
+            "expiry_lag": {str(lag): count for lag, count in sorted(self.lags.items())},
             "chains": {str(para): _fields(chain) for para, chain in sorted(self.chains.items())},
         }
 
 
 def _fields(summary: ChainSummary | PublisherSummary) -> dict[str, Any]:
     return {each.name: getattr(summary, each.name) for each in fields(summary)}
+
+
+def _weight(weight: Weight) -> dict[str, int]:
+    return {"ref_time": weight.ref_time, "proof_size": weight.proof_size}
 
 
 def _error(error: PubsubError) -> str:

@@ -11,11 +11,15 @@ from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
 from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES, InboundMessages
+from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.framework.system import BLOCK_HASH
+from pubsub_emulator.runtime.framework.system import BLOCK_HASH, BLOCK_WEIGHT
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
+from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers, TtlData
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 from pubsub_emulator.runtime.relay.inclusion import BackedCandidate
@@ -130,6 +134,23 @@ class RelayChain:
     def storage(self) -> Storage:
         """A storage over the newest state for reading with the pallets; writes to it are discarded."""
         return Storage(self.state)
+
+    def weight(self) -> Weight:
+        """What calls and hooks of the newest block used."""
+        return BLOCK_WEIGHT.get(self.storage()).total()
+
+    def lags(self, events: Iterable[Event]) -> tuple[int, ...]:
+        """Blocks since the expiry of each entry that `events`, those of the newest block, report as expired."""
+        before = self.block(self.number - 1)
+        if before is None:
+            return ()
+        storage = Storage(before.state)
+        lifetimes = [TtlData.get(storage, each.publisher, each.key) for each in events if isinstance(each, KeyExpired)]
+        return tuple(self.number - sum(lifetime) for lifetime in lifetimes if lifetime is not None)
+
+    def deposits(self) -> int:
+        """Plancks held for publishers."""
+        return sum(info.deposit for _, info in RegisteredPublishers.items(self.storage()))
 
     def block(self, number: int) -> KeptBlock | None:
         """A block that is still kept, or `None`."""

@@ -36,13 +36,21 @@ class Run:
     scenario: Scenario
     summary: Summary
     digest: Hash
+    deposits: int = 0
+    """Plancks held for publishers in the end."""
     rules: bytes = b""
     """The digest of the rules, empty for the shipped ones."""
 
     def document(self) -> dict[str, Any]:
         """The content of `summary.json`."""
         rules = {"rules": hexed(self.rules)} if self.rules else {}
-        return {"scenario": self.scenario.name, "digest": hexed(self.digest), **rules, **self.summary.json()}
+        return {
+            "scenario": self.scenario.name,
+            "digest": hexed(self.digest),
+            **rules,
+            **self.summary.json(),
+            "deposits": self.deposits,
+        }
 
 
 def find_scenario(name: str) -> Scenario:
@@ -82,7 +90,7 @@ def simulate(
         simulation.run(advance)
     if recorder is not None:
         (folder / EXPLORER).write_text(page_of(recorder, scenario), encoding="utf-8")
-    run = Run(scenario, summary, digest.value, chosen().digest)
+    run = Run(scenario, summary, digest.value, simulation.network.relay.deposits(), chosen().digest)
     (folder / MARKER).write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
     return run
 
@@ -182,17 +190,26 @@ def _show_publishers(summary: Summary) -> None:
     deleted = sum(each.deleted for each in publishers.values())
     failed = sum(each.failed.total() for each in publishers.values())
     say(f"{published:,} keys published, {expired:,} expired, {deleted:,} deleted; {failed:,} publishes failed", "")
-    rows = [
+    refused = [
         (str(para), each.published, each.failed.total(), each.cut_short, _counted(each.failed))
         for para, each in sorted(publishers.items())
         if each.failed or each.cut_short
     ]
-    if rows:
+    if refused:
         header = ("publisher", "published", "failed", "truncated messages", "why")
-        table("publishes that the relay chain refused", header, rows)
+        table("publishes that the relay chain refused", header, refused)
         say("a message ends at its first refused publish; the rest of the message is lost", "")
     if summary.failed_calls:
         say(f"{summary.failed_calls.total():,} calls on the relay chain failed: {_counted(summary.failed_calls)}", "")
+    weight, heaviest, blocks = summary.weight, summary.heaviest, max(summary.relay_blocks, 1)
+    rows = (
+        (
+            "ref_time, µs",
+            *(f"{each / 1e6:,.1f}" for each in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time)),
+        ),
+        ("proof_size, bytes", weight.proof_size, weight.proof_size // blocks, heaviest.proof_size),
+    )
+    table("weight of the relay chain", ("dimension", "all blocks", "a block", "heaviest block"), rows)
     if summary.lost_downward:
         say(f"{summary.lost_downward:,} downward messages were lost: their queues were full", "")
 

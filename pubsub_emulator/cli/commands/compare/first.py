@@ -1,0 +1,78 @@
+"""The first block of which two histories say something else, in what was seen and not in bytes alone.
+
+Other rules are another runtime, so that all state roots differ from genesis on. So blocks are compared by what became
+of them: the verdict, the deliveries, then the proof by nodes and bytes.
+"""
+
+from collections.abc import Iterator
+from heapq import merge
+from itertools import zip_longest
+from pathlib import Path
+from typing import Final
+
+from pubsub_emulator.spark_audit.compare import HistoryRecord, Judged
+
+_MOST: Final = 4
+
+
+def first_difference(a: Path, b: Path) -> list[str]:
+    """The place of the first block that differs, and why, line by line; nothing if none does."""
+    for mine, other in zip_longest(_blocks(HistoryRecord(a)), _blocks(HistoryRecord(b))):
+        if mine is None or other is None:
+            return [
+                f"A has {'no' if mine is None else 'a'} block where B has {'none' if other is None else other.place}"
+            ]
+        why = list(_reasons(mine, other))
+        if why:
+            number = mine.candidate.inherent.relay_parent_number
+            return [f"{mine.place}, on relay block {number}", *why]
+    return []
+
+
+def _blocks(record: HistoryRecord) -> Iterator[Judged]:
+    """All blocks by relay parent, then chain; of one chain in their order."""
+    streams = [record.blocks(*place) for place in sorted(record.chains)]
+    return merge(*streams, key=lambda block: (block.candidate.inherent.relay_parent_number, block.chain))
+
+
+def _reasons(a: Judged, b: Judged) -> Iterator[str]:
+    for name, mine, other in (
+        ("chain", a.chain, b.chain),
+        ("relay parent", a.candidate.inherent.relay_parent_number, b.candidate.inherent.relay_parent_number),
+        ("verdict", a.verdict or "accepted", b.verdict or "accepted"),
+    ):
+        if mine != other:
+            yield f"  {name}: {mine} in A, {other} in B"
+    yield from _deliveries(a, b)
+    nodes = [block.candidate.inherent.proof for block in (a, b)]
+    sizes = [sum(map(len, each)) for each in nodes]
+    if (len(nodes[0]), sizes[0]) != (len(nodes[1]), sizes[1]):
+        yield f"  proof: {len(nodes[0])} nodes of {sizes[0]:,} bytes in A, {len(nodes[1])} of {sizes[1]:,} in B"
+
+
+def _deliveries(a: Judged, b: Judged) -> Iterator[str]:
+    mine, other = ({(each[0], each[1]): each[2:] for each in block.deliveries} for block in (a, b))
+    differing = [item for item in sorted({**mine, **other}, key=str) if mine.get(item) != other.get(item)]
+    for item in differing[:_MOST]:
+        place = f"publisher {item[0]}, key {_shown(item[1])}"
+        if item not in mine or item not in other:
+            kind = (mine.get(item) or other[item])[0]
+            yield f"  delivery: {place}: {kind} only in {'A' if item in mine else 'B'}"
+            continue
+        said = [_delivery(each[item]) for each in (mine, other)]
+        yield f"  delivery: {place}: {said[0]} in A, {said[1]} in B"
+    if len(differing) > _MOST:
+        yield f"  and {len(differing) - _MOST} more deliveries"
+
+
+def _delivery(facts: tuple[object, ...]) -> str:
+    kind, entry, lifetime, failed = facts
+    state = lifetime if isinstance(lifetime, bytes) else b""
+    variants = {b"\x01": f"valid for {int.from_bytes(state[1:], 'little')} blocks", b"\x02": "timed out"}
+    left = variants.get(state[:1], "")
+    words = (str(kind), left, "refused by its handler" if failed else "")
+    return ", ".join(filter(None, words)) + f", entry {_shown(entry)}"
+
+
+def _shown(value: object) -> str:
+    return f"0x{value.hex()[:16]}…" if isinstance(value, bytes) else str(value)

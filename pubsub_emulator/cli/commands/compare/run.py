@@ -1,0 +1,88 @@
+"""`pubsub compare`: runs what has to be run, and shows what differs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from pubsub_emulator.cli.commands.compare.figures import Line, header, lines_of, markdown
+from pubsub_emulator.cli.commands.compare.sides import Side, open_side
+from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.runtime.rules import chosen
+
+
+def run_compare(
+    asked: Sequence[str], scenario: str, tolerance: float | None, *, every: bool = False, as_markdown: bool = False
+) -> Result:
+    """Run the command. With `tolerance`, its exit code is 1 if a figure changes by more percent."""
+    with TemporaryDirectory(prefix="pubsub-compare-") as folder:
+        sides = [open_side(text, scenario, chosen(), Path(folder) / str(at)) for at, text in enumerate(asked)]
+        lines = lines_of([side.figures for side in sides])
+        first = _first(sides)
+    labels = _labels(sides)
+    shown = [line for line in lines if every or line.differs]
+    if as_markdown:
+        click.echo(_markdown(labels, shown, first))
+    else:
+        show(labels, shown, first)
+    beyond = [] if tolerance is None else [line.name for line in lines if line.beyond(tolerance)]
+    if beyond:
+        say(f"beyond {tolerance:g} %: {', '.join(beyond)}", aside=as_markdown)
+    document = {
+        "sides": labels,
+        "figures": {line.name: _document(line) for line in lines},
+        "first": first,
+        "beyond": beyond,
+    }
+    return Result(document, FINDINGS if beyond else 0)
+
+
+def show(labels: Sequence[str], lines: Sequence[Line], first: dict[str, list[str]]) -> None:
+    """Print the table, and the first block that differs."""
+    if lines:
+        table("what differs", header(labels), (line.cells() for line in lines))
+    else:
+        say("no figure differs")
+    for label, why in first.items():
+        say(f"the first block in which {label} differs from {labels[0]}:" if why else f"{label}: no block differs")
+        say(*(f"  {line}" for line in why))
+
+
+def _labels(sides: Sequence[Side]) -> list[str]:
+    """The names of the sides; equal ones are numbered."""
+    names = [side.label for side in sides]
+    return [name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names)]
+
+
+def _first(sides: Sequence[Side]) -> dict[str, list[str]]:
+    """For each further side, the first block that differs from the first side, where both have histories."""
+    labels, base = _labels(sides), sides[0].history
+    if base is None:
+        return {}
+    from pubsub_emulator.cli.commands.compare.first import first_difference
+
+    return {
+        label: first_difference(base, side.history)
+        for label, side in zip(labels[1:], sides[1:], strict=True)
+        if side.history is not None
+    }
+
+
+def _markdown(labels: Sequence[str], lines: Sequence[Line], first: dict[str, list[str]]) -> str:
+    parts = [markdown(labels, lines) if lines else "No figure differs."]
+    for label, why in first.items():
+        if why:
+            parts += ["", f"The first block in which {label} differs from {labels[0]}:", "", "```", *why, "```"]
+    return "\n".join(parts)
+
+
+def _document(line: Line) -> dict[str, object]:
+    shares = [line.share(at) for at in range(1, len(line.values))]
+    return {
+        "values": list(line.values),
+        "change": [line.change(at) for at in range(1, len(line.values))],
+        "percent": [None if share is None or share == float("inf") else round(share, 3) for share in shares],
+    }

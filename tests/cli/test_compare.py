@@ -1,0 +1,104 @@
+"""Comparisons on the command line; rules are compared in processes of their own."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.processes import program, python
+from support.rules import CAP, SCENARIO
+
+import pubsub_emulator
+from pubsub_emulator.cli.commands.compare.figures import lines_of, markdown
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cap.py").write_text(CAP, encoding="utf-8")
+    (tmp_path / "small.toml").write_text(SCENARIO, encoding="utf-8")
+    return tmp_path
+
+
+def _compare(folder: Path, *arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
+    done = program("compare", *arguments, folder=folder)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_a_rule_is_compared_with_the_shipped_ones_down_to_the_first_block_that_differs(folder: Path) -> None:
+    done = json.loads(_compare(folder, "shipped", "cap.py", "--scenario", "small.toml", "--json").stdout)
+    assert done["sides"] == ["shipped", "cap"]
+    expiries = done["figures"]["expiries"]
+    assert expiries["values"][0] == 0 < expiries["values"][1] == expiries["change"][0]
+    assert "relay ref_time, ps" in done["figures"]
+    assert done["figures"]["publishes"]["change"] == [0]
+    assert any("valid for" in line for line in done["first"]["cap"])
+
+
+def test_a_tolerance_exceeded_is_exit_code_1_and_one_kept_is_not(folder: Path) -> None:
+    asked = ("shipped", "cap.py", "--scenario", "small.toml", "--tolerance")
+    assert "beyond 5 %: " in _compare(folder, *asked, "5", code=1).stdout
+    _compare(folder, "small.toml", "small.toml", "--tolerance", "0")
+
+
+def test_folders_of_runs_histories_and_audits_are_compared(folder: Path) -> None:
+    for name, rules in (("a", ()), ("b", ("--rules", "cap.py"))):
+        assert program("run", "small.toml", *rules, "--out", name, folder=folder).returncode == 0
+        audited = program("audit", f"{name}/history", "--out", f"audit-{name}", *rules, folder=folder)
+        assert audited.returncode == 0
+        (folder / name / "history").rename(folder / f"history-{name}")
+    assert "expiries" in _compare(folder, "a", "b").stdout
+    told = _compare(folder, "history-a", "history-b").stdout
+    assert "proof bytes" in told
+    assert "delivery: publisher 1000" in told
+    assert "proof_bytes" in _compare(folder, "audit-a", "audit-b").stdout
+    assert "no figure differs" in _compare(folder, "a", "a").stdout
+
+
+PROGRAM = """
+import json, pathlib, sys
+out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
+out.mkdir()
+(out / "summary.json").write_text(json.dumps({"relay_blocks": BLOCKS}))
+"""
+
+
+def test_a_revision_is_run_as_it_is_in_the_repository_and_not_as_the_folder_is(folder: Path) -> None:
+    def git(*arguments: str) -> None:
+        settings = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+        subprocess.run(("git", *settings, *arguments), cwd=folder, check=True, capture_output=True)  # noqa: S607
+
+    (folder / "pubsub_emulator").mkdir()
+    (folder / "pubsub_emulator/__init__.py").touch()
+    git("init")
+    for blocks in ("7", "9"):
+        (folder / "pubsub_emulator/__main__.py").write_text(PROGRAM.replace("BLOCKS", blocks), encoding="utf-8")
+        git("add", "pubsub_emulator")
+        git("commit", "-m", blocks)
+    command = ("compare", "git:HEAD~1", "git:main", "--json")
+    done = python(Path(pubsub_emulator.__file__).parent / "__main__.py", *command, folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["figures"]["relay blocks"]["values"] == [7, 9]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("small.toml",), "two or more are compared"),
+        (("small.toml", "nothing"), "nothing: no run, history, audit"),
+        (("small.toml", "."), "neither a run"),
+        (("small.toml", "git:--help"), "no revision"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    assert said in _compare(folder, *arguments, code=2).stderr.splitlines()[-1]
+
+
+def test_a_table_has_absolute_and_relative_changes_and_zeroes_for_what_one_side_never_met() -> None:
+    lines = {line.name: line for line in lines_of([{"x": 8, "y": 0, "old": 1}, {"x": 6, "y": 3, "refused: A": 2}])}
+    assert lines["x"].cells() == ("x", "8", "6", "-2", "-25.0 %")
+    assert lines["y"].cells() == ("y", "0", "3", "+3", "")
+    assert lines["old"].cells() == ("old", "1", "none", "", "")
+    assert lines["refused: A"].values == (0, 2)
+    assert [name for name, line in lines.items() if line.beyond(25)] == ["y", "old", "refused: A"]
+    assert markdown(["a", "b"], [lines["x"]]).splitlines()[-1] == "| x | 8 | 6 | -2 | -25.0 % |"
