@@ -10,7 +10,7 @@ from typing import Final
 from pubsub_emulator.primitives.errors import PubsubError
 
 MARKER: Final = "summary.json"
-"""Marks a folder written by this program, which only the demonstration may replace."""
+"""Marks a folder written by this program."""
 
 
 class OutputError(PubsubError):

@@ -1,10 +1,13 @@
 """Rules of one's own on the command line; in processes of their own, for what is chosen stays chosen."""
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from support.processes import program
+from support.processes import environment, program
 from support.rules import CAP, SCENARIO
 
 
@@ -76,3 +79,54 @@ def test_a_bad_file_of_rules_is_one_line_with_the_place(folder: Path, text: str,
     assert "bad.py" in last
     assert said in last
     assert not (folder / "out").exists()
+
+
+def test_a_run_replaces_an_earlier_run_of_that_name_and_nothing_else(folder: Path) -> None:
+    asked = ("run", "small.toml", "--out", "out")
+    assert program(*asked, folder=folder).returncode == 0
+    first = json.loads((folder / "out/summary.json").read_text())
+    kept = program(*asked, "--keep", folder=folder)
+    assert kept.returncode == 2
+    assert "not empty" in kept.stderr
+    assert program(*asked, "--rules", "cap.py", folder=folder).returncode == 0
+    assert json.loads((folder / "out/summary.json").read_text())["digest"] != first["digest"]
+    (folder / "out/notes.txt").write_text("mine")
+    assert program(*asked, folder=folder).returncode == 2
+    assert (folder / "out/notes.txt").read_text() == "mine"
+    (folder / "out/notes.txt").unlink()
+    (folder / "out/summary.json").write_text("{}")
+    assert program(*asked, folder=folder).returncode == 2
+
+
+def test_a_watched_run_runs_again_when_its_rules_change_and_tells_what_differs(folder: Path) -> None:
+    command = ("run", "small.toml", "--rules", "cap.py", "--out", "out", "--watch")
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "pubsub_emulator", *command],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        _until(watching, "watching small.toml")
+        (folder / "cap.py").write_text("def lifetime(:", encoding="utf-8")
+        _until(watching, "line 1: SyntaxError")
+        (folder / "cap.py").write_text(CAP.replace("3", "1"), encoding="utf-8")
+        assert "expiries" in _until(watching, "interrupt to end", after="what differs")
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=120)
+    finally:
+        watching.kill()
+        watching.wait()
+    assert watching.returncode == 0
+
+
+def _until(process: "subprocess.Popen[str]", said: str, after: str = "") -> str:
+    """What a process says up to a line with `said` that follows `after`."""
+    heard = ""
+    for line in process.stdout or ():
+        heard += line
+        if said in line and after in heard:
+            return heard
+    pytest.fail(f"{said!r} was not said: {heard}")

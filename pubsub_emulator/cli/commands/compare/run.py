@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import click
-
-from pubsub_emulator.cli.commands.compare.figures import Line, header, lines_of, markdown
 from pubsub_emulator.cli.commands.compare.sides import Side, open_side
 from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.figures import Line, lines_of, markdown, show_differences
 from pubsub_emulator.cli.result import Result
-from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.cli.screen import say, say_document
 from pubsub_emulator.runtime.rules import chosen
 
 
@@ -25,9 +23,10 @@ def run_compare(
     labels = _labels(sides)
     shown = [line for line in lines if every or line.differs]
     if as_markdown:
-        click.echo(_markdown(labels, shown, first))
+        say_document(_markdown(labels, shown, first))
     else:
-        show(labels, shown, first)
+        show_differences(labels, shown)
+        _show_first(labels, first)
     beyond = [] if tolerance is None else [line.name for line in lines if line.beyond(tolerance)]
     if beyond:
         say(f"beyond {tolerance:g} %: {', '.join(beyond)}", aside=as_markdown)
@@ -40,12 +39,7 @@ def run_compare(
     return Result(document, FINDINGS if beyond else 0)
 
 
-def show(labels: Sequence[str], lines: Sequence[Line], first: dict[str, list[str]]) -> None:
-    """Print the table, and the first block that differs."""
-    if lines:
-        table("what differs", header(labels), (line.cells() for line in lines))
-    else:
-        say("no figure differs")
+def _show_first(labels: Sequence[str], first: dict[str, list[str]]) -> None:
     for label, why in first.items():
         say(f"the first block in which {label} differs from {labels[0]}:" if why else f"{label}: no block differs")
         say(*(f"  {line}" for line in why))

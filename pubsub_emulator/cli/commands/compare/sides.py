@@ -9,8 +9,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.cli.commands.compare.figures import Figures, of_audit, of_run
 from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario, simulate
+from pubsub_emulator.cli.figures import Figures, of_audit, of_run
 from pubsub_emulator.cli.output import MARKER
 from pubsub_emulator.emulator.scenario.file import BUNDLE
 from pubsub_emulator.emulator.untrusted import read_json

@@ -14,12 +14,17 @@ from pubsub_emulator.cli.result import Result, with_json_option
     "  pubsub run my-network.toml --cheats my_cheats.py --out out/my-network\n"
     "  pubsub run my-network.toml --out out/my-network --json > figures.json\n"
     "  pubsub audit out/my-network/history --out out/my-audit --engine python\n"
-    "  pubsub run demo --out out/again --history out/growing\n",
+    "  pubsub run demo --out out/again --history out/growing\n"
+    "  pubsub run my-network.toml --rules my_rules.py --out out/my-network --watch\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
 @options.own_cheats
 @options.rules
-@options.new_out
+@click.option(
+    "--out", type=options.OUT, required=True, help="Folder to make; an earlier run in it is replaced, nothing else is."
+)
+@click.option("--keep", is_flag=True, help="Do not replace an earlier run either.")
+@click.option("--watch", is_flag=True, help="Run again when SCENARIO or the file of --rules changes, and compare.")
 @click.option("--explorer", is_flag=True, help="Also write the page of `pubsub explore`, OUT/explorer.html.")
 @click.option(
     "--history",
@@ -29,7 +34,7 @@ from pubsub_emulator.cli.result import Result, with_json_option
     "it is written to OUT/history when the run ends.",
 )
 @with_json_option
-def command(scenario: str, out: Path, history: str | None, *, explorer: bool) -> Result:
+def command(scenario: str, out: Path, history: str | None, *, explorer: bool, keep: bool, watch: bool) -> Result:
     """Run a network from SCENARIO, a TOML file or a bundled name, and write its history.
 
     docs/scenarios.md has every field; `pubsub step SCENARIO` runs one step by step. The digest printed last is one
@@ -37,4 +42,8 @@ def command(scenario: str, out: Path, history: str | None, *, explorer: bool) ->
     """
     from pubsub_emulator.cli.commands.run.run import run_scenario
 
-    return run_scenario(scenario, out, history, explorer=explorer)
+    if watch:
+        from pubsub_emulator.cli.commands.run.watch import run_again_and_again
+
+        return run_again_and_again(scenario, lambda: run_scenario(scenario, out, history, explorer=explorer))
+    return run_scenario(scenario, out, history, explorer=explorer, keep=keep)

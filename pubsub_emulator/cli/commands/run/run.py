@@ -95,11 +95,26 @@ def simulate(
     return run
 
 
-def run_scenario(name: str, out: Path, history_out: str | Path | None = None, *, explorer: bool = False) -> Result:
-    """Run the command. Without Arrow it writes no history, and says so."""
+def _is_a_run(folder: Path) -> bool:
+    """Whether all of a folder is what a run wrote."""
+    try:
+        summary = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    ours = isinstance(summary, dict) and {"scenario", "digest", "chains"} <= summary.keys()
+    return ours and {each.name for each in folder.iterdir()} <= {MARKER, HISTORY, EXPLORER}
+
+
+def run_scenario(
+    name: str, out: Path, history_out: str | Path | None = None, *, explorer: bool = False, keep: bool = False
+) -> Result:
+    """Run the command; `out` may be the folder of an earlier run, unless `keep` is set.
+
+    Without Arrow it writes no history, and says so.
+    """
     scenario = find_scenario(name)
     history = find_spec(ARROW) is not None
-    with new_folder(out) as folder:
+    with new_folder(out, replace=not keep and _is_a_run(out)) as folder:
         run = simulate(scenario, folder, explorer=explorer, history=history, history_out=history_out)
     show_run(run)
     place: str | Path = history_out or out / HISTORY

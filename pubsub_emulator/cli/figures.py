@@ -1,8 +1,10 @@
-"""The figures of a run, a history or an audit, by name, and their table."""
+"""The figures of a run, a history or an audit, by name, and the table of what differs between some."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+from pubsub_emulator.cli.screen import say, table
 
 Figures = dict[str, float]
 
@@ -116,3 +118,12 @@ def markdown(labels: Sequence[str], lines: Iterable[Line]) -> str:
 
 def _figure(value: float | None) -> str:
     return "none" if value is None else f"{round(value, 3):,}"
+
+
+def show_differences(labels: Sequence[str], lines: Iterable[Line]) -> None:
+    """Print the table."""
+    rows = [line.cells() for line in lines]
+    if rows:
+        table("what differs", header(labels), rows)
+    else:
+        say("no figure differs")
