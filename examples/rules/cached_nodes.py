@@ -1,0 +1,11 @@
+"""What does caching nodes instead of hashes cost the parachain's own state, and what does it save in proofs?"""
+
+from dataclasses import replace
+
+from pubsub_emulator import rule
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+
+
+@rule
+def runtime(spec):
+    return replace(spec, cache=CachePolicy.NODES)

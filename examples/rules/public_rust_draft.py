@@ -1,0 +1,45 @@
+"""What do the known defects of the public Rust draft cost, and what do they let through?"""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from pubsub_emulator import rule
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.trie.step import follow
+
+
+@rule
+def runtime(spec):
+    return replace(spec, cache=CachePolicy.NODES)
+
+
+@rule
+def checks(verdicts):
+    """`process_proof` is not called by the parachain system: nobody looks for omitted or unused nodes."""
+    return tuple(each for each in verdicts if each not in {"OmittedBelowBudget", "UnusedNodes"})
+
+
+@rule
+def roots(before, after):
+    """The processed roots are overwritten by those that changed in this block; the others are forgotten."""
+    return {para: root for para, root in after.items() if before.get(para) != root}
+
+
+@rule
+def keep(para, nodes, keys):
+    """Eviction runs for each key, so that the path of the last one is all that stays cached."""
+    path = {}
+
+    def read(node, key, depth):
+        path[node] = nodes[node]
+        return nodes[node]
+
+    with suppress(KeyError, StopIteration):  # the walk stopped on this path
+        follow(next(iter(nodes)), keys[-1], read)
+    return path
+
+
+@rule
+def reserve(item_cost):
+    """Room is asked for a node and not for a value of any size."""
+    return min(item_cost, 600)
