@@ -4,14 +4,11 @@ import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
-from typing import Final
 
+from pubsub_emulator.emulator.untrusted import MOST_TEXT, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.rules import MARK, Rules, RulesError, make_rules
-
-_MOST_BYTES: Final = 1_048_576
-"""Of a file of rules."""
 
 
 def execute(path: Path, prefix: str, error: type[PubsubError], source: bytes | None = None) -> ModuleType:
@@ -33,14 +30,11 @@ def execute(path: Path, prefix: str, error: type[PubsubError], source: bytes | N
 
 
 def read_rules(path: Path, digest: bytes | None = None) -> Rules:
-    """The rules in a file; with `digest`, the file must have it. Raises `RulesError`, `OSError`.
+    """The rules in a file; with `digest`, the file must have it. Raises `RulesError`.
 
     What is executed are the bytes that the digest is of.
     """
-    with path.open("rb") as file:
-        source = file.read(_MOST_BYTES + 1)
-    if len(source) > _MOST_BYTES:
-        raise RulesError(f"{path}: more than {_MOST_BYTES:,} bytes, the most of a file of rules")
+    source = read_bytes(path, MOST_TEXT, RulesError)
     found = blake2_256(source)
     if digest is not None and found != digest:
         raise RulesError(f"{path}: its digest is 0x{found.hex()}, not 0x{digest.hex()}: the file was changed")

@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pubsub_emulator.cli.figures import lines_of, markdown
 from support.processes import program, python
 from support.rules import CAP, SCENARIO
 
 import pubsub_emulator
-from pubsub_emulator.cli.commands.compare.figures import lines_of, markdown
 
 
 @pytest.fixture
@@ -92,6 +92,15 @@ def test_a_revision_is_run_as_it_is_in_the_repository_and_not_as_the_folder_is(f
 )
 def test_what_cannot_be_compared_is_one_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:
     assert said in _compare(folder, *arguments, code=2).stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("text", ["[]", '{"chains": 3}', '{"relay_blocks": "x"}', '{"relay_blocks": NaN}', "{"])
+def test_a_summary_of_a_strangers_is_one_line(folder: Path, text: str) -> None:
+    (folder / "odd").mkdir()
+    (folder / "odd/summary.json").write_text(text, encoding="utf-8")
+    error = _compare(folder, "odd", "odd", code=2).stderr
+    assert "odd/summary.json: " in error
+    assert error.count("\n") == 1
 
 
 def test_a_table_has_absolute_and_relative_changes_and_zeroes_for_what_one_side_never_met() -> None:

@@ -91,7 +91,8 @@ OWN = {
         "spark_audit/judge/ spark_audit/real_proofs/ node/ events/ distributor/service/ prism/core/"
     ),
     "files of the user's own: keys, vectors and operations": (
-        "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/icrc72/run.py cli/commands/evidence/run.py"
+        "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/icrc72/run.py cli/commands/evidence/run.py "
+        "cli/commands/run/run.py cli/commands/compare/sides.py"
     ),
 }
 

@@ -141,8 +141,9 @@ class Summary(Observer):
                 chain.removed += 1
             else:
                 chain.delivered += 1
+        called = {(each.publisher, each.key) for each in record.outcome.deliveries}
         for change in record.outcome.plan.changes:
-            if change.entry is not None:
+            if change.entry is not None and (change.para, change.key) in called:
                 late = record.included_at - change.entry.when_inserted
                 chain.latency += late
                 chain.latest = max(chain.latest, late)

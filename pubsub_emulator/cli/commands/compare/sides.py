@@ -4,8 +4,10 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from io import BytesIO
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,21 +69,26 @@ def _run(label: str, scenario: str, rules: Rules, folder: Path) -> Side:
 
 def _of_folder(path: Path) -> Side:
     if (path / REPORT).is_file():
-        return Side(path.name, of_audit(_document(path / REPORT)))
+        return Side(path.name, _figures(path / REPORT, of_audit))
     of_a_run = path if (path / MARKER).is_file() else path.parent if path.name == HISTORY else None
     if of_a_run is not None and (of_a_run / MARKER).is_file():
         history = of_a_run / HISTORY
-        return Side(of_a_run.name, of_run(_document(of_a_run / MARKER)), history if history.is_dir() else None)
+        return Side(of_a_run.name, _figures(of_a_run / MARKER, of_run), history if history.is_dir() else None)
     if (path / "_commits").is_dir():
         return Side(path.name, _of_history(path), path)
     raise SideError(f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)")
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _figures(path: Path, figures_in: Callable[[Mapping[str, Any]], Figures]) -> Figures:
     found = read_json(path, error=SideError)
-    if not isinstance(found, dict):
-        raise SideError(f"{path}: not a JSON object")
-    return found
+    try:
+        figures = figures_in(found)
+        sound = all(map(isfinite, figures.values()))
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise SideError(f"{path}: not what this program writes there: {type(error).__name__}: {error}") from error
+    if not sound:
+        raise SideError(f"{path}: not what this program writes there: a figure is no number")
+    return figures
 
 
 def _of_history(path: Path) -> Figures:

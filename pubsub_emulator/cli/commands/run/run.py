@@ -17,6 +17,7 @@ from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.emulator.untrusted import Unreadable, read_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.rules import chosen
@@ -98,8 +99,8 @@ def simulate(
 def _is_a_run(folder: Path) -> bool:
     """Whether all of a folder is what a run wrote."""
     try:
-        summary = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        summary = read_json(folder / MARKER)
+    except Unreadable:
         return False
     ours = isinstance(summary, dict) and {"scenario", "digest", "chains"} <= summary.keys()
     return ours and {each.name for each in folder.iterdir()} <= {MARKER, HISTORY, EXPLORER}
