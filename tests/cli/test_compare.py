@@ -5,11 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pubsub_emulator.cli.figures import lines_of, markdown
 from support.processes import program, python
 from support.rules import CAP, SCENARIO
 
 import pubsub_emulator
+from pubsub_emulator.cli.figures import lines_of, markdown
 
 
 @pytest.fixture
