@@ -1,0 +1,93 @@
+"""Rules that take the place of shipped ones: how a state names them, and who refuses what."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_pubsub import Config
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.rules import SEAMS, SHIPPED, RuleFailed, Rules, RulesError, chosen, make_rules, rule, using
+
+PLAIN = RuntimeSpec(ParaId(2000), {})
+DIGEST = bytes(range(32))
+
+
+@given(st.booleans(), st.one_of(st.just(b""), st.binary(min_size=32, max_size=32)))
+def test_a_runtime_has_the_digest_of_its_rules_and_shipped_rules_add_no_byte(accounts: bool, digest: bytes) -> None:
+    spec = replace(PLAIN, accounts=accounts, rules=digest)
+    assert decode_spec(spec.encode()) == spec
+    assert len(spec.encode()) == len(PLAIN.encode()) + (accounts or bool(digest)) + len(digest)
+
+
+@pytest.mark.parametrize(
+    "tail", [b"\x00", b"\x04", b"\x02", b"\x02" + bytes(31), b"\x02" + bytes(33), b"\x01" + bytes(32)]
+)
+def test_any_other_bytes_after_a_runtime_are_refused(tail: bytes) -> None:
+    with pytest.raises(ScaleError):
+        decode_spec(PLAIN.encode() + tail)
+
+
+def test_a_runtime_whose_rules_are_not_loaded_is_refused_by_their_digest() -> None:
+    with pytest.raises(ImpossibleConfig, match=f"the rules 0x{DIGEST[::-1].hex()} are not loaded"):
+        genesis(replace(PLAIN, rules=DIGEST[::-1]), (bytes(32),))
+
+
+def test_networks_made_in_the_block_have_the_rules_and_those_made_after_it_have_not() -> None:
+    rules = Rules(DIGEST)
+    with using(rules):
+        assert (RuntimeSpec(ParaId(1), {}).rules, Config().rules) == (DIGEST, rules)
+    assert (RuntimeSpec(ParaId(1), {}).rules, Config().rules, chosen()) == (b"", SHIPPED, SHIPPED)
+
+
+def test_every_seam_is_a_field_and_every_field_a_seam() -> None:
+    assert set(Rules.__dataclass_fields__) - {"digest", "path"} == set(SEAMS)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "result", "said"),
+    [
+        ("lifetime", (1, 1, 1, 1), -1, "which is no u32"),
+        ("lifetime", (1, 1, 1, 1), True, "returned True, not int"),
+        ("deposit", (1, 1), -1, "which is negative"),
+        ("share", (1, 1, 1), -1, "which is negative"),
+        ("reserve", (1,), 1.0, "returned 1.0, not int"),
+        ("may_publish", (1, True, True), None, "returned None, not bool"),
+        ("resume", (None, ()), 3, "not tuple or None"),
+        ("order", ([], 1), [(1,)], "TypeError"),
+        ("order", ([], 1), 1, "returned 1, not list"),
+        ("checks", ((),), [], "not tuple"),
+    ],
+)
+def test_a_result_that_a_seam_does_not_take_is_refused(
+    name: str, arguments: tuple[object, ...], result: object, said: str
+) -> None:
+    rules = make_rules("mine.py", DIGEST, {name: lambda *_arguments: result})
+    with pytest.raises(RuleFailed, match="mine.py, line [0-9]+: .*" + said):
+        getattr(rules, name)(*arguments)
+
+
+def test_constants_and_a_runtime_of_another_kind_are_refused() -> None:
+    rules = make_rules("mine.py", DIGEST, {"constants": lambda _config: 1, "runtime": lambda _spec: 1})
+    with using(rules):
+        with pytest.raises(RuleFailed, match="not the configuration"):
+            Config().ruled()
+        with pytest.raises(RuleFailed, match="not the runtime"):
+            RuntimeSpec(ParaId(1), {}).ruled()
+
+
+def test_a_function_of_no_seam_or_of_other_arguments_is_no_rule() -> None:
+    def lifetimes(ttl: int) -> int:
+        return ttl
+
+    def expired(*rows: int) -> bool:
+        return bool(rows)
+
+    with pytest.raises(RulesError, match="did you mean lifetime"):
+        rule(lifetimes)
+    with pytest.raises(RulesError, match="takes 2 arguments: expiry, now"):
+        rule(expired)
