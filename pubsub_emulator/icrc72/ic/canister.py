@@ -34,6 +34,8 @@ class Answer(NamedTuple):
     data: bytes
     code: int = 0
     message: str = ""
+    refunded: int = 0
+    """The cycles that came back, because the callee did not accept them."""
 
     @property
     def ok(self) -> bool:
@@ -43,6 +45,9 @@ class Answer(NamedTuple):
 
 Then = Callable[["Context", Answer], None]
 """What is executed with the answer of a call."""
+
+CleanUp = Callable[["Context"], None]
+"""What is executed where that trapped: what it does counts, but it makes no calls and answers none."""
 
 
 class Host(Protocol):
@@ -54,6 +59,16 @@ class Host(Protocol):
 
     cycles: int
     """What the canister owns before the execution."""
+    due: int | None
+    """When its timer runs."""
+    status: str
+    life: int
+    """How often its code changed."""
+    controllers: tuple[Principal, ...]
+
+    @property
+    def clock(self) -> Callable[[], int]:
+        """The time of its subnet."""
 
 
 class Outgoing(NamedTuple):
@@ -65,6 +80,8 @@ class Outgoing(NamedTuple):
     kind: str
     then: Then | None
     cycles: int = 0
+    cleanup: "CleanUp | None" = None
+    timeout: int | None = None
 
 
 class Context:
@@ -78,6 +95,7 @@ class Context:
         "balance",
         "caller",
         "calls",
+        "deadline",
         "me",
         "time",
         "timer",
@@ -85,7 +103,15 @@ class Context:
     )
 
     def __init__(
-        self, host: Host, me: Principal, caller: Principal, time: int, available: int = 0, *, answered: bool = True
+        self,
+        host: Host,
+        me: Principal,
+        caller: Principal,
+        time: int,
+        available: int = 0,
+        *,
+        answered: bool = True,
+        deadline: int = 0,
     ) -> None:
         self._host = host
         self.me = me
@@ -95,11 +121,18 @@ class Context:
         self.answer: Answer | None = None
         self.calls: list[Outgoing] = []
         self.timer_set = False
-        self.timer: int | None = None
+        self.timer: int | None = host.due
         self.balance = host.cycles
         """The cycles that the canister owns."""
         self.available = available
         """The cycles that came with the call and are not accepted."""
+        self.deadline = deadline
+        """The time (ns) until which the caller of a bounded call waits, otherwise 0."""
+
+    @property
+    def host(self) -> Host:
+        """Where the canister runs."""
+        return self._host
 
     @property
     def now(self) -> int:
@@ -108,7 +141,7 @@ class Context:
 
     def reply(self, data: bytes) -> None:
         """Answer the call that this execution belongs to; once."""
-        self._bound(data)
+        self.bound(len(data))
         self._respond(Answer(data))
 
     def reject(self, message: str) -> None:
@@ -124,16 +157,20 @@ class Context:
         *,
         kind: str = GUARANTEED,
         cycles: int = 0,
+        cleanup: CleanUp | None = None,
+        timeout: int | None = None,
     ) -> None:
         """Call a method; `then` is executed with the answer. A one-way call has none.
 
-        What the callee does not accept of the `cycles` comes back with the answer. Raises `Trap` if there are fewer.
+        What the callee does not accept of the `cycles` comes back with the answer. `cleanup` is executed if `then`
+        traps. A bounded call waits `timeout` rounds, at most as long as all do. Raises `Trap` for more cycles than
+        there are.
         """
-        self._bound(arg)
+        self.bound(len(arg))
         if not 0 <= cycles <= self.balance:
             raise Trap(f"{cycles} cycles cannot be sent, the canister has {self.balance}")
         self.balance -= cycles
-        self.calls.append(Outgoing(receiver, method, arg, kind, then, cycles))
+        self.calls.append(Outgoing(receiver, method, arg, kind, then, cycles, cleanup, timeout))
 
     def accept(self, most: int) -> int:
         """Take up to `most` of the cycles that came with the call; returns how many were taken."""
@@ -153,9 +190,10 @@ class Context:
         self.answered = True
         self.answer = answer
 
-    def _bound(self, data: bytes) -> None:
-        if len(data) > self._host.most_bytes:
-            raise Trap(f"a message has at most {self._host.most_bytes} bytes, not {len(data)}")
+    def bound(self, size: int) -> None:
+        """Raises `Trap` for more bytes than a message may have."""
+        if size > self._host.most_bytes:
+            raise Trap(f"a message has at most {self._host.most_bytes} bytes, not {size}")
 
 
 class Canister:
@@ -196,6 +234,12 @@ class Canister:
         """Restore the state from `kept`. Raises `Trap`."""
         del kept
         self.init(ctx)
+
+    def take_over(self, ctx: Context, former: "Canister") -> bytes:
+        """Continue where `former`, which ran in the same place, ends: an upgrade. Returns what was kept."""
+        kept = former.pre_upgrade()
+        self.post_upgrade(ctx, kept)
+        return kept
 
     def snapshot(self) -> object:
         """What `restore` needs to undo an execution."""

@@ -2,10 +2,19 @@
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Canister, Then
+from pubsub_emulator.icrc72.ic.canister import (
+    GUARANTEED,
+    SYS_TRANSIENT,
+    SYS_UNKNOWN,
+    Answer,
+    Canister,
+    CleanUp,
+    Then,
+)
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening, Observer
@@ -30,6 +39,10 @@ class Call:
     arg: bytes
     kind: str
     then: Then | None = None
+    cleanup: CleanUp | None = None
+    timeout: int | None = None
+    deadline: int = 0
+    """The round in which a bounded call times out."""
     context: "CallContext | None" = None
     ticket: "Ticket | None" = None
     cycles: int = 0
@@ -61,6 +74,7 @@ class Host:
     subnet: int
     code: Canister | None
     most_bytes: int
+    clock: Callable[[], int]
     status: str = RUNNING
     inbox: deque[tuple[Key, Call, Answer | None]] = field(default_factory=deque)
     open: set[CallContext] = field(default_factory=set)
@@ -69,6 +83,7 @@ class Host:
     ran: int = 0
     life: int = 0
     cycles: int = 0
+    controllers: tuple[Principal, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -106,7 +121,8 @@ class Messaging:
         self._pending[call.number] = call
         self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
         if call.kind != GUARANTEED:
-            heapq.heappush(self._timeouts, (self.round + self.limits.timeout, call.number))
+            call.deadline = self.round + max(min(self.limits.timeout, call.timeout or self.limits.timeout), 1)
+            heapq.heappush(self._timeouts, (call.deadline, call.number))
         pair = (call.sender, call.receiver)
         waiting = self._under_way.get(pair, 0)
         target = self._hosts.get(call.receiver)

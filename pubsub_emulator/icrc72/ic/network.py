@@ -22,6 +22,7 @@ from pubsub_emulator.icrc72.ic.canister import (
     SYS_UNKNOWN,
     Answer,
     Canister,
+    CleanUp,
     Context,
 )
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, Trap
@@ -95,17 +96,33 @@ class CanisterNetwork(Messaging):
         """The id that the next canister of a subnet will have."""
         return canister_id(subnet, self._subnets[subnet].created)
 
-    def create(self, subnet: int, code: Canister, *, cycles: int = CYCLES) -> Principal:
-        """Create and start a canister with so many cycles; its id is the subnet's next."""
+    def create(
+        self, subnet: int, code: Canister, *, cycles: int = CYCLES, controllers: Sequence[Principal] = ()
+    ) -> Principal:
+        """Create and start a canister with so many cycles; its id is the subnet's next.
+
+        Raises `IcError` where the installation traps.
+        """
         place = self._subnets[subnet]
         if place.created >= CANISTERS_OF_A_SUBNET:
             raise IcError(f"subnet {subnet} has no canister ids left")
         identity = canister_id(subnet, place.created)
         place.created += 1
-        host = self._hosts[identity] = Host(identity, subnet, code, self.limits.message_bytes, cycles=cycles)
+        host = self._hosts[identity] = Host(
+            identity,
+            subnet,
+            code,
+            self.limits.message_bytes,
+            lambda: self.time(subnet),
+            cycles=cycles,
+            controllers=tuple(controllers),
+        )
         self._tell("install", 0, MANAGEMENT, identity)
         self._install(host)
-        self._execute(host, None, MANAGEMENT, code.init)
+        trapped = self._execute(host, None, MANAGEMENT, code.init)
+        if trapped:
+            host.code, host.status = None, EMPTY
+            raise IcError(f"the installation of {identity.text} trapped: {trapped}")
         return identity
 
     def running(self) -> list[Principal]:
@@ -189,14 +206,15 @@ class CanisterNetwork(Messaging):
         host = self._host(identity)
         if host.status != STOPPED or host.code is None:
             raise IcError(f"{identity.text} is {host.status}, only a stopped canister is upgraded")
+        due, host.due = host.due, None
         try:
-            kept = host.code.pre_upgrade()
             ctx = Context(host, identity, MANAGEMENT, self.time(host.subnet))
-            code.post_upgrade(ctx, kept)
-        except (Trap, CandidError):
-            self._tell("trap", 0, MANAGEMENT, identity, "upgrade")
+            kept = code.take_over(ctx, host.code)
+        except (Trap, CandidError) as error:
+            host.due = due
+            self._tell("trap", 0, MANAGEMENT, identity, "upgrade", str(error).encode())
             return False
-        host.code, host.due = code, None
+        host.code = code
         host.life += 1
         self._install(host)
         self._tell("upgrade", 0, MANAGEMENT, identity, "", kept)
@@ -310,6 +328,7 @@ class CanisterNetwork(Messaging):
         if self._pending.pop(call.number, None) is None:
             return  # it timed out before
         if answer.code != SYS_UNKNOWN:
+            answer = answer._replace(refunded=call.cycles)
             host.cycles, call.cycles = host.cycles + call.cycles, 0
         context = call.context
         if context is None or context.life != host.life or host.code is None:
@@ -318,23 +337,38 @@ class CanisterNetwork(Messaging):
         self._tell("answer", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
         if call.then is not None:
             then = call.then
-            self._execute(host, context, host.id, lambda ctx: then(ctx, answer))
+            self._execute(host, context, host.id, lambda ctx: then(ctx, answer), call.cleanup)
         else:
             self._close(host, context)
 
     # Executions
 
     def _execute(
-        self, host: Host, context: CallContext | None, caller: Principal, run: Callable[[Context], None]
-    ) -> None:
+        self,
+        host: Host,
+        context: CallContext | None,
+        caller: Principal,
+        run: Callable[[Context], None],
+        cleanup: CleanUp | None = None,
+    ) -> str:
+        """Execute something; the words of its trap, or nothing."""
         code = host.code
         if code is None:
-            return
+            return ""
         own = context or CallContext(None, host.life, owes=False)
         if context is None:
             host.open.add(own)
+        call = own.call
         ctx = Context(
-            host, host.id, caller, self.time(host.subnet), own.call.cycles if own.call else 0, answered=not own.owes
+            host,
+            host.id,
+            caller,
+            self.time(host.subnet),
+            call.cycles if call else 0,
+            answered=not own.owes,
+            deadline=0
+            if call is None or not call.deadline
+            else self.time(host.subnet) + (call.deadline - self.round) * SECOND,
         )
         before = code.snapshot()
         try:
@@ -342,12 +376,29 @@ class CanisterNetwork(Messaging):
         except (Trap, CandidError) as error:
             code.restore(before)
             self._tell("trap", own.call.number if own.call else 0, caller, host.id, "", str(error).encode())
+            if cleanup is not None:
+                self._clean_up(host, code, caller, cleanup)
             if own.owes and not own.waits and own.call is not None:
                 own.owes = False
                 self._respond(own.call, Answer(b"", CANISTER_ERROR, f"IC0503: {error}"))
             self._close(host, own)
-            return
+            return str(error) or "without a word"
         self._perform(host, own, ctx)
+        return ""
+
+    def _clean_up(self, host: Host, code: Canister, caller: Principal, cleanup: CleanUp) -> None:
+        """What a canister puts in order after a callback that trapped: state and timer, nothing else."""
+        ctx = Context(host, host.id, caller, self.time(host.subnet))
+        before = code.snapshot()
+        try:
+            cleanup(ctx)
+        except (Trap, CandidError) as error:
+            code.restore(before)
+            self._tell("trap", 0, caller, host.id, "clean-up", str(error).encode())
+            return
+        if ctx.timer_set:
+            host.due = ctx.timer
+            self._enqueue_timer(host)
 
     def _perform(self, host: Host, context: CallContext | None, ctx: Context) -> None:
         own = context or CallContext(None, host.life, owes=False)
@@ -365,6 +416,7 @@ class CanisterNetwork(Messaging):
         for out in ctx.calls:
             call = self._new_call(host.id, out.receiver, out.method, out.arg, out.kind)
             call.then, call.context, call.cycles = out.then, own, out.cycles
+            call.cleanup, call.timeout = out.cleanup, out.timeout
             own.waits += 1
             self._send(host, call)
         if own.owes and not own.waits and own.call is not None:

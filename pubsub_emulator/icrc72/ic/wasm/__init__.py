@@ -1,0 +1,1 @@
+"""Canisters that somebody else wrote: WebAssembly modules on the emulated Internet Computer."""

@@ -1,0 +1,295 @@
+"""A canister that runs a module: `network.create(0, WasmCanister(wasm, arg))`.
+
+A trap undoes what its message did: memory and globals are copied before each message (so a canister costs twice its
+memory, and each message one copy of it), stable memory keeps a journal. Tables are not copied: compilers fill them
+once.
+"""
+
+import ctypes
+from collections import deque
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import wasmtime
+
+from pubsub_emulator.icrc72.ic.canister import Answer, Canister, Context, Host
+from pubsub_emulator.icrc72.ic.errors import IcError, Trap
+from pubsub_emulator.icrc72.ic.principal import MANAGEMENT, Principal
+from pubsub_emulator.icrc72.ic.wasm.module import MEMORY, START, TABLE, engine, load
+from pubsub_emulator.icrc72.ic.wasm.stable_memory import StableMemory
+from pubsub_emulator.icrc72.ic.wasm.system import RUNNING, Execution, Pending, linker
+from pubsub_emulator.primitives.hashing import blake2_256
+
+NOTHING: Final = b"DIDL\0\0"
+"""Candid of no values: the argument of a canister that takes none."""
+_PAGE: Final = 1 << 16
+_LINES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class WasmLimits:
+    """Limits of one canister."""
+
+    instructions: int = 2_000_000_000
+    """Of one execution. The Internet Computer lets a message run for 40 billion, an installation for 300 billion: a
+    canister that hangs would keep this machine busy for minutes."""
+    memory_bytes: int = 4 << 30
+    stable_bytes: int = 1 << 30
+
+
+class _Kept(NamedTuple):
+    """A canister's state before an execution."""
+
+    memory: bytes
+    globals: tuple[int | float, ...]
+    stable: tuple[int, int]
+    certified: bytes
+
+
+class WasmCanister(Canister):
+    """A canister of a `.wasm` with the argument of its installation or upgrade, as Candid.
+
+    Raises `ModuleError` for bytes that are no module, or one that imports what the system does not offer.
+    """
+
+    def __init__(self, wasm: bytes, arg: bytes = NOTHING, limits: WasmLimits | None = None) -> None:
+        self.module = load(bytes(wasm))
+        self.arg = arg
+        self.limits = limits or WasmLimits()
+        self.heartbeat = "canister_heartbeat" in self.module.exports
+        self.stable = StableMemory(self.limits.stable_bytes)
+        self.certified = b""
+        self.lines: deque[str] = deque(maxlen=_LINES)
+        """What the canister printed last, a line each."""
+        self._linker = linker(self.module)
+        self._host: Host | None = None
+        self._me = Principal()
+        self._store, self._instance = self._fresh()
+
+    # Executions
+
+    def init(self, ctx: Context) -> None:
+        """Run the start function and `canister_init` with the argument of the installation."""
+        self._host, self._me = ctx.host, ctx.me
+        self._run("G", START, ctx)
+        self._run("I", "canister_init", ctx, self.arg)
+
+    def inspect(self, method: str, caller: Principal, arg: bytes) -> bool:
+        """True when `canister_inspect_message` accepts the request of a user, or is not there."""
+        if "canister_inspect_message" not in self.module.exports:
+            return True
+        before = self._keep()
+        try:
+            return self._run("F", "canister_inspect_message", self._alone(caller), arg, method=method).let_in
+        except Trap:
+            return False
+        finally:
+            self.restore(before)
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Execute an update; a query is executed like one, and changes nothing. Raises `Trap`."""
+        if f"canister_update {method}" in self.module.exports:
+            self._run("U", f"canister_update {method}", ctx, arg, caller=ctx.caller)
+        elif f"canister_query {method}" in self.module.exports:
+            before = self._keep()
+            try:
+                self._run("Q", f"canister_query {method}", ctx, arg)
+            finally:
+                self.restore(before)
+        else:
+            raise Trap(f"IC0536: there is no method {method}")
+
+    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
+        """Answer a query. Raises `Trap`, also for a rejection."""
+        for name in (f"canister_query {method}", f"canister_composite_query {method}"):
+            if name in self.module.exports:
+                break
+        else:
+            raise Trap(f"IC0536: there is no query {method}")
+        del time  # that of its subnet
+        ctx = self._alone(caller)
+        before = self._keep()
+        try:
+            self._run("Q", name, ctx, arg)
+        finally:
+            self.restore(before)
+        if ctx.answer is None:
+            raise Trap("IC0506: the canister did not answer")
+        if not ctx.answer.ok:
+            raise Trap(f"rejected: {ctx.answer.message}")
+        return ctx.answer.data
+
+    def on_timer(self, ctx: Context) -> None:
+        """Run `canister_global_timer`."""
+        self._run("H", "canister_global_timer", ctx, caller=MANAGEMENT)
+
+    def on_heartbeat(self, ctx: Context) -> None:
+        """Run `canister_heartbeat`."""
+        self._run("H", "canister_heartbeat", ctx, caller=MANAGEMENT)
+
+    def back(self, call: Pending, caller: Principal, ctx: Context, answer: Answer) -> None:
+        """Execute the callback of a call that has ended."""
+        kind, (function, env) = ("Y", call.reply) if answer.ok else ("R", call.reject)
+        self._run(kind, self._function(function), ctx, answer.data, caller=caller, answer=answer, env=env)
+
+    def clean(self, call: Pending, caller: Principal, ctx: Context) -> None:
+        """Execute the clean-up of a call whose callback trapped."""
+        if call.cleanup is not None:
+            self._run("C", self._function(call.cleanup[0]), ctx, caller=caller, env=call.cleanup[1])
+
+    def _function(self, index: int) -> wasmtime.Func:
+        table = self._instance.exports(self._store).get(TABLE)
+        found = table.get(self._store, index) if isinstance(table, wasmtime.Table) and index < 1 << 31 else None
+        if not isinstance(found, wasmtime.Func):
+            raise Trap(f"the table has no function {index}")
+        return found
+
+    def _run(
+        self,
+        kind: str,
+        entry: str | wasmtime.Func,
+        ctx: Context,
+        arg: bytes = b"",
+        *,
+        method: str = "",
+        caller: Principal | None = None,
+        answer: Answer | None = None,
+        env: int | None = None,
+    ) -> Execution:
+        """Run a function, or nothing where the module does not export it. Raises `Trap`."""
+        fuel = self.limits.instructions
+        who = ctx.caller if caller is None else caller
+        now = Execution(self, kind, ctx, who, arg, method, fuel, answer)
+        if isinstance(entry, str) and entry not in self.module.exports:
+            return now
+        function = self._instance.exports(self._store)[entry] if isinstance(entry, str) else entry
+        if not isinstance(function, wasmtime.Func):
+            raise Trap(f"{entry} is no function")
+        self._store.set_fuel(fuel)
+        RUNNING.now = now
+        try:
+            function(self._store, *(() if env is None else (env,)))
+        except wasmtime.Trap as trap:
+            raise Trap(_words(trap, fuel)) from None
+        except wasmtime.WasmtimeError as error:
+            raise Trap(str(error).splitlines()[-1].strip()) from None
+        finally:
+            RUNNING.now = None
+        now.finish()
+        return now
+
+    def _alone(self, caller: Principal) -> Context:
+        """The context of an execution that changes nothing."""
+        if self._host is None:
+            raise IcError("the canister is not installed")
+        return Context(self._host, self._me, caller, self._host.clock(), answered=False)
+
+    # What executions see
+
+    def store(self) -> wasmtime.Store:
+        """The store of the instance."""
+        return self._store
+
+    def memory(self) -> wasmtime.Memory:
+        """The memory. Raises `Trap` where the module has none."""
+        found = self._instance.exports(self._store).get(MEMORY)
+        if not isinstance(found, wasmtime.Memory):
+            raise Trap("the module has no memory")
+        return found
+
+    def printed(self, line: str) -> None:
+        """Keep a line that was printed, also where the execution traps."""
+        self.lines.append(line)
+
+    # State
+
+    def _fresh(self) -> tuple[wasmtime.Store, wasmtime.Instance]:
+        store = wasmtime.Store(engine())
+        store.set_limits(memory_size=self.limits.memory_bytes)
+        store.set_fuel(self.limits.instructions)
+        try:
+            return store, self._linker.instantiate(store, self.module.code)
+        except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
+            raise IcError(f"the module cannot be instantiated: {str(error).splitlines()[-1].strip()}") from None
+
+    def _has_memory(self) -> bool:
+        return MEMORY in self._instance.exports(self._store)
+
+    def _read(self) -> bytes:
+        if not self._has_memory():
+            return b""
+        memory = self.memory()
+        return ctypes.string_at(memory.data_ptr(self._store), memory.data_len(self._store))
+
+    def _fill(self, data: bytes) -> None:
+        """Make the memory what it was; it cannot shrink, so a grown one is replaced with the whole instance."""
+        if not self._has_memory():
+            return
+        if self.memory().data_len(self._store) > len(data):
+            self._store, self._instance = self._fresh()
+        memory = self.memory()
+        lacks = len(data) - memory.data_len(self._store)
+        if lacks:
+            memory.grow(self._store, lacks // _PAGE)
+        ctypes.memmove(memory.data_ptr(self._store), data, len(data))
+
+    def _globals(self) -> list[wasmtime.Global]:
+        exports = self._instance.exports(self._store)
+        found = [exports[name] for name in self.module.globals]
+        return [each for each in found if isinstance(each, wasmtime.Global)]
+
+    def _keep(self) -> _Kept:
+        values = tuple(each.value(self._store) for each in self._globals())
+        return _Kept(self._read(), values, self.stable.mark(), self.certified)
+
+    def snapshot(self) -> object:
+        """The state before an execution."""
+        self.stable.commit()
+        return self._keep()
+
+    def restore(self, snapshot: object) -> None:
+        """Undo what was done since `snapshot`."""
+        if not isinstance(snapshot, _Kept):
+            raise IcError("this is no state of a module")
+        self._fill(snapshot.memory)
+        for each, value in zip(self._globals(), snapshot.globals, strict=True):
+            each.set_value(self._store, value)
+        self.stable.undo(snapshot.stable)
+        self.certified = snapshot.certified
+
+    def state_bytes(self) -> bytes:
+        """Memory, globals and stable memory."""
+        values = repr([each.value(self._store) for each in self._globals()]).encode()
+        return b"".join((self._read(), values, self.stable.data, self.certified))
+
+    def hand_over(self, ctx: Context) -> bytes:
+        """Run `canister_pre_upgrade`; the memory behind it."""
+        self._run("P", "canister_pre_upgrade", ctx)
+        return self._read()
+
+    def take_over(self, ctx: Context, former: Canister) -> bytes:
+        """An upgrade: stable memory is kept, memory only by modules that say so. Returns a hash of what was kept."""
+        if not isinstance(former, WasmCanister):
+            raise Trap("only a module is upgraded to a module")
+        self._host, self._me = ctx.host, ctx.me
+        before = former.snapshot()
+        try:
+            memory = former.hand_over(ctx)
+            self.stable = StableMemory(self.limits.stable_bytes, bytes(former.stable.data))
+            self.certified = former.certified
+            if self.module.persistent and former.module.persistent:
+                self._fill(memory)
+            self._run("G", START, ctx)
+            self._run("I", "canister_post_upgrade", ctx, self.arg)
+        except Trap:
+            former.restore(before)
+            raise
+        return blake2_256(bytes(self.stable.data))
+
+
+def _words(trap: wasmtime.Trap, fuel: int) -> str:
+    """The reason of a trap, in words that do not change from run to run."""
+    if trap.trap_code is wasmtime.TrapCode.OUT_OF_FUEL:
+        return f"IC0522: more than {fuel} instructions"
+    name = trap.trap_code.name.lower().replace("_", " ") if trap.trap_code is not None else "trap"
+    return f"IC0502: {name}"
