@@ -199,6 +199,9 @@ class Context:
 class Canister:
     """A program with state. The state is what the instance holds; by default all of it is copied to undo a trap."""
 
+    module_hash: bytes | None = None
+    """SHA-256 of its module, where it has one."""
+
     heartbeat: bool = False
     """True when `on_heartbeat` is executed each round."""
 

@@ -84,6 +84,8 @@ class Host:
     life: int = 0
     cycles: int = 0
     controllers: tuple[Principal, ...] = ()
+    stopping: list[Call] = field(default_factory=list)
+    """Calls that are answered when it has stopped."""
 
 
 @dataclass(slots=True, eq=False)

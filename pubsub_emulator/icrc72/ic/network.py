@@ -7,10 +7,8 @@ are subnets, however many canisters they have.
 
 import heapq
 from collections.abc import Callable, Sequence
-from typing import Final, cast
+from typing import Final
 
-from pubsub_emulator.icrc72.ic.candid.decode import Decoder
-from pubsub_emulator.icrc72.ic.candid.did import parse_types
 from pubsub_emulator.icrc72.ic.canister import (
     CANISTER_ERROR,
     CANISTER_REJECT,
@@ -26,6 +24,7 @@ from pubsub_emulator.icrc72.ic.canister import (
     Context,
 )
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, Trap
+from pubsub_emulator.icrc72.ic.management import Make, serve
 from pubsub_emulator.icrc72.ic.messaging import (
     EMPTY,
     RUNNING,
@@ -53,8 +52,6 @@ GENESIS: Final = 1_700_000_000 * SECOND
 CYCLES: Final = 10**13
 """What a canister owns when it is created. Nothing but calls takes cycles: execution costs none here."""
 
-_DEPOSIT: Final = Decoder(parse_types("(record { canister_id : principal })"))
-
 
 class CanisterNetwork(Messaging):
     """An emulated Internet Computer."""
@@ -75,6 +72,8 @@ class CanisterNetwork(Messaging):
         self.seed = seed
         self.genesis = genesis
         self.skew = tuple(skew) or (0,) * subnets
+        self.make: Make | None = None
+        """What makes canisters of modules that canisters install; `WasmCanister`, for example."""
         self._active: dict[int, list[tuple[Key, Principal]]] = {}
 
     # Who there is
@@ -119,11 +118,14 @@ class CanisterNetwork(Messaging):
         )
         self._tell("install", 0, MANAGEMENT, identity)
         self._install(host)
+        self._begin(host, code)
+        return identity
+
+    def _begin(self, host: Host, code: Canister) -> None:
         trapped = self._execute(host, None, MANAGEMENT, code.init)
         if trapped:
             host.code, host.status = None, EMPTY
-            raise IcError(f"the installation of {identity.text} trapped: {trapped}")
-        return identity
+            raise IcError(f"the installation of {host.id.text} trapped: {trapped}")
 
     def running(self) -> list[Principal]:
         """Every canister that is running, in the order of creation."""
@@ -138,11 +140,11 @@ class CanisterNetwork(Messaging):
 
     def cycles(self, identity: Principal) -> int:
         """The cycles that a canister owns."""
-        return self._host(identity).cycles
+        return self.host(identity).cycles
 
     def status(self, identity: Principal) -> str:
         """`running`, `stopping`, `stopped` or `empty`."""
-        return self._host(identity).status
+        return self.host(identity).status
 
     def is_idle(self) -> bool:
         """True when no message is on its way or waits to be executed."""
@@ -187,7 +189,7 @@ class CanisterNetwork(Messaging):
 
     def stop(self, identity: Principal) -> None:
         """Begin to stop a canister; it is stopped when no call context is open."""
-        host = self._host(identity)
+        host = self.host(identity)
         if host.status == RUNNING:
             host.status = STOPPING_STATUS
             self._tell("stop", 0, MANAGEMENT, identity)
@@ -195,7 +197,7 @@ class CanisterNetwork(Messaging):
 
     def start(self, identity: Principal) -> None:
         """Let a canister run again."""
-        host = self._host(identity)
+        host = self.host(identity)
         if host.status in {STOPPING_STATUS, STOPPED}:
             host.status = RUNNING
             self._tell("start", 0, MANAGEMENT, identity)
@@ -203,7 +205,7 @@ class CanisterNetwork(Messaging):
 
     def upgrade(self, identity: Principal, code: Canister) -> bool:
         """Give a stopped canister new code; false when it trapped, and then nothing has happened."""
-        host = self._host(identity)
+        host = self.host(identity)
         if host.status != STOPPED or host.code is None:
             raise IcError(f"{identity.text} is {host.status}, only a stopped canister is upgraded")
         due, host.due = host.due, None
@@ -221,9 +223,19 @@ class CanisterNetwork(Messaging):
         self._perform(host, None, ctx)
         return True
 
+    def reinstall(self, identity: Principal, code: Canister) -> None:
+        """Install other code in place of what runs there, if anything does; its state is gone. Raises `IcError`."""
+        host = self.host(identity)
+        if host.code is not None:
+            self.uninstall(identity)
+        host.code, host.status = code, RUNNING
+        self._tell("install", 0, MANAGEMENT, identity)
+        self._install(host)
+        self._begin(host, code)
+
     def uninstall(self, identity: Principal) -> None:
         """Death: open calls are rejected, the state is gone."""
-        host = self._host(identity)
+        host = self.host(identity)
         open_, host.open = host.open, set()
         host.code, host.status, host.due = None, EMPTY, None
         host.life += 1
@@ -293,20 +305,12 @@ class CanisterNetwork(Messaging):
         if answer is not None:
             return
         self._left(call)
-        if call.receiver == MANAGEMENT and call.method == "deposit_cycles":
-            self._respond(call, self._deposit(call))
+        if call.receiver == MANAGEMENT:
+            told = serve(self, call)
+            if told is not None:
+                self._respond(call, told)
         else:
             self._respond(call, Answer(b"", DESTINATION_INVALID, "there is no such canister"))
-
-    def _deposit(self, call: Call) -> Answer:
-        """The management canister's `deposit_cycles`: what comes with the call goes to the canister that is named."""
-        try:
-            identity = Principal(cast("tuple[tuple[bytes]]", _DEPOSIT.decode(call.arg))[0][0])
-            host = self._host(identity)
-        except (CandidError, IcError) as error:
-            return Answer(b"", CANISTER_REJECT, str(error))
-        host.cycles, call.cycles = host.cycles + call.cycles, 0
-        return Answer(b"DIDL\0\0")
 
     def _serve(self, host: Host, call: Call) -> None:
         self._left(call)
@@ -433,6 +437,9 @@ class CanisterNetwork(Messaging):
         if host.status == STOPPING_STATUS and not host.open:
             host.status = STOPPED
             self._tell("stopped", 0, MANAGEMENT, host.id)
+            for call in host.stopping:
+                self._respond(call, Answer(b"DIDL\0\0"))
+            host.stopping.clear()
 
     # Small things
 
@@ -448,7 +455,8 @@ class CanisterNetwork(Messaging):
             self._number += 1
             heapq.heappush(self._subnets[host.subnet].timers, (host.due, self._number, host.id))
 
-    def _host(self, identity: Principal) -> Host:
+    def host(self, identity: Principal) -> Host:
+        """Where a canister runs. Raises `IcError` when there is none."""
         host = self._hosts.get(identity)
         if host is None:
             raise IcError(f"there is no canister {identity.text}")

@@ -56,6 +56,7 @@ class WasmCanister(Canister):
         self.module = load(bytes(wasm))
         self.arg = arg
         self.limits = limits or WasmLimits()
+        self.module_hash = self.module.hash
         self.heartbeat = "canister_heartbeat" in self.module.exports
         self.stable = StableMemory(self.limits.stable_bytes)
         self.certified = b""

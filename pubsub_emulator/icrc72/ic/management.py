@@ -1,0 +1,122 @@
+"""The management canister: what canisters ask the system for, by calls to the principal without bytes."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, cast
+
+from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import CANISTER_REJECT, DESTINATION_INVALID, Answer, Canister
+from pubsub_emulator.icrc72.ic.errors import CandidError, IcError
+from pubsub_emulator.icrc72.ic.messaging import STOPPED, Call, Host
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.primitives.hashing import blake2_256
+
+if TYPE_CHECKING:
+    from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+
+Make = Callable[[bytes, bytes], Canister]
+"""The canister of a module and the argument of its installation or upgrade. Raises `IcError`."""
+
+_NOTHING: Final = b"DIDL\0\0"
+_NAMED: Final = Decoder(parse_types("(record { canister_id : principal })"))
+_INSTALL: Final = Decoder(
+    parse_types(
+        "(record { mode : variant { install; reinstall; upgrade : opt record { skip_pre_upgrade : opt bool; "
+        "wasm_memory_persistence : opt variant { keep; replace } } }; canister_id : principal; wasm_module : blob; "
+        "arg : blob })"
+    )
+)
+_STATUS: Final = Encoder(
+    parse_types(
+        "(record { status : variant { running; stopping; stopped }; memory_size : nat; cycles : nat; "
+        "settings : record { controllers : vec principal; compute_allocation : nat; memory_allocation : nat; "
+        "freezing_threshold : nat }; module_hash : opt blob; idle_cycles_burned_per_day : nat })"
+    )
+)
+_BLOB: Final = Encoder(parse_types("(blob)"))
+
+
+def serve(network: "CanisterNetwork", call: Call) -> Answer | None:
+    """Answer a call to the management canister; `None` for a stop that is answered when it is done."""
+    run = _METHODS.get(call.method)
+    if run is None:
+        return Answer(b"", DESTINATION_INVALID, f"the management canister has no method {call.method[:80]!r}")
+    try:
+        return run(network, call)
+    except (CandidError, IcError) as error:
+        return Answer(b"", CANISTER_REJECT, str(error))
+
+
+def _named(network: "CanisterNetwork", call: Call, *, controlled: bool = True) -> Host:
+    """The canister that a call is about. Raises `IcError` where the caller does not control it."""
+    raw = cast("tuple[tuple[bytes]]", _NAMED.decode(call.arg))[0][0]
+    host = network.host(Principal(raw))
+    if controlled and call.sender not in (*host.controllers, host.id):
+        raise IcError(f"{call.sender.text} does not control {host.id.text}")
+    return host
+
+
+def _raw_rand(network: "CanisterNetwork", call: Call) -> Answer:
+    """32 bytes that are drawn from the network's seed and the number of the call."""
+    return Answer(_BLOB.encode(blake2_256(b"raw_rand" + network.seed + call.number.to_bytes(8, "big"))))
+
+
+def _deposit_cycles(network: "CanisterNetwork", call: Call) -> Answer:
+    """What comes with the call goes to the canister that is named."""
+    host = _named(network, call, controlled=False)
+    host.cycles, call.cycles = host.cycles + call.cycles, 0
+    return Answer(_NOTHING)
+
+
+def _canister_status(network: "CanisterNetwork", call: Call) -> Answer:
+    host = _named(network, call)
+    status: Variant[str, None] = Variant(host.status if host.code is not None else STOPPED, None)
+    size = 0 if host.code is None else len(host.code.state_bytes())
+    settings = (host.controllers, 0, 0, 0)
+    digest = None if host.code is None else host.code.module_hash
+    return Answer(_STATUS.encode((status, size, host.cycles, settings, digest, 0)))
+
+
+def _stop_canister(network: "CanisterNetwork", call: Call) -> Answer | None:
+    host = _named(network, call)
+    network.stop(host.id)
+    if host.status == STOPPED:
+        return Answer(_NOTHING)
+    host.stopping.append(call)
+    return None
+
+
+def _start_canister(network: "CanisterNetwork", call: Call) -> Answer:
+    network.start(_named(network, call).id)
+    return Answer(_NOTHING)
+
+
+def _install_code(network: "CanisterNetwork", call: Call) -> Answer:
+    """Install a module in place of what runs there; an upgrade needs a stopped canister, as it does here always."""
+    mode, raw, wasm, arg = cast("tuple[Variant[str, object], bytes, bytes, bytes]", _INSTALL.decode(call.arg)[0])
+    host = network.host(Principal(raw))
+    if call.sender not in (*host.controllers, host.id):
+        raise IcError(f"{call.sender.text} does not control {host.id.text}")
+    if network.make is None:
+        raise IcError("this network installs no modules")
+    made = network.make(wasm, arg)
+    if mode.tag == "upgrade":
+        if not network.upgrade(host.id, made):
+            raise IcError("the upgrade trapped")
+    else:
+        if mode.tag == "install" and host.code is not None:
+            raise IcError(f"{host.id.text} has code")
+        network.reinstall(host.id, made)
+    return Answer(_NOTHING)
+
+
+_METHODS: Final[dict[str, Callable[["CanisterNetwork", Call], Answer | None]]] = {
+    "raw_rand": _raw_rand,
+    "deposit_cycles": _deposit_cycles,
+    "canister_status": _canister_status,
+    "stop_canister": _stop_canister,
+    "start_canister": _start_canister,
+    "install_code": _install_code,
+}
