@@ -49,6 +49,7 @@ GROUPS = {
     "compiled": ("test",),
     "clients": ("test", "browser"),
     "worlds": ("test", "browser"),
+    "canisters": ("test", "browser"),
     "interop": (),
     "mutation": ("test", "mutation"),
     "lint": ("lint", "test"),
@@ -84,6 +85,7 @@ jobs:
   clients the field's own clients against a node; the first time they are fetched from their package indexes, and
           --newest fetches the newest versions to see whether they still can be had
   worlds  the distributor on chains of other makers; the first time npm fetches those
+  canisters the example canisters, built from source and run; the first time Motoko's compiler is fetched from npm
   compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
           --external those to elsewhere, too
@@ -410,6 +412,9 @@ def run(job: str, args: list[str]) -> int:
         return tool("mutmut", "run", *args)
     if job == "docs":
         return docs(args)
+    if job == "canisters":
+        built = tool("python", "examples/canisters/build.py")
+        return built or tool("pytest", "tests/canisters", "--canisters", *args)
     if job == "clients":
         newest = [arg for arg in args if arg == "--newest"]
         fetched = tool("python", "tests/clients/install.py", *newest)

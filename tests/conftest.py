@@ -38,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("worlds").addoption(
         "--worlds", action="store_true", help="run what needs chains of other makers too, which npm brings"
     )
+    parser.getgroup("canisters").addoption(
+        "--canisters", action="store_true", help="run the canisters that `dev.py canisters` has built, too"
+    )
     group.addoption("--chromium", metavar="PATH", help="a Chromium to test with, instead of the one the tests bring")
 
 
@@ -48,9 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`dev.py clients` asks for the scenarios of real clients, `dev.py worlds` for other chains; no other run does."""
-    left_out = collection_path.name in {"clients", "worlds"} and not config.getoption(f"--{collection_path.name}")
-    return True if left_out else None
+    """Jobs of their own run these: real clients, chains of other makers, canisters that were built."""
+    apart = collection_path.name in {"clients", "worlds", "canisters"} and collection_path.parent.name == "tests"
+    return True if apart and not config.getoption(f"--{collection_path.name}") else None
 
 
 def refuse_repeated(ids: list[str]) -> None:

@@ -30,6 +30,8 @@ _NARROW: Final = (1 << 32) - 1
 _WIDE: Final = (1 << 64) - 1
 _STATUS: Final = {"running": 1, "stopping": 2, "stopped": 3}
 _CERTIFIED: Final = 32
+_NOBODY: Final = 1 << 31
+"""From here on the table of a module has no functions."""
 
 
 class Machine(Protocol):
@@ -248,13 +250,14 @@ class Execution:
 
     def call_perform(self) -> int:
         call, self.call = self._made(), None
+        ignored = min(call.reply[0], call.reject[0]) >= _NOBODY  # how a one-way call is made
         machine, caller = self.machine, self.caller
         self.ctx.balance += call.cycles
         self.ctx.call(
             call.receiver,
             call.method,
             bytes(call.arg),
-            lambda ctx, answer: machine.back(call, caller, ctx, answer),
+            None if ignored else lambda ctx, answer: machine.back(call, caller, ctx, answer),
             kind=GUARANTEED if call.timeout is None else BOUNDED,
             cycles=call.cycles,
             cleanup=None if call.cleanup is None else lambda ctx: machine.clean(call, caller, ctx),

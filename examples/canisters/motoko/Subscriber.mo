@@ -1,0 +1,51 @@
+/// Subscribes to `org.example.price`, takes each event once and in order, and asks for what is missing.
+import Map "mo:core/Map";
+import List "mo:core/List";
+import Principal "mo:core/Principal";
+import Text "mo:core/Text";
+import Timer "mo:core/Timer";
+import Icrc72 "Icrc72";
+
+persistent actor class Subscriber(orchestrator : Principal) = me {
+  let handled = List.empty<Nat>();
+  let last = Map.empty<Text, Nat>();
+  let valid = Map.empty<Text, ()>();
+  var missing = 0;
+  var asked = 0;
+  transient let registry = Icrc72.orchestrator(orchestrator);
+  transient let alerts = "icrc72:subscriber:sys:" # Principal.fromActor(me).toText();
+
+  func begin() : async () {
+    let #list(found) = await registry.icrc72_get_valid_broadcasters();
+    for (who in found.values()) { valid.add(who.toText(), ()) };
+    ignore await registry.icrc72_register_subscription([Icrc72.item(alerts, []), Icrc72.item("org.example.price", [])]);
+    asked := 0;
+  };
+  ignore Timer.setTimer<system>(#seconds 0, begin);
+  ignore Timer.recurringTimer<system>(#seconds 60, begin);
+
+  /// True when the notification is to be confirmed; what is not confirmed comes again.
+  func take(event : Icrc72.Notification) : Bool {
+    if (event.namespace == alerts) return true;
+    let chain = event.namespace # " " # event.source.toText();
+    let known = switch (last.get(chain)) { case (?number) number; case null event.eventId - 1 : Nat };
+    if (event.eventId <= known) return true;
+    switch (event.prevEventId) { case (?before) if (before > known) { missing := known + 1; return false }; case null {} };
+    handled.add(event.eventId);
+    last.add(chain, event.eventId);
+    true;
+  };
+
+  public shared ({ caller }) func icrc72_handle_notification(events : [Icrc72.Notification]) : () {
+    if (caller != orchestrator and not valid.containsKey(caller.toText())) return await begin();
+    let taken = List.empty<Nat>();
+    for (event in events.values()) { if (take(event)) taken.add(event.notificationId) };
+    Icrc72.broadcaster(caller).icrc72_confirm_notifications(taken.toArray());
+    if (missing == asked) return;
+    asked := missing;
+    let range = (missing, null);
+    ignore await registry.icrc77_register_replay([{ namespace = "org.example.price"; range; config = []; memo = null }]);
+  };
+
+  public query func ids() : async [Nat] { handled.toArray() };
+};

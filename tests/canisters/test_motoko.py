@@ -1,0 +1,133 @@
+"""The Motoko examples beside emulated roles: they publish, subscribe, replay, and survive upgrades and traps."""
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from pubsub_emulator.icrc72.client import App
+from pubsub_emulator.icrc72.deployment import PubSub, deploy
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.ic.trace import Recorder
+from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
+from pubsub_emulator.icrc72.services import Codec
+
+BUILT = Path(__file__).resolve().parents[2] / "build" / "canisters"
+NAMESPACE = "org.example.price"
+IDS = Codec(parse_types("(vec nat)"))
+NAT = Codec(parse_types("(nat)"))
+
+
+class World:
+    """An emulated system with a publisher and a subscriber of Motoko."""
+
+    def __init__(self, schedule: Schedule | None = None) -> None:
+        self.network = CanisterNetwork(2, schedule=schedule)
+        self.recorder = Recorder()
+        self.network.observers.append(self.recorder)
+        self.system: PubSub = deploy(self.network, broadcasters=(0, 1, 1))
+        self.publisher = self.network.create(0, self.made("Publisher"))
+        self.network.step(100)
+        self.subscriber = self.network.create(1, self.made("Subscriber"))
+        self.network.step(200)
+
+    def made(self, name: str) -> WasmCanister:
+        arg = Encoder(parse_types("(principal)")).encode(self.system.orchestrator)
+        return WasmCanister((BUILT / f"{name}.wasm").read_bytes(), arg)
+
+    def publish(self, count: int) -> None:
+        for number in range(count):
+            self.network.submit(ANONYMOUS, self.publisher, "publish", NAT.encode(number))
+            self.network.step()
+
+    def had(self) -> list[int]:
+        answer = self.network.query(ANONYMOUS, self.subscriber, "ids", b"DIDL\0\0")
+        return list(cast("tuple[int, ...]", IDS.decode(answer.data)[0]))
+
+    def upgrade(self, who: Principal, name: str) -> None:
+        self.network.stop(who)
+        self.network.step(40)
+        assert self.network.upgrade(who, self.made(name))
+        self.network.start(who)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_events_come_once_and_in_order_under_refusals_and_delays(seed: int) -> None:
+    world = World(Schedule(b"motoko %d" % seed, seed % 4, 5 * seed))
+    world.publish(60)
+    world.network.step(300)
+    assert world.had() == list(range(1, 61))
+
+
+def test_both_go_on_after_an_upgrade_amid_events() -> None:
+    world = World()
+    world.publish(10)
+    world.upgrade(world.subscriber, "Subscriber")
+    world.publish(10)
+    world.upgrade(world.publisher, "Publisher")
+    world.publish(10)
+    world.network.step(200)
+    assert world.had() == list(range(1, 31))
+
+
+def test_a_trap_changes_nothing() -> None:
+    world = World()
+    world.publish(3)
+    world.network.step(20)
+    before = world.network.canister(world.subscriber).state_bytes()
+    ticket = world.network.submit(ANONYMOUS, world.subscriber, "icrc72_handle_notification", b"no Candid")
+    world.network.step(5)
+    assert ticket.answer is not None
+    assert (ticket.answer.code, world.network.canister(world.subscriber).state_bytes()) == (CANISTER_ERROR, before)
+    world.publish(3)
+    world.network.step(60)
+    assert world.had() == list(range(1, 7))
+
+
+def test_what_a_dead_broadcaster_lost_is_replayed() -> None:
+    world = World()
+    world.publish(5)
+    world.network.step(20)
+    far = [
+        each.receiver
+        for each in world.recorder.happenings
+        if each.kind == "send" and each.method == "icrc72_confirm_notifications" and each.sender == world.subscriber
+    ]
+    exit_ = next(each for each in reversed(far) if each in world.system.broadcasters)
+    world.network.stop(world.subscriber)
+    world.publish(5)
+    world.network.step(4)
+    world.network.uninstall(exit_)
+    world.network.start(world.subscriber)
+    world.network.step(200)
+    world.publish(5)
+    world.network.step(400)
+    assert world.had() == list(range(1, 16))
+    assert any(each.method == "icrc77_register_replay" for each in world.recorder.happenings)
+
+
+def test_an_emulated_subscriber_and_an_emulated_publisher_understand_them() -> None:
+    world = World()
+    app = App(world.system.orchestrator, publications={}, subscriptions={NAMESPACE: {}})
+    who = world.network.create(0, app)
+    world.network.step(60)
+    world.publish(8)
+    world.network.step(60)
+    subscriber = world.system.app(who).subscriber
+    assert subscriber is not None
+    assert max(max(chain.handled.last) for chain in subscriber.state.chains.values()) == 8
+
+
+def test_one_seed_gives_one_trace() -> None:
+    traces = []
+    for _ in range(2):
+        world = World(Schedule(b"again", 2, 20))
+        world.publish(10)
+        world.network.step(50)
+        traces.append(world.recorder.happenings)
+    assert traces[0] == traces[1]
