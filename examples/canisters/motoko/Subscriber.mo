@@ -1,6 +1,8 @@
 /// Subscribes to `org.example.price`, takes each event once and in order, and asks for what is missing.
+import Array "mo:core/Array";
 import Map "mo:core/Map";
 import List "mo:core/List";
+import Nat "mo:core/Nat";
 import Principal "mo:core/Principal";
 import Text "mo:core/Text";
 import Timer "mo:core/Timer";
@@ -10,6 +12,7 @@ persistent actor class Subscriber(orchestrator : Principal) = me {
   let handled = List.empty<Nat>();
   let last = Map.empty<Text, Nat>();
   let valid = Map.empty<Text, ()>();
+  let held = Map.empty<Text, Icrc72.Notification>();
   var missing = 0;
   var asked = 0;
   transient let registry = Icrc72.orchestrator(orchestrator);
@@ -19,28 +22,29 @@ persistent actor class Subscriber(orchestrator : Principal) = me {
     let #list(found) = await registry.icrc72_get_valid_broadcasters();
     for (who in found.values()) { valid.add(who.toText(), ()) };
     ignore await registry.icrc72_register_subscription([Icrc72.item(alerts, []), Icrc72.item("org.example.price", [])]);
-    asked := 0;
+    asked := 0; // what is still missing is asked for again
   };
   ignore Timer.setTimer<system>(#seconds 0, begin);
   ignore Timer.recurringTimer<system>(#seconds 60, begin);
 
-  /// True when the notification is to be confirmed; what is not confirmed comes again.
-  func take(event : Icrc72.Notification) : Bool {
-    if (event.namespace == alerts) return true;
-    let chain = event.namespace # " " # event.source.toText();
+  /// Takes an event after the one before it; one that comes too early is held.
+  func take(event : Icrc72.Notification) {
+    let chain = event.namespace # " " # event.source.toText() # " ";
     let known = switch (last.get(chain)) { case (?number) number; case null event.eventId - 1 : Nat };
-    if (event.eventId <= known) return true;
-    switch (event.prevEventId) { case (?before) if (before > known) { missing := known + 1; return false }; case null {} };
+    if (event.eventId <= known) return;
+    switch (event.prevEventId) {
+      case (?before) if (before > known) { missing := known + 1; return held.add(chain # before.toText(), event) };
+      case null {};
+    };
     handled.add(event.eventId);
     last.add(chain, event.eventId);
-    true;
+    switch (held.take(chain # event.eventId.toText())) { case (?next) take(next); case null {} };
   };
 
   public shared ({ caller }) func icrc72_handle_notification(events : [Icrc72.Notification]) : () {
     if (caller != orchestrator and not valid.containsKey(caller.toText())) return await begin();
-    let taken = List.empty<Nat>();
-    for (event in events.values()) { if (take(event)) taken.add(event.notificationId) };
-    Icrc72.broadcaster(caller).icrc72_confirm_notifications(taken.toArray());
+    for (event in events.values()) { if (event.namespace != alerts) take(event) };
+    Icrc72.broadcaster(caller).icrc72_confirm_notifications(events.map(func each = each.notificationId));
     if (missing == asked) return;
     asked := missing;
     let range = (missing, null);
