@@ -51,5 +51,9 @@ persistent actor class Subscriber(orchestrator : Principal) = me {
     ignore await registry.icrc77_register_replay([{ namespace = "org.example.price"; range; config = []; memo = null }]);
   };
 
+  public query func icrc72_get_subscriber_stats() : async Icrc72.Map {
+    [("icrc72:subscriber:stats:notifications", #Nat(handled.size()))];
+  };
+
   public query func ids() : async [Nat] { handled.toArray() };
 };

@@ -1,0 +1,48 @@
+"""The conformance kit: nothing is said against honest roles, and each wrong one breaks the rule that it breaks."""
+
+import pytest
+from support.wrong_roles import NAME, PUBLISHERS, SUBSCRIBERS, publisher, subscriber
+
+from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
+from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+
+
+def handled(network: CanisterNetwork, who: Principal) -> list[int]:
+    return list(network.canister(who).data)  # type: ignore[attr-defined]  # an `Actor`
+
+
+def publish(network: CanisterNetwork, who: Principal, number: int) -> None:
+    network.submit(ANONYMOUS, who, NAME, b"%d" % number)
+
+
+def broken(trial: Trial) -> list[str]:
+    return [each.rule for each in trial.verdicts if not each.holds]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_honest_subscriber_and_publisher_break_nothing(seed: int) -> None:
+    drawn = b"honest %d" % seed
+    for trial in (
+        try_subscriber(Candidate(subscriber(), handled=handled), drawn, 5 * seed),
+        try_publisher(Candidate(publisher(), publish=publish), drawn, 5 * seed),
+    ):
+        assert [each for each in trial.verdicts if not each.holds] == []
+        assert all(each.shown for each in trial.verdicts)
+
+
+@pytest.mark.parametrize("name", SUBSCRIBERS)
+def test_a_wrong_subscriber_breaks_its_rule(name: str) -> None:
+    wrong, rule = SUBSCRIBERS[name]
+    assert rule in broken(try_subscriber(Candidate(subscriber(wrong), handled=handled)))
+
+
+@pytest.mark.parametrize("name", PUBLISHERS)
+def test_a_wrong_publisher_breaks_its_rule(name: str) -> None:
+    wrong, rule = PUBLISHERS[name]
+    assert rule in broken(try_publisher(Candidate(publisher(wrong), publish=publish)))
+
+
+def test_there_are_at_least_forty_wrong_roles() -> None:
+    assert len(SUBSCRIBERS) + len(PUBLISHERS) >= 40
