@@ -1,12 +1,16 @@
 """The conformance kit: nothing is said against honest roles, and each wrong one breaks the rule that it breaks."""
 
 import pytest
-from support.wrong_roles import NAME, PUBLISHERS, SUBSCRIBERS, publisher, subscriber
+from support.wrong_roles import NAME, PUBLISHERS, SUBSCRIBERS, broadcasters, orchestrators, publisher, subscriber
 
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
+from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
 from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
+from pubsub_emulator.icrc72.role import RoleCanister
 
 
 def handled(network: CanisterNetwork, who: Principal) -> list[int]:
@@ -22,11 +26,13 @@ def broken(trial: Trial) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_an_honest_subscriber_and_publisher_break_nothing(seed: int) -> None:
+def test_honest_roles_break_nothing(seed: int) -> None:
     drawn = b"honest %d" % seed
     for trial in (
         try_subscriber(Candidate(subscriber(), handled=handled), drawn, 5 * seed),
         try_publisher(Candidate(publisher(), publish=publish), drawn, 5 * seed),
+        try_broadcaster(Candidate(lambda me: RoleCanister([Broadcaster(me)])), drawn, 5 * seed),
+        try_orchestrator(Candidate(lambda broker: RoleCanister([Orchestrator([broker])])), drawn, 5 * seed),
     ):
         assert [each for each in trial.verdicts if not each.holds] == []
         assert all(each.shown for each in trial.verdicts)
@@ -42,6 +48,18 @@ def test_a_wrong_subscriber_breaks_its_rule(name: str) -> None:
 def test_a_wrong_publisher_breaks_its_rule(name: str) -> None:
     wrong, rule = PUBLISHERS[name]
     assert rule in broken(try_publisher(Candidate(publisher(wrong), publish=publish)))
+
+
+@pytest.mark.parametrize("name", broadcasters())
+def test_a_wrong_broadcaster_breaks_its_rule(name: str) -> None:
+    make, rule = broadcasters()[name]
+    assert rule in broken(try_broadcaster(Candidate(make)))
+
+
+@pytest.mark.parametrize("name", orchestrators())
+def test_a_wrong_orchestrator_breaks_its_rule(name: str) -> None:
+    make, rule = orchestrators()[name]
+    assert rule in broken(try_orchestrator(Candidate(make)))
 
 
 def test_there_are_at_least_forty_wrong_roles() -> None:

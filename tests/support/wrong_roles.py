@@ -3,12 +3,20 @@
 from collections.abc import Callable
 from typing import Any
 
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.icrc72.cheats.stage import Actor
-from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import Answer, Canister, Context
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.keys import HASH, REPLAY, REPLAY_END, REPLAY_ID
 from pubsub_emulator.icrc72.messages import Event, EventNotification, state_of
+from pubsub_emulator.icrc72.methods import PUBLISH
+from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
+from pubsub_emulator.icrc72.results import ok
+from pubsub_emulator.icrc72.role import Core, RoleCanister
+from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.values import blob, map_, nat
 
 NAME = "trial.events"
@@ -139,7 +147,7 @@ def trapping(app: App) -> None:
 
 
 def upgrade_traps(app: App) -> None:
-    def upgraded(ctx: Context, kept: bytes) -> None:
+    def upgraded(_ctx: Context, _kept: bytes) -> None:
         raise Trap("no")
 
     app.post_upgrade = upgraded
@@ -166,8 +174,6 @@ def unheeding(_app: App, to: Principal, value: Any, then: Any) -> tuple[Principa
 
 
 def map_ok(value: Any) -> list[Any]:
-    from pubsub_emulator.icrc72.results import ok  # noqa: PLC0415 — beside its only use
-
     return [ok(()) for _ in value]
 
 
@@ -190,8 +196,6 @@ def hasty(app: App) -> None:
     def begin(ctx: Context) -> None:
         honest(ctx)
         event = Event(1, None, ctx.time, NAME, map_({"n": nat(1)}), ctx.me, ())
-        from pubsub_emulator.icrc72.methods import PUBLISH  # noqa: PLC0415 — beside its only use
-
         app.ask(ctx, ANONYMOUS, PUBLISH, (event,), lambda _ctx, _result: None)
 
     app.inbox.begin = begin
@@ -226,6 +230,156 @@ def _forget_ids(app: App) -> None:
         mine.last = 0
 
 
+class Lying(RoleCanister):
+    """A canister that answers one method, or each, otherwise than its cores do."""
+
+    def __init__(self, core: Core, method: str, change: Callable[[Any], Any]) -> None:
+        self.lies, self.change = method, change
+        super().__init__([core])
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        super().update(ctx, method, arg)
+        if method == self.lies and ctx.answer is not None and ctx.answer.ok:
+            ctx.answer = Answer(self.lie(ctx.answer.data))
+
+    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
+        data = super().query(caller, time, method, arg)
+        return self.lie(data) if method == self.lies else data
+
+    def lie(self, data: bytes) -> bytes:
+        rets = codec(self.lies).rets
+        return rets.encode(self.change(rets.decode(data)[0]))
+
+
+class Silly(RoleCanister):
+    """A canister that traps where it should go on."""
+
+    def __init__(self, core: Core, *, upgrade: bool = False, method: str = "") -> None:
+        self.upgrade, self.method = upgrade, method
+        super().__init__([core])
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        if method == self.method and ctx.now % 3 == 0:
+            raise Trap("not today")
+        super().update(ctx, method, arg)
+
+    def post_upgrade(self, ctx: Context, kept: bytes) -> None:
+        if self.upgrade:
+            raise Trap("no")
+        super().post_upgrade(ctx, kept)
+
+
+def all_ok(results: Any) -> Any:
+    return tuple(ok(7) if each is not None and each.tag == "Err" else each for each in results)
+
+
+def all_published(results: Any) -> Any:
+    return tuple(ok(()) for _ in results)
+
+
+def shortened(results: Any) -> Any:
+    return results[:100]
+
+
+def numbered() -> Callable[[Any], Any]:
+    """Gives another id each time."""
+    count = iter(range(10**6, 10**7))
+    return lambda results: tuple(ok(next(count)) if each.tag == "Ok" else each for each in results)
+
+
+def once() -> Callable[[Any], Any]:
+    """Gives the first answer again and again."""
+    kept: list[Any] = []
+
+    def answer(value: Any) -> Any:
+        kept.append(value)
+        return kept[0]
+
+    return answer
+
+
+def orchestrators() -> dict[str, tuple[Callable[[Principal], Canister], str]]:
+    def lying(method: str, change: Callable[[Any], Any]) -> Callable[[Principal], Canister]:
+        return lambda broadcaster: Lying(Orchestrator([broadcaster]), method, change)
+
+    def traps(**how: Any) -> Callable[[Principal], Canister]:
+        return lambda broadcaster: Silly(Orchestrator([broadcaster]), **how)
+
+    return {
+        "anybody publishes anywhere": (lying("icrc72_register_publication", all_ok), "IC-31 system"),
+        "anybody joins a publication": (lying("icrc72_register_publication", all_ok), "IC-31 creator"),
+        "takes any key": (lying("icrc72_register_publication", all_ok), "IC-30b keys"),
+        "anybody subscribes to alerts": (lying("icrc72_register_subscription", all_ok), "IC-32 system"),
+        "takes any filter": (lying("icrc72_register_subscription", all_ok), "IC-26"),
+        "a new id for the same subscription": (lying("icrc72_register_subscription", numbered()), "IC-32"),
+        "answers 101 items short": (lying("icrc72_register_publication", shortened), "IC-30a"),
+        "anybody changes a publication": (lying("icrc72_update_publication", all_ok_true), "IC-34"),
+        "deletes what is not there": (lying("icrc72_delete_publication", all_ok_true), "IC-34 unknown"),
+        "lists nothing": (lying("icrc72_get_publications", lambda _: ()), "IC-35b"),
+        "lists backwards": (lying("icrc72_get_publications", lambda found: found[::-1]), "IC-35a"),
+        "one page for all": (lying("icrc72_get_publications", once()), "IC-35a pages"),
+        "lists no broadcaster": (lying("icrc72_get_broadcasters", lambda _: ()), "IC-35b broadcasters"),
+        "replays an empty range": (lying("icrc77_register_replay", all_ok), "RP-3 range"),
+        "replays to anybody": (lying("icrc77_register_replay", all_ok), "RP-3 who"),
+        "replays any range": (lying("icrc77_register_replay", all_ok), "RP-3 wide"),
+        "anybody reports": (lying("icrc77_replay_status", all_ok), "RP-5 who"),
+        "forgets replays": (lying("icrc77_get_replays", lambda _: ()), "RP-5"),
+        "cancels what is over": (lying("icrc77_cancel_replay", all_ok), "RP-11"),
+        "traps in an upgrade": (traps(upgrade=True), "IC-8"),
+        "traps now and then": (traps(method="icrc72_register_publication"), "IC-4"),
+    }
+
+
+def all_ok_true(results: Any) -> Any:
+    return tuple(ok(True) for _ in results)
+
+
+def broadcasters() -> dict[str, tuple[Callable[[Principal], Canister], str]]:
+    def lying(method: str, change: Callable[[Any], Any]) -> Callable[[Principal], Canister]:
+        return lambda me: Lying(Broadcaster(me), method, change)
+
+    def dropping(keep: Callable[[EventNotification], bool]) -> Callable[[Principal], Canister]:
+        def make(me: Principal) -> Canister:
+            made: Any = RoleCanister([Broadcaster(me)])
+            honest = made.send
+
+            def ask(ctx: Context, to: Principal, called: Any, value: Any, then: Any = None, **rest: Any) -> None:
+                if called.name == "icrc72_handle_notification":
+                    value = tuple(each for each in value if keep(each))
+                honest(ctx, to, called, called.argument(value), then, **{"kind": "bounded", **rest})
+
+            def send(ctx: Context, to: Principal, called: Any, arg: bytes, then: Any = None, **rest: Any) -> None:
+                ask(ctx, to, called, called.value(arg), then, **rest)
+
+            made.ask, made.send = ask, send
+            return made  # type: ignore[no-any-return]  # it is a `RoleCanister`
+
+        return make
+
+    return {
+        "answers Ok to anybody": (lying("icrc72_publish", all_published), "IC-41"),
+        "answers Ok to another's name": (lying("icrc72_publish", all_published), "IC-41 source"),
+        "answers 101 items short": (lying("icrc72_publish", shortened), "IC-30a"),
+        "confirms whatever is said": (
+            lying("icrc72_confirm_notifications", lambda _: Variant("allAccepted", None)),
+            "IC-44",
+        ),
+        "loses every fifth event": (dropping(lambda each: each.eventId % 5 > 0), "IC-43"),
+        "loses what is replayed": (dropping(lambda each: not is_replayed(each)), "RP-8"),
+        "traps in an upgrade": (lambda me: Silly(Broadcaster(me), upgrade=True), "IC-8"),
+        "traps now and then": (lambda me: Silly(Broadcaster(me), method="icrc72_publish"), "IC-4"),
+        **{
+            f"cheats: {each.name}": (lambda me, broker=each.broker: RoleCanister([broker(me)]), rule)  # type: ignore[misc]
+            for each in CHEATS
+            if (rule := FOUND_BY.get(each.name, ""))
+        },
+    }
+
+
+FOUND_BY = {
+    **dict.fromkeys(("Drops", "AcceptsAndForgets"), "IC-43"),
+    **dict.fromkeys(("Invents", "AltersData", "Repeats"), "IC-51"),
+}
 CONFIRM = "icrc72_confirm_notifications"
 SUBSCRIBERS: dict[str, tuple[Wrong, str]] = {
     "confirms nothing": (asked(CONFIRM, lambda *_: None), "IC-44"),

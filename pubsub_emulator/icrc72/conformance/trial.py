@@ -63,6 +63,7 @@ class Trial:
     system: PubSub
     candidate: Candidate
     recorder: Recorder = field(default_factory=Recorder)
+    """All that happened, in order: the trace behind each verdict."""
     who: Principal = field(default_factory=Principal)
     verdicts: list[Verdict] = field(default_factory=list)
     garbage: int = 0
