@@ -7,6 +7,8 @@ import click
 from pubsub_emulator.cli.groups import Group
 from pubsub_emulator.cli.result import Result, with_json_option
 
+_MODULE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
 
 @click.group("icrc72", cls=Group)
 def command() -> None:
@@ -83,3 +85,48 @@ def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *,
     from pubsub_emulator.cli.commands.icrc72.run import play_stories, replay_story
 
     return replay_story(again) if again is not None else play_stories(cases, first, seed, out, cheats=cheats)
+
+
+@command.command(
+    "conform",
+    epilog="\b\nExamples:\n  pubsub icrc72 conform --subscriber my.wasm --handled ids\n"
+    "  pubsub icrc72 conform --publisher my.wasm --publish publish --trace out/trace.txt\n"
+    "\n\b\nExit codes:\n  0 every rule that was met holds, 1 a rule is broken\n",
+)
+@click.option("--subscriber", type=_MODULE, help="The module of a subscriber.")
+@click.option("--publisher", type=_MODULE, help="The module of a publisher.")
+@click.option("--broadcaster", type=_MODULE, help="The module of a broadcaster.")
+@click.option("--orchestrator", type=_MODULE, help="The module of an orchestrator.")
+@click.option("--publish", help="The publisher's update, of a nat, that makes an event.")
+@click.option("--handled", help="The subscriber's query, `vec nat`: ids of handled events, in order.")
+@click.option("--bare", is_flag=True, help="The canister takes no argument; otherwise, a principal (see below).")
+@click.option("--seed", default="0", show_default=True, help="The same seed gives the same trial.")
+@click.option("--refuse", type=click.IntRange(0, 50), default=10, show_default=True, help="Percent of calls refused.")
+@click.option(
+    "--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write all that happened into this file."
+)
+@with_json_option
+def conform(  # noqa: PLR0917 — the options
+    subscriber: Path | None,
+    publisher: Path | None,
+    broadcaster: Path | None,
+    orchestrator: Path | None,
+    publish: str | None,
+    handled: str | None,
+    seed: str,
+    refuse: int,
+    trace: Path | None,
+    bare: bool,
+) -> Result:
+    """Try a canister that somebody else wrote in one role, and say rule by rule what holds.
+
+    The emulator plays every other role, with refusals, delays, strangers and upgrades. The module is installed with the
+    principal of the orchestrator; an orchestrator, with that of its broadcaster.
+    """
+    from pubsub_emulator.cli.commands.icrc72.conform import conform
+
+    given = {"subscriber": subscriber, "publisher": publisher, "broadcaster": broadcaster, "orchestrator": orchestrator}
+    roles = [(role, place) for role, place in given.items() if place is not None]
+    if len(roles) != 1:
+        raise click.UsageError("name one module: --subscriber, --publisher, --broadcaster or --orchestrator")
+    return conform(*roles[0], publish=publish, handled=handled, bare=bare, seed=seed, refuse=refuse, trace=trace)

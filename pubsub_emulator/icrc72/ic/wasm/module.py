@@ -81,7 +81,7 @@ def load(wasm: bytes) -> Module:
         wasmtime.Module.validate(engine(), raw)
         return _prepared(raw, sha256(wasm).digest())
     except wasmtime.WasmtimeError as error:
-        raise ModuleError(f"not a WebAssembly module: {str(error).splitlines()[0]}") from None
+        raise ModuleError(f"not a WebAssembly module: {safe(str(error).splitlines()[0])[:200]}") from None
     except (CandidError, UnicodeDecodeError) as error:
         raise ModuleError(f"not a module that is understood: {error}") from None
 

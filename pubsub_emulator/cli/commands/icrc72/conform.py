@@ -1,0 +1,102 @@
+"""`pubsub icrc72 conform`: tries a canister that somebody else wrote in one role, and says which rules hold."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.screen import say
+from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
+from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
+from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
+from pubsub_emulator.icrc72.errors import Icrc72Error
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
+from pubsub_emulator.icrc72.ic.wasm.canister import NOTHING, WasmCanister
+from pubsub_emulator.icrc72.services import Codec
+
+_SHOWN = 3  # breaches of one rule on the screen; the document has all
+_TRIALS: dict[str, Callable[[Candidate, bytes, int], Trial]] = {
+    "subscriber": try_subscriber,
+    "publisher": try_publisher,
+    "broadcaster": try_broadcaster,
+    "orchestrator": try_orchestrator,
+}
+_IDS = Codec(parse_types("(vec nat)"))
+_NUMBER = Codec(parse_types("(nat)"))
+_PRINCIPAL = Encoder(parse_types("(principal)"))
+
+
+def conform(
+    role: str,
+    place: Path,
+    *,
+    publish: str | None,
+    handled: str | None,
+    bare: bool,
+    seed: str,
+    refuse: int,
+    trace: Path | None,
+) -> Result:
+    """Try a module in a role; exit code 1 where a rule is broken."""
+    try:
+        wasm = place.read_bytes()
+    except OSError as error:
+        raise Icrc72Error(f"{place}: cannot be read: {error.strerror}") from error
+
+    def make(who: Principal) -> WasmCanister:
+        return WasmCanister(wasm, NOTHING if bare else _PRINCIPAL.encode(who))
+
+    def say_publish(network: CanisterNetwork, who: Principal, number: int) -> None:
+        network.submit(ANONYMOUS, who, publish or "", _NUMBER.encode(number))
+
+    def say_handled(network: CanisterNetwork, who: Principal) -> list[int]:
+        answer = network.query(ANONYMOUS, who, handled or "", NOTHING)
+        if not answer.ok:
+            raise Icrc72Error(f"{place}: the query {handled} fails: {answer.message}")
+        try:
+            return list(cast("tuple[int, ...]", _IDS.decode(answer.data)[0]))
+        except CandidError as error:
+            raise Icrc72Error(f"{place}: {handled} does not answer `vec nat`: {error}") from error
+
+    if role == "publisher" and publish is None:
+        raise Icrc72Error("--publisher needs --publish: the update, of a nat, that makes an event")
+    candidate = Candidate(make, say_publish if publish else None, say_handled if handled else None)
+    trial = _TRIALS[role](candidate, seed.encode(), refuse)
+    if trace is not None:
+        write_whole(trace, _trace(trial))
+    for each in trial.verdicts:
+        word = "broken" if each.broken else "holds" if each.shown else "not met"
+        say(f"{word:<8} {each.rule:<18} {each.about}")
+        for words in each.broken[:_SHOWN]:
+            say(f"         {words}")
+        if len(each.broken) > _SHOWN:
+            say(f"         and {len(each.broken) - _SHOWN} more")
+    broken = [each.rule for each in trial.verdicts if each.broken]
+    met = sum(each.shown > 0 or not each.holds for each in trial.verdicts)
+    say("", f"{role}: {met - len(broken)} of {met} rules hold" + (f"; the trace is in {trace}" if trace else ""))
+    document = {
+        "role": role,
+        "rounds": trial.network.round,
+        "rules": [
+            {"rule": e.rule, "about": e.about, "shown": e.shown, "holds": e.holds, "broken": e.broken}
+            for e in trial.verdicts
+        ],
+    }
+    return Result(document, 1 if broken else 0)
+
+
+def _trace(trial: Trial) -> str:
+    """A line for each happening: round, kind, number of the call, sender, receiver, method, bytes."""
+    names = {trial.who: "candidate", trial.system.orchestrator: "orchestrator"}
+    names |= {each: f"broadcaster{at}" for at, each in enumerate(trial.system.broadcasters) if each not in names}
+    return "".join(
+        f"{each.round} {each.kind} {each.number} {names.get(each.sender, each.sender.text) or 'system'} "
+        f"{names.get(each.receiver, each.receiver.text)} {each.method or '-'} "
+        f"{each.data.decode(errors='backslashreplace') if each.kind == 'trap' else each.data.hex() or '-'}\n"
+        for each in trial.recorder.happenings
+    )
