@@ -14,7 +14,7 @@ from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.trace import Recorder
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister, WasmLimits
-from pubsub_emulator.icrc72.ic.wasm.module import ModuleError, load
+from pubsub_emulator.icrc72.ic.wasm.module import MODULE_BYTES, ModuleError, load
 from pubsub_emulator.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
 
 COUNT = (
@@ -324,6 +324,13 @@ def test_a_packed_module_is_unpacked_and_hashed_as_it_came() -> None:
     packed = gzip.compress(wasm)
     assert load(packed).exports == load(wasm).exports
     assert load(packed).hash != load(wasm).hash
+
+
+def test_a_module_of_more_than_a_hundred_mebibytes_is_refused_packed_or_not() -> None:
+    large = bytes(MODULE_BYTES + 1)
+    for raw in (large, gzip.compress(large, 1)):
+        with pytest.raises(ModuleError, match="at most 104857600 bytes"):
+            WasmCanister(raw)
 
 
 def test_printing_is_kept_and_controllers_are_known() -> None:

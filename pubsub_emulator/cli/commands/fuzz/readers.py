@@ -369,4 +369,12 @@ ROWS: Final = (
         "`CandidError`; the call traps",
         "candid",
     ),
+    Row(
+        "the module of a canister",
+        "icrc72/ic/wasm/module.py::load",
+        (),
+        "100 MiB unpacked; 4 GiB of memory, 1 GiB of stable memory, 2 billion instructions a message",
+        "`ModuleError`; a message over its limits traps",
+        "canister-module",
+    ),
 )

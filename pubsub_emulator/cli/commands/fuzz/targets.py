@@ -298,6 +298,21 @@ def _read_candid(data: bytes) -> str:
     return f"{min(len(PUBLISH.value(data)), 9)} events"
 
 
+def _modules() -> Iterable[bytes]:
+    import wasmtime
+
+    stable = '(import "ic0" "stable64_grow" (func (param i64) (result i64)))'
+    parts = "(memory 1) (global (mut i32) (i32.const 7)) (global (mut f64) (f64.const 1)) (func $go) (start $go)"
+    yield bytes(wasmtime.wat2wasm(f'(module {stable} {parts} (func (export "canister_update f")))'))
+    yield bytes(wasmtime.wat2wasm('(module (table 2 funcref) (func (export "canister_init")) (elem (i32.const 0) 0))'))
+
+
+def _read_module(data: bytes) -> str:
+    from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
+
+    return f"{min(len(WasmCanister(data).module.exports), 9)} functions"
+
+
 def _story_cases() -> Iterable[bytes]:
     from pubsub_emulator.icrc72.campaign import written
     from pubsub_emulator.icrc72.stories import drawn
@@ -362,6 +377,14 @@ ALL: Final = (
         _read_candid,
         False,
         ("pubsub_emulator.icrc72.ic.candid",),
+    ),
+    Target(
+        "canister-module",
+        "the WebAssembly module of a canister",
+        _modules,
+        _read_module,
+        False,
+        ("pubsub_emulator.icrc72.ic.wasm",),
     ),
     Target(
         "icrc",
