@@ -208,7 +208,7 @@ def test_row_13_ic_41_a_relayed_event_is_not_relayed_again() -> None:
     twice = lab.system.broadcaster(exit_)
     headers = ((keys.BROADCASTER, blob(entry)), (keys.RELAY, blob(exit_)))
     event = Event(1, None, 1, NAME, nat(1), source, headers)
-    ctx = Context(lab.network._host(exit_), exit_, entry, 1)
+    ctx = Context(lab.network.host(exit_), exit_, entry, 1)
     (refused,) = twice.publish(ctx, (event,))
     assert err(refused) == "Unauthorized"
 

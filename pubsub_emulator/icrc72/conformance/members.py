@@ -30,7 +30,7 @@ def _begin(candidate: Candidate, subnet: int, brokers: tuple[int, ...], seed: by
     network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 2, refuse))
     trial = Trial(network, deploy(network, broadcasters=brokers), candidate)
     trial.install(subnet)
-    network.step(150)
+    network.step(300)  # who tries again once a minute has tried five times
     return trial
 
 
