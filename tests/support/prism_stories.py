@@ -278,9 +278,13 @@ class PrismStory:
     # Channel 7
 
     async def watch(self) -> None:
-        """Somebody wants to know the status of an operation."""
+        """Somebody wants to know the status of an operation: mostly of one that is scheduled or in a late block."""
         if len(self.watches) < 4:
-            watch = Watch(sha256(self.draw.choice(_pool())))
+            number = len(self.chain.blocks)
+            late = [name for each in range(max(1, number - 2), number + 1) for name in self._in_block(each)]
+            known = [name for name, _ in self.tokens[-4:]] + late
+            is_known = known and self.draw.random() < 0.8
+            watch = Watch(self.draw.choice(known) if is_known else sha256(self.draw.choice(_pool())))
             self.watches.append(watch)
             watch.task = asyncio.create_task(self._watch(watch))
 
