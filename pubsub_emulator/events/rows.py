@@ -75,6 +75,8 @@ class Block:
     hash: bytes
     parent: bytes
     entries: tuple[Entry, ...]
+    after_gap: bool = False
+    """Whether blocks between it and the log's last, which is its `parent`, are left out: they have no rows."""
 
     def rows(self, after: int) -> list[Row]:
         """The rows of this block when the log's last `seq` before it is `after`."""
@@ -86,11 +88,11 @@ def event_id(block_hash: bytes, index: int) -> bytes:
     return bytes(blake2_256(block_hash + index.to_bytes(4, "little")))
 
 
-def assemble(leading: ChainBlock, included: Iterable[ChainBlock], *, parent: bytes) -> Block:
+def assemble(leading: ChainBlock, included: Iterable[ChainBlock], *, parent: bytes, after_gap: bool = False) -> Block:
     """The log's block: events of `leading` first, then those of each included block in the order given."""
     blocks = chained((leading,), included)
     entries = tuple(entry for each in blocks for entry in _entries(leading.number, each))
-    return Block(leading.number, bytes(leading.hash), bytes(parent), entries)
+    return Block(leading.number, bytes(leading.hash), bytes(parent), entries, after_gap)
 
 
 def _entries(anchor: int, block: ChainBlock) -> Iterable[Entry]:

@@ -21,7 +21,7 @@ from pubsub_emulator.prism.service.node import PrismNode
 from pubsub_emulator.prism.service.rpc import serve_prism
 from pubsub_emulator.prism.service.service import PrismLimits, PrismService
 from pubsub_emulator.prism.service.watch import StatusRecorder
-from pubsub_emulator.prism.tables.processor import Processor
+from pubsub_emulator.prism.tables.processor import Processor, Source
 
 
 @dataclass
@@ -111,6 +111,9 @@ class Branches:
         self._check()
         self.pool.append(content)
 
+    def settled(self, _number: int) -> int:
+        return -1
+
     def _check(self) -> None:
         if self.is_away:
             raise NodeUnavailable("the chain is away")
@@ -140,9 +143,11 @@ async def until(holds: Any) -> None:
 @asynccontextmanager
 async def running(
     log: Any,
-    chain: Branches,
+    chain: Any,
     *,
     depth: int = 0,
+    source: Source | None = None,
+    anchors: bool = True,
     limits: PrismLimits | None = None,
     recorder: Recorder | None = None,
     status_recorder: StatusRecorder | None = None,
@@ -152,7 +157,8 @@ async def running(
 ) -> AsyncIterator[Running]:
     """Serve a chain over gRPC, with log and tables in one database; `given` is for the client."""
     async with AsyncExitStack() as stack:
-        service = PrismService(Processor(log.database, log, depth=depth), limits, recorder, status_recorder)
+        processor = Processor(log.database, log, source, depth)
+        service = PrismService(processor, limits, recorder, status_recorder, anchors=anchors)
         port = await stack.enter_async_context(serve_prism(service, "127.0.0.1", 0, callers, tls))
         await stack.enter_async_context(PrismNode(service, log, chain))
         address = f"127.0.0.1:{port}"

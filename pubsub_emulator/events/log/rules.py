@@ -39,7 +39,8 @@ def follows(head: Head, block: Block, kept: bytes | None) -> bool:
         return True
     if kept == block.hash:
         return False
-    if block.number == head.anchor + 1 and block.parent == head.hash:
+    is_next = block.number == head.anchor + 1 or (block.after_gap and block.number > head.anchor)
+    if is_next and block.parent == head.hash:
         return True
     raise NotTheNextBlock(
         f"block {block.number} (0x{block.hash.hex()}, parent 0x{block.parent.hex()}) does not follow block "

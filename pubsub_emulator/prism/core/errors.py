@@ -50,6 +50,10 @@ class BadRequest(PrismError):
     """A request that is not one; the message names the field."""
 
 
+class NothingAnchors(PrismError):
+    """A node whose chain it only reads was asked to anchor operations."""
+
+
 class UnknownOperation(PrismError):
     """No operation of this id is known here."""
 

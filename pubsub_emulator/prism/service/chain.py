@@ -53,6 +53,9 @@ class AnchoringChain(Protocol):
     async def anchor(self, content: bytes) -> None:
         """Submit an object to be anchored."""
 
+    def settled(self, number: int) -> int:
+        """The last block that the log looks at once `number` is the best block; -1 where the log's end says it."""
+
 
 class NodeChain:
     """A chain behind a node at a URL; an asynchronous context manager.
@@ -120,6 +123,10 @@ class NodeChain:
             call = EncodedCall(PALLET.name, "anchor", arguments, encoded)
             extrinsic = await signed_extrinsic(self._node, self._seed, call)
             await self._node.rpc.call("author_submitExtrinsic", "0x" + extrinsic.hex())
+
+    def settled(self, _number: int) -> int:
+        """-1: final blocks are the node's to name."""
+        return -1
 
     @property
     def _node(self) -> SubstrateNode:

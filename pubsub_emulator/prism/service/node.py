@@ -89,7 +89,8 @@ class PrismNode:
         kept = await self._common()
         known = {each.number for each in branch.blocks if each.number <= kept}
         # A block that the log took back, and the chain has still, is missing before those that are known.
-        first = max(min(kept, self._service.processor.processed) + 1, best.number - _MOST_UNPROCESSED, 1)
+        unprocessed = max(min(kept, self._service.processor.processed), self._chain.settled(best.number)) + 1
+        first = max(unprocessed, best.number - _MOST_UNPROCESSED, 1)
         missing = [number for number in range(first, best.number + 1) if number not in known]
         added = [await self._chain.block(number) for number in missing]
         if added and await self._chain.hash_at(best.number) != best.hash:  # the branch changed meanwhile
@@ -98,7 +99,8 @@ class PrismNode:
             await asyncio.to_thread(self._service.processor.run, number)
             fresh = [each for each in added if each.number <= number]
             added = added[len(fresh) :]
-            gone = branch.go_to(kept, fresh, number, self._service.processor.processed)
+            processed = max(self._service.processor.processed, self._chain.settled(number))
+            gone = branch.go_to(kept, fresh, number, processed)
             kept = number
             if gone:
                 await asyncio.to_thread(self._service.scheduled.left_branch, gone, number)

@@ -21,6 +21,7 @@ from pubsub_emulator.prism.core.errors import (
     AlreadyThere,
     BadRequest,
     NotCancellable,
+    NothingAnchors,
     UnknownOperation,
 )
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
@@ -41,6 +42,7 @@ _CODES: Final = {
     UnknownOperation: grpc.StatusCode.NOT_FOUND,
     AlreadyThere: grpc.StatusCode.ALREADY_EXISTS,
     NotCancellable: grpc.StatusCode.FAILED_PRECONDITION,
+    NothingAnchors: grpc.StatusCode.FAILED_PRECONDITION,
 }
 _STATUSES: Final = {pb.OUTCOME_APPLIED: Status.APPLIED, pb.OUTCOME_REJECTED: Status.REJECTED}
 _OUTCOMES: Final = {status: number for number, status in _STATUSES.items()}

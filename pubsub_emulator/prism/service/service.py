@@ -15,7 +15,7 @@ from pubsub_emulator.events.errors import LimitReached
 from pubsub_emulator.events.log.rules import Head
 from pubsub_emulator.events.subscriptions.service import EventService, Recorder
 from pubsub_emulator.events.subscriptions.streams import Ended, Held, Limits
-from pubsub_emulator.prism.core.errors import UnknownOperation
+from pubsub_emulator.prism.core.errors import NothingAnchors, UnknownOperation
 from pubsub_emulator.prism.core.filters import Filter
 from pubsub_emulator.prism.core.status import FINAL, Branch, OperationStatus, Update
 from pubsub_emulator.prism.service.watch import FINISHED, StatusReader, StatusRecorder, Watching
@@ -77,9 +77,12 @@ class PrismService:
         limits: PrismLimits | None = None,
         recorder: Recorder | None = None,
         status_recorder: StatusRecorder | None = None,
+        *,
+        anchors: bool = True,
     ) -> None:
         self.processor = processor
         self.limits = limits or PrismLimits()
+        self._anchors = anchors
         database = processor.database
         registry = PrismRegistry(database, self.limits.subscriptions_per_client)
         self.events = OperationService(OperationLog(database), registry, self.limits, recorder)
@@ -103,8 +106,13 @@ class PrismService:
             each.wake.set()
 
     async def schedule(self, signed: Sequence[bytes], client: str) -> tuple[list[bytes], str]:
-        """Store operations that this node anchors. Raises `BadRequest`, `AlreadyThere`, `LimitReached`."""
+        """Store operations that this node anchors. Raises `BadRequest`, `AlreadyThere`, `LimitReached`.
+
+        Raises `NothingAnchors` where the chain is only read.
+        """
         self.events.check_stopping()
+        if not self._anchors:
+            raise NothingAnchors("this node only reads its chain; submit to a node that anchors, or with a wallet")
         self._check_schedule(client, len(signed))
         stored = await asyncio.to_thread(self.scheduled.add, signed, self.branch.number)
         self.handed_over()

@@ -1,0 +1,253 @@
+"""Cardano as the PRISM node needs it, read from a database of cardano-db-sync: `block`, `tx`, `tx_metadata`.
+
+    async with PrismNode(service, log, DbSyncChain("postgresql://…", depth=112)): …
+
+The log gets a block once `depth` blocks are above it, and only if it has objects: what lies between two of its blocks
+had none. A block that db-sync no longer has is taken back. Nothing is written to db-sync's database.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Final, NamedTuple, NoReturn
+
+from pubsub_emulator.client.errors import ClientError, UnknownBlock
+from pubsub_emulator.database.database import Database, Session
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock, SourceError
+from pubsub_emulator.events.log.store import Store
+from pubsub_emulator.events.rows import Block, ChainBlock, assemble
+from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, object_of
+from pubsub_emulator.prism.core.status import BestBlock, best_block
+from pubsub_emulator.prism.service.chain import POLL_SECONDS
+from pubsub_emulator.prism.tables.processor import Source
+
+_LOG: Final = logging.getLogger("pubsub.prism")
+
+DEPTH: Final = 112
+"""Blocks that PRISM nodes of Cardano wait for."""
+SOURCE: Final = Source("Cardano.Metadata")
+_BEGINNING: Final = "Cardano.LogBegins"
+"""The event of the log's first block, which has one whether it has objects or not."""
+SCHEMAS: Final = range(25, 51)
+"""Values of `schema_version.stage_two` that are known: cardano-db-sync 13.1.0.0 to 13.7.2.1."""
+_COLUMNS: Final = {
+    "block": ("id", "hash", "block_no", "time"),
+    "tx": ("id", "block_id", "block_index", "valid_contract"),
+    "tx_metadata": ("key", "json", "bytes", "tx_id"),
+    "schema_version": ("stage_two",),
+}
+_WINDOW: Final = 20_000
+"""Blocks that one statement looks through."""
+_MOST_OBJECTS: Final = 1_000
+"""Of one statement; a block of Cardano, at most 88 KiB, has fewer."""
+_PAGE: Final = 500
+
+_BEST: Final = "SELECT block_no, hash FROM block WHERE block_no IS NOT NULL ORDER BY block_no DESC LIMIT 1"
+_BLOCK: Final = "SELECT block_no, hash, (extract(epoch FROM time) * 1000)::bigint FROM block"
+_FIRST: Final = f"{_BLOCK} WHERE block_no >= ?::bigint ORDER BY block_no LIMIT 1"
+_AT: Final = f"{_BLOCK} WHERE block_no = ?::bigint LIMIT 1"
+_OBJECTS: Final = (
+    "SELECT b.block_no, b.hash, (extract(epoch FROM b.time) * 1000)::bigint, "
+    f"left(m.json::text, {MOST_BYTES + 1}), substring(m.bytes FROM 1 FOR {MOST_BYTES + 1}) "
+    "FROM block AS b JOIN tx AS t ON t.block_id = b.id JOIN tx_metadata AS m ON m.tx_id = t.id "
+    f"WHERE m.key = {LABEL} AND t.valid_contract AND b.block_no > ?::bigint AND b.block_no <= ?::bigint "
+    f"ORDER BY b.block_no, t.block_index LIMIT {_MOST_OBJECTS}"
+)
+_THERE: Final = (
+    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ANY (current_schemas(false))"
+)
+
+
+class Head(NamedTuple):
+    """A block of the chain."""
+
+    number: int
+    hash: bytes
+
+
+class _Found(NamedTuple):
+    """One transaction's metadata of the label, with its block."""
+
+    number: int
+    hash: bytes
+    time: int
+    json: str | None
+    cbor: bytes
+
+    @property
+    def object(self) -> bytes:
+        return object_of(self.json, self.cbor)
+
+
+class DbSyncChain:
+    """An `AnchoringChain` that anchors nothing. `first` is the block that an empty log begins with, or the next one.
+
+    Methods raise `StoreUnavailable` while the database does not answer, `UnknownBlock` while it lacks blocks,
+    `SourceError` where it is none of db-sync's that is known, `AnotherChain` where it is not the log's.
+    """
+
+    def __init__(self, url: str, depth: int = DEPTH, first: int = 0, poll_seconds: float = POLL_SECONDS) -> None:
+        self._url = url
+        self._depth = depth
+        self._first = first
+        self._poll_seconds = poll_seconds
+        self._database: Database | None = None
+        self._read: Head | None = None
+        """Up to where the log has everything."""
+
+    def close(self) -> None:
+        """Release connections."""
+        if self._database is not None:
+            self._database.close()
+
+    # An `AnchoringChain`
+
+    async def catch_up(self, log: Store) -> None:
+        """Append to the log the blocks with objects that are deep enough; take back those that are gone."""
+        while await asyncio.to_thread(self._append, log):
+            pass
+
+    async def best(self) -> Head:
+        """The newest block."""
+        return await asyncio.to_thread(self._best_now)
+
+    async def hash_at(self, number: int) -> bytes | None:
+        """The hash of the block at that height."""
+        found = await asyncio.to_thread(lambda: self._opened().select(_AT, (number,)))
+        return found[0][1] if found else None
+
+    async def block(self, number: int) -> BestBlock:
+        """The block at that height, with the objects in it."""
+        return await asyncio.to_thread(self._block, number)
+
+    async def wait(self, _known: bytes) -> None:
+        """Wait a while."""
+        await asyncio.sleep(self._poll_seconds)
+
+    async def anchor(self, _content: bytes) -> NoReturn:
+        """Raises `ClientError`: db-sync only reads a chain."""
+        raise ClientError("a chain that is read from db-sync anchors nothing")
+
+    def settled(self, number: int) -> int:
+        """The last block that lies deep enough below block `number`."""
+        return number - self._depth
+
+    # In a thread
+
+    def _best_now(self) -> Head:
+        with self._opened().transaction() as session:
+            return _best(session)
+
+    def _opened(self) -> Database:
+        if self._database is None:
+            database = open_database(self._url)
+            try:
+                _check_schema(database)
+            except BaseException:
+                database.close()
+                raise
+            self._database = database
+        return self._database
+
+    def _block(self, number: int) -> BestBlock:
+        with self._opened().transaction() as session:
+            found = session.run(_AT, (number,))
+            if not found:
+                raise UnknownBlock(f"{self._opened().place}: there is no block {number} now")
+            _, block_hash, time = found[0]
+            objects = [each.object for each in _objects(session, number - 1, number)]
+        return best_block(number, block_hash, time, objects)
+
+    def _append(self, log: Store) -> bool:
+        """Append the next blocks; whether there may be more."""
+        with self._opened().transaction() as session:
+            final = self.settled(_best(session).number)
+            if self._read is None or _hash_at(session, self._read.number) != self._read.hash:
+                self._read = self._common(session, log)
+            after = self._read
+            events: dict[tuple[int, bytes, int], list[tuple[str, dict[str, bytes]]]] = {}
+            if after is None:
+                begins = session.run(_FIRST, (self._first,))
+                if not begins or begins[0][0] > final:
+                    return False
+                events[begins[0]] = [(_BEGINNING, {})]
+                after = Head(begins[0][0] - 1, b"")
+            last = min(after.number + _WINDOW, final)
+            if last <= after.number:
+                return False
+            found = _objects(session, after.number, last)
+            if len(found) == _MOST_OBJECTS:  # the last block may have more
+                last = found[-1].number - 1
+                if last <= after.number:
+                    raise SourceError(f"{self._opened().place}: block {last + 1} has {_MOST_OBJECTS} objects or more")
+            for each in found:
+                if each.number <= last:
+                    events.setdefault(each[:3], []).append((SOURCE.kind, {"object": each.object}))
+            end = Head(last, _hash_at(session, last) or b"")
+        try:
+            log.append(_blocks(events, log.head().hash or bytes(32)))
+        except NotTheNextBlock as error:  # another process wrote to the log meanwhile
+            self._read = None
+            raise UnknownBlock(str(error)) from error
+        self._read = end
+        return last < final
+
+    def _common(self, session: Session, log: Store) -> Head | None:
+        """The last block of the log that is db-sync's too; what follows it is taken back. `None` for an empty log."""
+        log.bind(session.run("SELECT hash FROM block ORDER BY id LIMIT 1")[0][0])
+        head, after, begins = log.head(), log.head().seq, 0
+        while after > 0:
+            after = max(0, after - _PAGE)
+            for begins in sorted({row.anchor for row in log.read(after, _PAGE).rows}, reverse=True):
+                kept = log.hash_at(begins)
+                if kept is not None and kept == _hash_at(session, begins):
+                    if begins != head.anchor:
+                        _LOG.warning("blocks after %d were taken back", begins)
+                        log.rewind(begins)
+                    return Head(begins, kept)
+        if head.anchor is None:
+            return None
+        place, best = self._opened().place, _best(session).number
+        if best < begins:
+            raise UnknownBlock(f"{place}: its newest block is {best}, and the log begins with block {begins}")
+        raise AnotherChain(f"{place} shares no block with the log, which begins with block {begins}")
+
+
+def _blocks(events: Mapping[tuple[int, bytes, int], list[tuple[str, dict[str, bytes]]]], parent: bytes) -> list[Block]:
+    made: list[Block] = []
+    for (number, block_hash, time), listed in events.items():
+        chain_block = ChainBlock(None, number, block_hash, time, listed)
+        made.append(assemble(chain_block, (), parent=parent, after_gap=True))
+        parent = block_hash
+    return made
+
+
+def _best(session: Session) -> Head:
+    found = session.run(_BEST)
+    if not found:
+        raise UnknownBlock("db-sync has no block yet")
+    return Head(*found[0])
+
+
+def _hash_at(session: Session, number: int) -> bytes | None:
+    found = session.run(_AT, (number,))
+    return found[0][1] if found else None
+
+
+def _objects(session: Session, after: int, last: int) -> list[_Found]:
+    return [_Found(*each) for each in session.run(_OBJECTS, (after, last))]
+
+
+def _check_schema(database: Database) -> None:
+    """Raises `SourceError` where the tables are not those of a known db-sync."""
+    there = set(database.select(_THERE))
+    for table, columns in _COLUMNS.items():
+        for column in columns:
+            if (table, column) not in there:
+                raise SourceError(f"{database.place}: there is no column {column} of db-sync's table {table} to read")
+    found = database.select("SELECT stage_two FROM schema_version")
+    version = found[0][0] if found else "not given"
+    if version not in SCHEMAS:
+        known = f"{SCHEMAS[0]} to {SCHEMAS[-1]} are known"
+        raise SourceError(f"{database.place}: stage two of db-sync's schema is {version}; {known}")

@@ -1,0 +1,522 @@
+"""PRISM from a database of cardano-db-sync: objects, roll-backs, resuming, depth, and what is no such database."""
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from support.db_sync import MAINNET, DbSync, metadatum
+from support.postgres import MortalServer, mortal_server
+from support.prism import Wallet
+from support.prism_chain import running, until
+from support.prism_log import dump
+
+from pubsub_emulator.client.errors import ClientError, UnknownBlock
+from pubsub_emulator.database.errors import StoreUnavailable
+from pubsub_emulator.events.errors import AnotherChain, CursorAbandoned, NotTheNextBlock, SourceError
+from pubsub_emulator.events.log.rules import Head, follows
+from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.rows import ChainBlock, assemble
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.prism.client import NodeError, TakenBack
+from pubsub_emulator.prism.core.filters import Filter, FilterType
+from pubsub_emulator.prism.local import Followed
+from pubsub_emulator.prism.make import Signed, atala_object
+from pubsub_emulator.prism.protocol import prism_pb2 as pb
+from pubsub_emulator.prism.service import db_sync
+from pubsub_emulator.prism.service.db_sync import SOURCE, DbSyncChain
+from pubsub_emulator.prism.tables.operations import OperationLog
+from pubsub_emulator.prism.tables.processor import Processor
+
+ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
+GOLDEN = "96adbbbff3f04850354d2c9b3021c67eb710808bd2835b6e983b2ac697e97d9b"
+
+
+@pytest.fixture(params=(True, False), ids=("json", "cbor"))
+def source(postgres_url: str, request: pytest.FixtureRequest) -> DbSync:
+    """An empty db-sync, with JSON or without."""
+    return DbSync(postgres_url, has_json=request.param)
+
+
+@pytest.fixture
+def cardano(postgres_url: str) -> DbSync:
+    """An empty db-sync."""
+    return DbSync(postgres_url)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[SqlStore]:
+    made = open_store(str(tmp_path / "prism.db"), "net")
+    yield made
+    made.close()
+
+
+def read(source: DbSync, log: SqlStore, depth: int = 0, first: int = 0) -> int:
+    """What a node that starts now does before it serves; how many rows came."""
+    chain = DbSyncChain(source.url, depth, first)
+    try:
+        asyncio.run(chain.catch_up(log))
+    finally:
+        chain.close()
+    return Processor(log.database, log, SOURCE, 0).run()
+
+
+def anchored(*signed: Signed) -> bytes:
+    return atala_object([each.raw for each in signed])
+
+
+def applied(log: SqlStore) -> list[tuple[Any, ...]]:
+    """Number, kind and status of each row."""
+    with log.database.transaction() as session:
+        return session.run(
+            "SELECT block_number, atala_operation_type, atala_operation_status FROM atala_operations "
+            "ORDER BY atala_operation_seq_no"
+        )
+
+
+def test_real_transactions_of_mainnet_are_read_from_the_database_and_applied(source: DbSync, log: SqlStore) -> None:
+    for each in MAINNET:
+        raw = bytes.fromhex(each["cbor"])
+        text = json.dumps({"v": 1, "c": _pieces(raw)}) if source.has_json else None
+        source.build_raw([(text, raw)])
+    assert read(source, log) == len(MAINNET) + 1
+    assert {status for _, _, status in applied(log)} == {"APPLIED"}
+    followed = Followed(OperationLog(log.database), [Filter(FilterType.DID_OWNER_ANY_FILTER, GOLDEN)], Cursor(0, 0))
+    kinds = ["CREATE_DID", "UPDATE_DID", "ISSUE_CREDENTIAL_BATCH", "REVOKE_CREDENTIALS"]
+    assert [each.type.name for each in followed.new()] == kinds
+
+
+def _pieces(raw: bytes) -> list[str]:
+    """The byte strings of real metadata, by hand: {21325: {"v": 1, "c": […]}} with the pieces last."""
+    at = raw.index(b"\x61c") + 3
+    found: list[str] = []
+    while at < len(raw):
+        size, at = (raw[at + 1], at + 2) if raw[at] == 0x58 else (raw[at] - 0x40, at + 1)
+        found.append(f"0x{raw[at : at + size].hex()}")
+        at += size
+    return found
+
+
+def test_only_blocks_with_objects_cost_a_row(cardano: DbSync, log: SqlStore) -> None:
+    cardano.empty(30_000)
+    first = cardano.build(anchored(Wallet("a").created))
+    cardano.empty(30_000)
+    second = cardano.build(anchored(Wallet("b").created))
+    cardano.empty(5)
+    assert read(cardano, log) == 2
+    assert log.database.select("SELECT anchor FROM log_blocks ORDER BY anchor") == [(1,), (first,), (second,)]
+    assert log.head().seq == 3
+
+
+def test_objects_come_in_the_order_of_block_and_transaction(cardano: DbSync, log: SqlStore) -> None:
+    a, b = Wallet("a"), Wallet("b")
+    cardano.build(anchored(a.created), b"\xff", anchored(a.deactivate(), b.created))
+    read(cardano, log)
+    places = log.database.select("SELECT object_index, operation_index FROM atala_operations ORDER BY 1, 2")
+    assert places == [(0, 0), (2, 0), (2, 1)]
+    times = log.database.select("SELECT DISTINCT block_time FROM atala_operations")
+    assert times == [((1_672_531_200 + 20) * 1_000,)]
+
+
+def test_a_block_is_read_once_it_lies_as_deep_as_wanted(cardano: DbSync, log: SqlStore) -> None:
+    cardano.empty(1)
+    number = cardano.build(anchored(Wallet("a").created))
+    cardano.empty(2)
+    assert read(cardano, log, depth=3) == 0
+    cardano.empty(1)
+    assert read(cardano, log, depth=3) == 1
+    assert [row[0] for row in applied(log)] == [number]
+
+
+def test_a_log_begins_with_the_block_that_is_asked_for(cardano: DbSync, log: SqlStore) -> None:
+    cardano.build(anchored(Wallet("a").created))
+    cardano.empty(3)
+    cardano.build(anchored(Wallet("b").created))
+    assert read(cardano, log, first=9) == 0
+    assert read(cardano, log, first=2) == 1
+    assert read(cardano, log, first=0) == 0
+
+
+def test_a_transaction_that_failed_or_has_another_label_anchors_nothing(cardano: DbSync, log: SqlStore) -> None:
+    created = metadatum(anchored(Wallet("a").created))
+    cardano.build_metadata(created, valid=False)
+    cardano.build_metadata(created, key=674)
+    assert read(cardano, log) == 0
+    cardano.build_metadata(created)
+    assert read(cardano, log) == 1
+
+
+def test_two_blocks_of_one_slot_are_two_blocks(cardano: DbSync, log: SqlStore) -> None:
+    for name in "ab":
+        cardano.build_metadata(metadatum(anchored(Wallet(name).created)), slot=77)
+    assert read(cardano, log) == 2
+
+
+def test_metadata_of_16_mb_is_no_object_and_stops_nothing(cardano: DbSync, log: SqlStore) -> None:
+    huge = f'{{"v": 1, "c": ["0x{"00" * (8 << 20)}"]}}'
+    cardano.build_raw([(huge, b"\x00"), (None, bytes(16 << 20)), ("7", b"\x00"), (None, b"\xff")])
+    cardano.build(anchored(Wallet("a").created))
+    assert read(cardano, log) == 1
+    assert log.database.select("SELECT max(length(body)) < 1000 FROM log_rows") == [(1,)]
+
+
+def test_a_block_with_more_objects_than_a_block_can_have_is_refused_by_one_line(
+    cardano: DbSync, log: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db_sync, "_MOST_OBJECTS", 4)
+    monkeypatch.setattr(db_sync, "_OBJECTS", db_sync._OBJECTS.replace("LIMIT 1000", "LIMIT 4"))
+    cardano.build(b"a", b"b")
+    cardano.build(b"c", b"d", b"e")
+    read(cardano, log)
+    assert log.head().seq == 6
+    cardano.build(b"a", b"b", b"c", b"d")
+    with pytest.raises(SourceError, match=r"block 3 has 4 objects or more$"):
+        read(cardano, log)
+
+
+# Roll-backs
+
+
+def test_a_block_that_disappears_takes_its_operations_with_it(source: DbSync, log: SqlStore) -> None:
+    a, b, c = map(Wallet, "abc")
+    source.build(anchored(a.created))
+    source.build(anchored(b.created))
+    read(source, log)
+    everything = Followed(OperationLog(log.database), [ANY], Cursor(0, 0))
+    assert len(everything.new()) == 2
+    source.back_to(1)
+    source.build(anchored(c.created))
+    read(source, log)
+    with pytest.raises(CursorAbandoned) as cut:
+        everything.new()
+    assert cut.value.common == 1
+    everything.again(cut.value)
+    assert [each.did_suffix for each in everything.new()] == [c.suffix]
+
+
+def test_a_block_whose_hash_changed_at_its_number_is_another_block(cardano: DbSync, log: SqlStore) -> None:
+    cardano.empty(2)
+    created = anchored(Wallet("a").created)
+    number = cardano.build(created)
+    read(cardano, log)
+    cardano.back_to(number - 1)
+    assert cardano.build(created) == number
+    assert read(cardano, log) == 1
+    assert log.hash_at(number) == cardano.hash(number)
+    assert log.head().epoch == 1
+
+
+def test_a_roll_back_of_blocks_without_objects_takes_nothing_back(cardano: DbSync, log: SqlStore) -> None:
+    cardano.build(anchored(Wallet("a").created))
+    cardano.empty(50)
+    read(cardano, log)
+    cardano.back_to(20)
+    cardano.branch = 0
+    cardano.empty(3)
+    assert read(cardano, log) == 0
+    assert log.head().epoch == 0
+
+
+def test_a_roll_back_deeper_than_the_log_reaches_is_refused_by_one_line(cardano: DbSync, log: SqlStore) -> None:
+    cardano.empty(4)
+    cardano.build(anchored(Wallet("a").created))
+    read(cardano, log, first=5)
+    cardano.back_to(3)
+    with pytest.raises(UnknownBlock, match=r"its newest block is 3, and the log begins with block 5$"):
+        read(cardano, log, first=5)
+    cardano.empty(9)
+    with pytest.raises(AnotherChain, match=r"shares no block with the log, which begins with block 5$"):
+        read(cardano, log, first=5)
+    assert len(applied(log)) == 1
+
+
+def test_a_common_block_is_found_far_below_many_objects(cardano: DbSync, log: SqlStore) -> None:
+    kept = cardano.build(anchored(Wallet("a").created))
+    for _ in range(8):
+        cardano.build(*([b"x"] * 100))
+    read(cardano, log)
+    cardano.back_to(kept)
+    cardano.empty(1)
+    read(cardano, log)
+    assert log.head().anchor == kept
+    assert len(applied(log)) == 1
+
+
+def test_a_log_of_another_chain_is_refused(cardano: DbSync, log: SqlStore) -> None:
+    cardano.build(anchored(Wallet("a").created))
+    log.bind(bytes(32))
+    with pytest.raises(AnotherChain, match="genesis"):
+        read(cardano, log)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_replayed_rolled_back_and_killed_it_gives_the_same_as_the_log_written_directly(
+    seed: int, cardano: DbSync, log: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers see each operation once, in order, and drop what is taken back."""
+    draw = random.Random(seed)
+    monkeypatch.setattr(db_sync, "_WINDOW", draw.choice((1, 3, 20_000)))
+    depth = draw.randrange(3)
+    wallets = [Wallet(each) for each in "abc"]
+    pool = [anchored(each.created) for each in wallets] + [anchored(each.deactivate()) for each in wallets] + [b"\xff"]
+    blocks: list[list[bytes]] = [[]]
+    cardano.build()
+    clients = [(Followed(OperationLog(Processor(log.database, log, SOURCE, 0).database), [ANY], Cursor(0, 0)), [])]
+    chain, processor = DbSyncChain(cardano.url, depth), Processor(log.database, log, SOURCE, 0)
+    for _ in range(25):
+        match draw.randrange(6):
+            case 0 if len(blocks) > 2:
+                kept = draw.randrange(1, len(blocks))
+                cardano.back_to(kept)
+                del blocks[kept:]
+            case 1:
+                chain.close()
+                chain, processor = DbSyncChain(cardano.url, depth), Processor(log.database, log, SOURCE, 0)
+            case _:
+                cardano.has_json = draw.random() < 0.5
+                objects = draw.choices(pool, k=draw.choice((0, 0, 1, 3)))
+                cardano.build(*objects)
+                blocks.append(objects)
+        if draw.random() < 0.6:
+            asyncio.run(chain.catch_up(log))
+            processor.run()
+        for client, seen in clients:
+            if draw.random() < 0.7:
+                _follow(client, seen)
+    for _ in range(depth):  # what was processed is deep again, though a roll-back left it less deep
+        cardano.build()
+        blocks.append([])
+    asyncio.run(chain.catch_up(log))
+    processor.run()
+    chain.close()
+    direct = open_store(str(tmp_path / "direct.db"), "net")
+    parent = bytes(32)
+    for number, objects in enumerate(blocks[: max(1, len(blocks) - depth)], 1):
+        events = [(SOURCE.kind, {"object": raw}) for raw in objects]
+        found = ChainBlock(None, number, _hash_of(cardano, number), (1_672_531_200 + 20 * number) * 1_000, events)
+        direct.append([assemble(found, (), parent=parent)])
+        parent = found.hash
+    Processor(direct.database, direct, SOURCE, 0).run()
+    tables = ("atala_operations", "atala_objects", "revoked_credentials")
+    assert dump(log.database, tables) == dump(direct.database, tables)
+    wanted = [each.operation_id for each in Followed(OperationLog(direct.database), [ANY], Cursor(0, 0)).new()]
+    direct.close()
+    for client, seen in clients:
+        _follow(client, seen)
+        assert [each.operation_id for each in seen] == wanted
+
+
+def _follow(client: Followed, seen: list[Any]) -> None:
+    try:
+        seen += client.new()
+    except CursorAbandoned as cut:
+        del seen[cut.common :]
+        client.again(cut)
+        seen += client.new()
+
+
+def _hash_of(cardano: DbSync, number: int) -> bytes:
+    return bytes(cardano.run("SELECT hash FROM block WHERE block_no = %s", (number,))[0][0])
+
+
+# What is no known database
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (
+            "ALTER TABLE tx DROP COLUMN valid_contract",
+            "there is no column valid_contract of db-sync's table tx to read",
+        ),
+        ("DROP TABLE tx_metadata", "there is no column key of db-sync's table tx_metadata to read"),
+        ("DROP TABLE schema_version", "there is no column stage_two of db-sync's table schema_version to read"),
+        ("UPDATE schema_version SET stage_two = 51", r"stage two of db-sync's schema is 51; 25 to 50 are known"),
+        ("UPDATE schema_version SET stage_two = 24", r"stage two of db-sync's schema is 24; 25 to 50 are known"),
+        ("DELETE FROM schema_version", r"stage two of db-sync's schema is not given; 25 to 50 are known"),
+    ],
+)
+def test_another_schema_is_refused_by_one_line(cardano: DbSync, log: SqlStore, statement: str, words: str) -> None:
+    cardano.run(statement)
+    with pytest.raises(SourceError, match=f"{words}$") as refused:
+        read(cardano, log)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_schema_whose_json_is_text_is_read(cardano: DbSync, log: SqlStore) -> None:
+    cardano.run("ALTER TABLE tx_metadata ALTER COLUMN json TYPE VARCHAR")
+    cardano.build(anchored(Wallet("a").created))
+    assert read(cardano, log) == 1
+
+
+def test_a_db_sync_without_blocks_is_asked_again(cardano: DbSync, log: SqlStore) -> None:
+    with pytest.raises(UnknownBlock, match="db-sync has no block yet"):
+        read(cardano, log)
+
+
+def test_a_database_that_is_away_is_asked_again(log: SqlStore) -> None:
+    chain = DbSyncChain("postgresql://postgres@127.0.0.1:1/cexplorer")
+    with pytest.raises(StoreUnavailable):
+        asyncio.run(chain.catch_up(log))
+    chain.close()
+
+
+def test_a_log_that_another_process_wrote_meanwhile_is_read_again(
+    cardano: DbSync, log: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cardano.build(anchored(Wallet("a").created))
+    chain = DbSyncChain(cardano.url, 0)
+    append = log.append
+    monkeypatch.setattr(log, "append", lambda _: (_ for _ in ()).throw(NotTheNextBlock("meanwhile")))
+    with pytest.raises(UnknownBlock, match="meanwhile"):
+        asyncio.run(chain.catch_up(log))
+    monkeypatch.setattr(log, "append", append)
+    asyncio.run(chain.catch_up(log))
+    chain.close()
+    assert log.head().anchor == 1
+
+
+@pytest.mark.parametrize(("number", "after_gap", "fits"), [(8, False, True), (9, False, False), (9, True, True)])
+def test_only_a_block_that_says_so_leaves_blocks_out(number: int, after_gap: bool, fits: bool) -> None:
+    block = assemble(ChainBlock(None, number, b"n" * 32, 0, ()), (), parent=b"p" * 32, after_gap=after_gap)
+    if fits:
+        assert follows(Head(0, 0, 7, b"p" * 32), block, None)
+        return
+    with pytest.raises(NotTheNextBlock):
+        follows(Head(0, 0, 7, b"p" * 32), block, None)
+
+
+@pytest.mark.parametrize("number", [6, 7])
+def test_a_gap_leads_forward_only(number: int) -> None:
+    block = assemble(ChainBlock(None, number, b"n" * 32, 0, ()), (), parent=b"p" * 32, after_gap=True)
+    with pytest.raises(NotTheNextBlock):
+        follows(Head(0, 0, 7, b"p" * 32), block, None)
+
+
+# A whole node
+
+
+def served(source: DbSync, log: SqlStore, depth: int = 0) -> Any:
+    chain = DbSyncChain(source.url, depth, poll_seconds=0.02)
+    return running(log, chain, source=SOURCE, anchors=False)
+
+
+def test_a_node_streams_operations_and_their_statuses(source: DbSync, log: SqlStore) -> None:
+    wallet = Wallet("a")
+
+    async def story() -> list[tuple[str, int]]:
+        source.empty(1)
+        async with served(source, log, depth=3) as node:
+            subscription = await node.client.subscribe([ANY])
+            source.build(anchored(wallet.created))
+            told: list[tuple[str, int]] = []
+            await until(lambda: node.service.branch.place(wallet.created.id) is not None)
+            async for each in node.client.statuses(wallet.created.id):
+                told.append((pb.OperationStatus.Name(each.status), each.confirmation_level))
+                source.empty(1)
+            async for message in node.client.events(subscription):
+                if message.events:
+                    assert message.events[0].did_suffix == wallet.suffix
+                    break
+            return told
+
+    expected = [("IN_BLOCK", 0), ("CONFIRMATION_LEVEL", 1), ("CONFIRMATION_LEVEL", 2), ("APPROVED", 0)]
+    assert asyncio.run(asyncio.wait_for(story(), 60)) == expected
+
+
+def test_a_roll_back_is_pending_while_shallow_and_ends_streams_when_deep(cardano: DbSync, log: SqlStore) -> None:
+    first, second = Wallet("a"), Wallet("b")
+
+    async def story() -> None:
+        cardano.empty(1)
+        cardano.build(anchored(first.created))
+        cardano.empty(2)
+        async with served(cardano, log, depth=2) as node:
+            subscription = await node.client.subscribe([ANY])
+            stream = node.client.events(replace(subscription, cursor=""))
+            async for message in stream:
+                if message.events:
+                    break
+            kept = cardano.number
+            cardano.build(anchored(second.created))
+            await until(lambda: node.service.branch.place(second.created.id))
+            cardano.back_to(kept)
+            cardano.empty(1)
+            await until(lambda: second.created.id in node.service.branch.out_of_blocks)
+            cardano.back_to(1)
+            cardano.empty(5)
+            with pytest.raises(TakenBack) as taken:
+                async for _ in stream:
+                    pass
+            assert taken.value.seq_no == 0
+            async for message in node.client.events(taken.value.subscription):
+                assert not message.events
+                if message.live:
+                    break
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_node_that_only_reads_says_so_to_who_schedules(cardano: DbSync, log: SqlStore) -> None:
+    async def story() -> None:
+        cardano.empty(1)
+        async with served(cardano, log) as node:
+            with pytest.raises(NodeError, match="this node only reads its chain") as refused:
+                await node.client.schedule([Wallet("a").created.raw])
+            assert refused.value.code == grpc.StatusCode.FAILED_PRECONDITION
+        with pytest.raises(ClientError, match="anchors nothing"):
+            await DbSyncChain(cardano.url).anchor(b"")
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+    assert not log.database.select("SELECT 1 FROM atala_objects")
+
+
+def test_a_database_that_is_killed_and_comes_back_is_read_on(tmp_path: Path) -> None:
+    """A node keeps its streams open meanwhile, and sends nothing twice."""
+    names = "ab"
+
+    async def story(server: MortalServer, source: DbSync, log: SqlStore) -> list[str]:
+        async with served(source, log) as node:
+            subscription = await node.client.subscribe([ANY])
+            seen: list[str] = []
+
+            async def read_on() -> None:
+                async for message in node.client.events(subscription):
+                    seen.extend(each.did_suffix for each in message.events)
+
+            reading = asyncio.create_task(read_on())
+            for name in names:
+                await asyncio.to_thread(source.build, anchored(Wallet(name).created))
+                await until(lambda name=name: Wallet(name).suffix in seen)
+                await asyncio.to_thread(server.kill)
+            reading.cancel()
+            return seen
+
+    with mortal_server() as server:
+        source = DbSync(server.database())
+        source.empty(1)
+        log = open_store(str(tmp_path / "prism.db"), "net")
+        seen = asyncio.run(asyncio.wait_for(story(server, source, log), 300))
+        log.close()
+    assert seen == [Wallet(name).suffix for name in names]
+
+
+def test_a_burst_of_blocks_is_followed(cardano: DbSync, log: SqlStore) -> None:
+    """Five hundred blocks with an object in ten of them, at once: 2.8 hours of Cardano."""
+
+    async def story() -> None:
+        cardano.empty(1)
+        async with served(cardano, log, depth=2) as node:
+            for name in range(10):
+                cardano.empty(49)
+                cardano.build(anchored(Wallet(str(name)).created))
+            cardano.empty(2)
+            await until(lambda: len(applied(log)) == 10)
+            assert len(node.service.branch.blocks) <= 2
+
+    asyncio.run(asyncio.wait_for(story(), 60))

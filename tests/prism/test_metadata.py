@@ -1,0 +1,123 @@
+"""Objects in the metadata of Cardano's transactions, as CBOR and as db-sync's JSON (PR-1, PR-20)."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support.db_sync import MAINNET, as_json, cbor, head, metadatum
+from support.prism import DOCUMENT
+
+from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, MOST_OBJECT, object_of
+from pubsub_emulator.prism.core.process import process, read_object
+from pubsub_emulator.prism.core.state import MemoryLedger
+
+METADATA = st.recursive(
+    st.integers(-(2**64), 2**64 - 1)
+    | st.binary(max_size=64)
+    | st.text(max_size=20).filter(lambda text: "\0" not in text),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from("vcx"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def both(value: Any) -> set[bytes]:
+    """What is found with JSON and without."""
+    raw = cbor({LABEL: value})
+    return {object_of(json.dumps(as_json(value)), raw), object_of(None, raw)}
+
+
+@given(st.binary(min_size=1, max_size=400), st.integers(1, 64))
+@example(bytes(MOST_OBJECT), 64)
+def test_an_object_comes_back_whole_whatever_its_pieces(content: bytes, size: int) -> None:
+    assert both(metadatum(content, size)) == {content}
+
+
+@given(METADATA | st.builds(lambda v, c: {"v": v, "c": c}, METADATA, st.lists(METADATA, max_size=3)))
+@example({"v": 1, "c": ["0xAB", b"c"]})
+@example({"v": 1, "c": ["0x"]})
+@example({"v": 1, "c": ["0xé0"]})
+def test_a_database_with_json_and_one_without_give_the_same(value: Any) -> None:
+    assert len(both(value)) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        7,
+        [b"a"],
+        {"c": [b"a"]},
+        {"v": 2, "c": [b"a"]},
+        {"v": "1", "c": [b"a"]},
+        {"v": 1, "c": b"a"},
+        {"v": 1, "c": [bytes(65)]},
+        {"v": 1, "c": [b"a", 1]},
+        {"v": 1, "c": ["ab"]},
+        {"v": 1, "c": ["0x0"]},
+        {"v": 1, "c": ["0x ab"]},
+        metadatum(bytes(MOST_OBJECT + 1)),
+    ],
+)
+def test_what_is_no_object_of_version_1_is_none(value: Any) -> None:
+    assert both(value) == {b""}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\xff",
+        b"\x1c",
+        b"\x1f",
+        b"\xc0\x00",
+        b"\xf6",
+        b"\xa1\x19\x53\x4d",
+        cbor({LABEL: metadatum(b"ab")}) + b"\0",
+        cbor({LABEL + 1: metadatum(b"ab")}),
+        head(5, 1) + cbor([1]) + cbor(1),
+        head(4, 2**63),
+        head(2, 2**63),
+        b"\x81" * 60_000,
+        b"\x9f" * 60_000,
+        b"\x5f\x01\xff",
+        b"\x63\xff\xff\xff",
+        b"\xbf\x01\xff",
+        bytes(MOST_BYTES + 1),
+    ],
+)
+def test_wrong_cbor_is_no_object(raw: bytes) -> None:
+    assert object_of(None, raw) == b""
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 60_000, "NaN", '{"v":true,"c":["0x00"]}', " " * MOST_BYTES + "1"])
+def test_wrong_json_is_no_object(text: str) -> None:
+    assert object_of(text, b"") == b""
+
+
+@given(st.binary(max_size=80))
+def test_any_bytes_have_an_answer(raw: bytes) -> None:
+    assert isinstance(object_of(None, raw), bytes)
+
+
+def test_items_of_any_length_are_read() -> None:
+    pieces = b"\x9f" + b"\x5f" + cbor(b"ab") + cbor(b"c") + b"\xff" + cbor(b"d") + b"\xff"
+    whole = b"\xbf" + cbor(LABEL) + b"\xbf" + cbor("c") + pieces + b"\x7f" + cbor("v") + b"\xff" + cbor(1) + b"\xff\xff"
+    assert object_of(None, whole) == b"abcd"
+
+
+def test_objects_of_mainnet_are_read_and_all_applied() -> None:
+    ledger = MemoryLedger()
+    outcomes = [
+        process(ledger, signed)
+        for each in MAINNET
+        for signed in read_object(object_of(None, bytes.fromhex(each["cbor"]))) or ()
+    ]
+    assert [each.reason for each in outcomes if each is not None] == [None] * (len(MAINNET) + 1)
+
+
+def test_the_golden_metadata_have_the_golden_objects() -> None:
+    named = [each for each in DOCUMENT["objects"] if each["metadata_cbor"] and each["operations"]]
+    assert len(named) > 4
+    for each in named:
+        assert object_of(None, bytes.fromhex(each["metadata_cbor"])).hex() == each["object"]

@@ -1,0 +1,22 @@
+-- What is read of a database of cardano-db-sync 13.7.2.1 (schema stages 15, 50 and 9), see README.md.
+CREATE TABLE "schema_version" (id SERIAL PRIMARY KEY UNIQUE, stage_one INT8 NOT NULL, stage_two INT8 NOT NULL, stage_three INT8 NOT NULL);
+INSERT INTO "schema_version" (stage_one, stage_two, stage_three) VALUES (15, 50, 9);
+CREATE DOMAIN lovelace AS numeric (20, 0) CHECK (VALUE >= 0 AND VALUE <= 18446744073709551615);
+CREATE DOMAIN word31type AS integer CHECK (VALUE >= 0);
+CREATE DOMAIN hash32type AS bytea CHECK (octet_length (VALUE) = 32);
+CREATE DOMAIN word64type AS numeric (20, 0) CHECK (VALUE >= 0 AND VALUE <= 18446744073709551615);
+CREATE DOMAIN word63type AS BIGINT CHECK (VALUE >= 0);
+CREATe TABLE "block"("id" SERIAL8  PRIMARY KEY UNIQUE,"hash" hash32type NOT NULL,"epoch_no" word31type NULL,"slot_no" word31type NULL,"epoch_slot_no" word31type NULL,"block_no" word31type NULL,"previous_id" INT8 NULL,"slot_leader_id" INT8 NOT NULL,"size" word31type NOT NULL,"time" timestamp NOT NULL,"tx_count" INT8 NOT NULL,"proto_major" word31type NOT NULL,"proto_minor" word31type NOT NULL,"vrf_key" VARCHAR NULL,"op_cert" hash32type NULL,"op_cert_counter" word63type NULL);
+ALTER TABLE "block" ADD CONSTRAINT "unique_block" UNIQUE("hash");
+CREATe TABLE "tx"("id" SERIAL8  PRIMARY KEY UNIQUE,"hash" hash32type NOT NULL,"block_id" INT8 NOT NULL,"block_index" word31type NOT NULL,"out_sum" lovelace NOT NULL,"fee" lovelace NOT NULL,"deposit" INT8 NOT NULL,"size" word31type NOT NULL,"invalid_before" word64type NULL,"invalid_hereafter" word64type NULL,"valid_contract" BOOLEAN NOT NULL,"script_size" word31type NOT NULL);
+ALTER TABLE "tx" ADD CONSTRAINT "unique_tx" UNIQUE("hash");
+CREATe TABLE "tx_metadata"("id" SERIAL8  PRIMARY KEY UNIQUE,"key" word64type NOT NULL,"json" jsonb NULL,"bytes" bytea NOT NULL,"tx_id" INT8 NOT NULL);
+ALTER TABLE "block" ALTER COLUMN "slot_no" TYPE word63type;
+ALTER TABLE "tx" ALTER COLUMN "deposit" DROP NOT NULL;
+ALTER TABLE "tx" ADD COLUMN "treasury_donation" lovelace NOT NULL DEFAULT 0;
+CREATE INDEX IF NOT EXISTS idx_block_slot_no ON block(slot_no);
+CREATE INDEX IF NOT EXISTS idx_block_block_no ON block(block_no);
+CREATE INDEX IF NOT EXISTS idx_block_epoch_no ON block(epoch_no);
+CREATE INDEX IF NOT EXISTS idx_block_previous_id ON block(previous_id);
+CREATE INDEX IF NOT EXISTS idx_tx_block_id ON tx(block_id);
+CREATE INDEX IF NOT EXISTS idx_tx_metadata_tx_id ON tx_metadata(tx_id) ;
