@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from support.db_sync import MAINNET, as_json, cbor, head, metadatum
 from support.prism import DOCUMENT
 
-from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, MOST_OBJECT, object_of
+from pubsub_emulator.emulator.untrusted import MOST_DEPTH
+from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, object_of
 from pubsub_emulator.prism.core.process import process, read_object
 from pubsub_emulator.prism.core.state import MemoryLedger
+from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 METADATA = st.recursive(
     st.integers(-(2**64), 2**64 - 1)
@@ -59,8 +61,16 @@ def test_a_database_with_json_and_one_without_give_the_same(value: Any) -> None:
         metadatum(bytes(MOST_OBJECT + 1)),
     ],
 )
-def test_what_is_no_object_of_version_1_is_none(value: Any) -> None:
+def test_pr_1_what_is_no_object_of_version_1_is_none(value: Any) -> None:
     assert both(value) == {b""}
+
+
+@pytest.mark.parametrize(("levels", "found"), [(MOST_DEPTH, b"ab"), (MOST_DEPTH + 1, b"")])
+def test_values_nested_deeper_than_json_may_be_are_no_object(levels: int, found: bytes) -> None:
+    nested: Any = 1
+    for _ in range(levels - 1):
+        nested = [nested]
+    assert both({**metadatum(b"ab"), "x": nested}) == {found}
 
 
 @pytest.mark.parametrize(
@@ -81,6 +91,7 @@ def test_what_is_no_object_of_version_1_is_none(value: Any) -> None:
         b"\x81" * 60_000,
         b"\x9f" * 60_000,
         b"\x5f\x01\xff",
+        b"\x5f" * 60_000,
         b"\x63\xff\xff\xff",
         b"\xbf\x01\xff",
         bytes(MOST_BYTES + 1),

@@ -4,15 +4,15 @@ db-sync has metadata as CBOR, a map of the label, and in most databases as JSON 
 that is such a text in CBOR counts as bytes, so that a database with JSON and one without give the same objects.
 """
 
-import json
 from typing import Final, TypeAlias
+
+from pubsub_emulator.emulator.untrusted import MOST_DEPTH, Unreadable, parse_json
+from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 LABEL: Final = 21325
 MOST_BYTES: Final = 1 << 17
 """Of metadata, as JSON or CBOR: those of a transaction of Cardano, at most 16 KiB, have fewer."""
-MOST_OBJECT: Final = 16_384
 _PIECE: Final = 64
-_DEPTH: Final = 32
 
 Metadatum: TypeAlias = "int | bytes | str | list[Metadatum] | dict[object, Metadatum] | float | None"
 
@@ -25,14 +25,14 @@ def object_of(json_text: str | None, cbor: bytes) -> bytes:
     try:
         found = _from_cbor(cbor) if json_text is None else _from_json(json_text)
         return _joined(found)
-    except (ValueError, IndexError, RecursionError):
+    except (ValueError, IndexError, Unreadable):
         return b""
 
 
 def _from_json(text: str) -> object:
     if len(text) > MOST_BYTES:
         raise ValueError(len(text))
-    return json.loads(text)
+    return parse_json(text.encode(), "metadata")
 
 
 def _from_cbor(raw: bytes) -> object:
@@ -67,7 +67,7 @@ def _item(raw: bytes, at: int, depth: int) -> tuple[Metadatum, int]:
     """
     major, info = divmod(raw[at], 32)
     size, at = _argument(raw, at + 1, info)
-    if major > 5 or depth > _DEPTH or (size is None and major < 2):
+    if major > 5 or (major > 3 and depth > MOST_DEPTH) or (size is None and major < 2):
         raise ValueError(raw[at - 1])
     if major < 2:
         return (-1 - (size or 0) if major else size), at
@@ -79,7 +79,7 @@ def _item(raw: bytes, at: int, depth: int) -> tuple[Metadatum, int]:
     items: list[Metadatum] = []
     wanted = None if size is None else size * (2 if major == 5 else 1)
     while raw[at] != 0xFF if wanted is None else len(items) < wanted:
-        if major < 4 and raw[at] // 32 != major:
+        if major < 4 and (raw[at] // 32 != major or raw[at] % 32 == 31):  # pieces of a string have lengths
             raise ValueError(raw[at])
         found, at = _item(raw, at, depth + 1)
         items.append(found)

@@ -107,6 +107,20 @@ def _read_object(data: bytes) -> str:
     return ", ".join("again" if each is None else str(each.reason or each.type.name) for each in said) or "nothing"
 
 
+def _metadata() -> Iterable[bytes]:
+    """The map of label 21325, then a zero byte and the same as JSON."""
+    yield bytes.fromhex("a119534da26176016163824261627841").replace(b"xA", b"\x43cde")
+    yield bytes.fromhex("bf19534dbf61639f5f4161ff6430786162ff617601ffff")
+    yield b'\x00{"v": 1, "c": ["0x6162", "0x63"]}'
+
+
+def _read_metadata(data: bytes) -> str:
+    from pubsub_emulator.prism.core.metadata import object_of
+
+    text = data[1:].decode("utf-8", "replace") if data[:1] == b"\0" else None
+    return f"{min(len(object_of(text, data)), 9)} bytes"
+
+
 # The distributor, canisters
 
 
@@ -192,6 +206,7 @@ EVENT_TARGETS: Final = (
     Target("filter", "a filter of events", _filters, _read_filter, text=True, modules=ours("events.filters")),
     Target("cursor", "a cursor of the event log", _cursors, _read_cursor, modules=ours("events.subscriptions")),
     Target("prism", "an object, or a signed operation", _objects, _read_object, modules=ours("prism")),
+    Target("metadatum", "metadata of Cardano, CBOR or JSON", _metadata, _read_metadata, modules=ours("prism")),
     Target(
         "publication",
         "bodies that a distributor is sent",

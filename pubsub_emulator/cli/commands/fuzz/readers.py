@@ -337,6 +337,14 @@ ROWS: Final = (
         "prism",
     ),
     Row(
+        "metadata of a transaction of Cardano",
+        "prism/core/metadata.py::object_of",
+        (Limit("prism.core.metadata:MOST_BYTES"), Limit("runtime.pallet_prism.pallet:MOST_OBJECT", "of an object")),
+        "64 bytes of a piece; 64 levels",
+        "no object",
+        "metadatum",
+    ),
+    Row(
         "a publication sent to a distributor",
         "distributor/event.py::parse_publication",
         (Limit("distributor.service.problems:MOST_BODY"),),

@@ -34,9 +34,15 @@ def command() -> None:
 @command.command(
     "serve",
     epilog="\b\nExamples:\n  pubsub serve --prism --build interval:6000\n"
-    "  pubsub prism serve --chain ws://127.0.0.1:9944 --db prism.db\n",
+    "  pubsub prism serve --chain ws://127.0.0.1:9944 --db prism.db\n"
+    "  pubsub prism serve --db-sync postgresql://reader@127.0.0.1/cexplorer --db prism.db --network mainnet\n",
 )
-@click.option("--chain", "url", required=True, metavar="URL", help="Node of the chain to follow.")
+@click.option("--chain", "url", metavar="URL", help="Node of the chain to follow.")
+@click.option(
+    "--db-sync",
+    metavar="URL",
+    help="Database of cardano-db-sync in place of a node: postgresql://…, which is only read. Nothing is anchored.",
+)
 @click.option(
     "--db",
     "place",
@@ -56,8 +62,7 @@ def command() -> None:
 @click.option(
     "--depth",
     type=click.IntRange(0),
-    default=2,
-    show_default=True,
+    show_default="2, with --db-sync 112",
     help="Confirmations: blocks above a processed block.",
 )
 @click.option("--from", "first", type=click.IntRange(0), default=1, show_default=True, help="First block of a new log.")
@@ -98,6 +103,7 @@ def serve(**given: object) -> None:
     """Follow a chain that anchors PRISM objects, and serve subscriptions over gRPC, until Ctrl-C.
 
     The development account //Alice anchors, unless --seed-env names another seed. docs/prism.md documents the methods.
+    With --db-sync the chain is Cardano, and operations are the metadata of label 21325.
     """
     from pubsub_emulator.cli.commands.prism.run import Serve, serve_node
 

@@ -26,13 +26,15 @@ from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import is_hex_hash
 from pubsub_emulator.prism.core.process import Status
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
-from pubsub_emulator.prism.service.chain import NodeChain
+from pubsub_emulator.prism.service.chain import AnchoringChain, NodeChain
+from pubsub_emulator.prism.service.db_sync import DEPTH as CARDANO_DEPTH
+from pubsub_emulator.prism.service.db_sync import SOURCE, DbSyncChain
 from pubsub_emulator.prism.service.node import PrismNode
 from pubsub_emulator.prism.service.rpc import serve_prism
 from pubsub_emulator.prism.service.service import PrismLimits, PrismService
 from pubsub_emulator.prism.service.watch import StatusRecorder
 from pubsub_emulator.prism.tables.operations import NETWORK
-from pubsub_emulator.prism.tables.processor import Processor, Source
+from pubsub_emulator.prism.tables.processor import DEPTH, Processor, Source
 
 _NAMES: Final = {
     "any": FilterType.ANONYMOUS_ANY_FILTER,
@@ -49,7 +51,8 @@ _NAMES: Final = {
 class Serve:
     """The arguments of `serve`."""
 
-    url: str
+    url: str | None
+    db_sync: str | None
     place: str
     network: str
     host: str
@@ -58,7 +61,7 @@ class Serve:
     tokens: Path | None
     is_open: bool
     port: int
-    depth: int
+    depth: int | None
     first: int
     event: str
     path: str
@@ -76,6 +79,10 @@ def serve_node(given: Serve) -> None:
     log_lines()
     if (given.tls_certificate is None) != (given.tls_key is None):
         raise click.UsageError("--tls-certificate and --tls-key go together")
+    if (given.url is None) == (given.db_sync is None):
+        raise click.UsageError("give --chain with a node, or --db-sync with a database")
+    if given.db_sync is not None and (given.seed_env is not None or _source(given) != Source()):
+        raise click.UsageError("--event, --path and --seed-env belong to --chain")
     callers = read_callers(given.tokens)
     check_reach(given.host, callers, has_tls=given.tls_key is not None, is_open=given.is_open)
     seed = development_seed("Alice") if given.seed_env is None else _seed(given.seed_env)
@@ -95,8 +102,8 @@ def serve_node(given: Serve) -> None:
 async def _serve(
     given: Serve, log: SqlStore, seed: bytes, callers: Callers, recorders: tuple[Recorder, StatusRecorder] | None
 ) -> None:
-    path = tuple(int(each) if each.isdecimal() else each for each in given.path.split("."))
-    source = Source(given.event, path)
+    source = _source(given) if given.db_sync is None else SOURCE
+    depth = given.depth if given.depth is not None else DEPTH if given.db_sync is None else CARDANO_DEPTH
     limits = PrismLimits(
         given.streams_per_client,
         heartbeat_seconds=given.heartbeat,
@@ -104,14 +111,19 @@ async def _serve(
         pending_blocks=given.pending_blocks,
         schedules_per_minute=given.schedules_per_minute,
     )
-    service = PrismService(Processor(log.database, log, source, given.depth), limits, *(recorders or ()))
+    processor = Processor(log.database, log, source, depth if given.db_sync is None else 0)
+    service = PrismService(processor, limits, *(recorders or ()), anchors=given.db_sync is None)
     ended = asked_to_end()
     async with AsyncExitStack() as stack:
-        chain = await stack.enter_async_context(NodeChain(given.url, source, seed, given.first))
+        chain: AnchoringChain
+        if given.db_sync is not None:
+            chain = stack.enter_context(closing(DbSyncChain(given.db_sync, depth, given.first)))
+        else:
+            chain = await stack.enter_async_context(NodeChain(str(given.url), source, seed, given.first))
         tls = Tls(given.tls_certificate, given.tls_key) if given.tls_certificate and given.tls_key else None
         port = await stack.enter_async_context(serve_prism(service, given.host, given.port, callers, tls))
         node = await stack.enter_async_context(PrismNode(service, log, chain))
-        say(f"grpc://{given.host}:{port}: PRISM on {given.url}, depth {given.depth}; Ctrl-C ends it")
+        say(f"grpc://{given.host}:{port}: PRISM on {given.url or 'db-sync'}, depth {depth}; Ctrl-C ends it")
         sys.stdout.flush()
         waits = [asyncio.create_task(ended.wait()), asyncio.create_task(node.ended())]
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -119,6 +131,11 @@ async def _serve(
             task.cancel()
         for task in done:
             task.result()
+
+
+def _source(given: Serve) -> Source:
+    """The events that contain objects."""
+    return Source(given.event, tuple(int(each) if each.isdecimal() else each for each in given.path.split(".")))
 
 
 @dataclass(frozen=True, slots=True)
