@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +12,14 @@ from typing import Any
 
 import grpc
 import pytest
+from support.command import pubsub
 from support.db_sync import MAINNET, DbSync, metadatum
 from support.postgres import MortalServer, mortal_server
 from support.prism import Wallet
 from support.prism_chain import running, until
 from support.prism_log import dump
+from support.prism_processes import PATIENCE, Cast, operations
+from support.prism_story_client import seen
 
 from pubsub_emulator.client.errors import ClientError, UnknownBlock
 from pubsub_emulator.database.errors import StoreUnavailable
@@ -266,8 +271,8 @@ def test_replayed_rolled_back_and_killed_it_gives_the_same_as_the_log_written_di
     pool = [anchored(each.created) for each in wallets] + [anchored(each.deactivate()) for each in wallets] + [b"\xff"]
     blocks: list[list[bytes]] = [[]]
     cardano.build()
-    clients = [(Followed(OperationLog(Processor(log.database, log, SOURCE, 0).database), [ANY], Cursor(0, 0)), [])]
     chain, processor = DbSyncChain(cardano.url, depth), Processor(log.database, log, SOURCE, 0)
+    client, seen_here = Followed(OperationLog(log.database), [ANY], Cursor(0, 0)), list[Any]()
     for _ in range(25):
         match draw.randrange(6):
             case 0 if len(blocks) > 2:
@@ -285,9 +290,8 @@ def test_replayed_rolled_back_and_killed_it_gives_the_same_as_the_log_written_di
         if draw.random() < 0.6:
             asyncio.run(chain.catch_up(log))
             processor.run()
-        for client, seen in clients:
-            if draw.random() < 0.7:
-                _follow(client, seen)
+        if draw.random() < 0.7:
+            _follow(client, seen_here)
     for _ in range(depth):  # what was processed is deep again, though a roll-back left it less deep
         cardano.build()
         blocks.append([])
@@ -306,18 +310,17 @@ def test_replayed_rolled_back_and_killed_it_gives_the_same_as_the_log_written_di
     assert dump(log.database, tables) == dump(direct.database, tables)
     wanted = [each.operation_id for each in Followed(OperationLog(direct.database), [ANY], Cursor(0, 0)).new()]
     direct.close()
-    for client, seen in clients:
-        _follow(client, seen)
-        assert [each.operation_id for each in seen] == wanted
+    _follow(client, seen_here)
+    assert [each.operation_id for each in seen_here] == wanted
 
 
-def _follow(client: Followed, seen: list[Any]) -> None:
+def _follow(client: Followed, found: list[Any]) -> None:
     try:
-        seen += client.new()
+        found += client.new()
     except CursorAbandoned as cut:
-        del seen[cut.common :]
+        del found[cut.common :]
         client.again(cut)
-        seen += client.new()
+        found += client.new()
 
 
 def _hash_of(cardano: DbSync, number: int) -> bytes:
@@ -476,6 +479,7 @@ def test_a_node_that_only_reads_says_so_to_who_schedules(cardano: DbSync, log: S
     assert not log.database.select("SELECT 1 FROM atala_objects")
 
 
+@pytest.mark.xdist_group("postgres")
 def test_a_database_that_is_killed_and_comes_back_is_read_on(tmp_path: Path) -> None:
     """A node keeps its streams open meanwhile, and sends nothing twice."""
     names = "ab"
@@ -504,6 +508,76 @@ def test_a_database_that_is_killed_and_comes_back_is_read_on(tmp_path: Path) -> 
         seen = asyncio.run(asyncio.wait_for(story(server, source, log), 300))
         log.close()
     assert seen == [Wallet(name).suffix for name in names]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(int(os.environ.get("PRISM_STORIES", "1"))))
+def test_processes_that_are_killed_lose_nothing_and_send_nothing_twice(
+    seed: int, cardano: DbSync, tmp_path: Path
+) -> None:
+    """A node of the command line and its client are killed while db-sync goes on and rolls back."""
+    draw = random.Random(seed)
+    pool = [atala_object([each]) for each in operations(seed)]
+    cardano.empty(1)
+    place = str(tmp_path / "prism.db")
+    cast = Cast(("--db-sync", cardano.url), place, tmp_path)
+    try:
+        cast.start("node")
+        asyncio.run(cast.subscribe())
+        cast.start("client")
+        for _ in range(12):
+            cardano.build(*draw.sample(pool, draw.randrange(4)))
+            if draw.random() < 0.3:
+                cardano.back_to(max(1, cardano.number - draw.randrange(1, 6)))
+                cardano.build(*draw.sample(pool, 2))
+            if draw.random() < 0.4:
+                who = draw.choice(("node", "client"))
+                time.sleep(draw.choice((0, 0.1, 0.5)))
+                cast.kill(who)
+                cast.start(who)
+            time.sleep(draw.uniform(0, 0.8))
+        cardano.build(atala_object([Wallet("the last").created.raw]))
+        cardano.empty(1)
+        fresh = open_store(str(tmp_path / "fresh.db"), "net")
+        read(cardano, fresh, depth=1)
+        wanted = fresh.database.select(
+            "SELECT atala_operation_seq_no, hex(signed_atala_operation_id), "
+            "CASE atala_operation_status WHEN 'APPLIED' THEN 1 ELSE 2 END FROM atala_operations ORDER BY 1"
+        )
+        fresh.close()
+        due = [[seq, name.lower(), status] for seq, name, status in wanted]
+        deadline = time.monotonic() + PATIENCE
+        while seen(cast.kept) != due:
+            cast.tend()
+            assert time.monotonic() < deadline, f"{len(seen(cast.kept))} events, not {len(due)}\n{cast.told()}"
+            time.sleep(0.2)
+    finally:
+        cast.end()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), "give --chain with a node, or --db-sync with a database"),
+        (("--chain", "ws://a", "--db-sync", "postgresql://a"), "give --chain with a node, or --db-sync"),
+        (("--db-sync", "postgresql://a", "--event", "A.B"), "--event, --path and --seed-env belong to --chain"),
+    ],
+)
+def test_a_node_follows_one_chain(
+    options: tuple[str, ...], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    assert pubsub(monkeypatch, "prism", "serve", *options, "--db", tmp_path / "prism.db") == 2
+    assert words in capsys.readouterr().err
+
+
+def test_another_schema_ends_the_command_with_one_line(
+    cardano: DbSync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    cardano.run("ALTER TABLE block DROP COLUMN time")
+    options = ("--db-sync", cardano.url, "--db", tmp_path / "prism.db", "--port", "0")
+    assert pubsub(monkeypatch, "prism", "serve", *options) != 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("there is no column time of db-sync's table block to read")
 
 
 def test_a_burst_of_blocks_is_followed(cardano: DbSync, log: SqlStore) -> None:

@@ -9,8 +9,6 @@ of it is in the test's folder.
 import asyncio
 import os
 import random
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,30 +18,21 @@ from typing import Any, Final
 
 import pytest
 from support.postgres import MortalServer, mortal_server
-from support.prism import Wallet
 from support.prism_log import dump
+from support.prism_processes import ENVIRONMENT, PATIENCE, Cast, operations
 from support.prism_story_client import seen
 
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.database.opening import open_database
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
-from pubsub_emulator.prism.client import ClientSubscription, NodeError, PrismClient
-from pubsub_emulator.prism.core.filters import Filter, FilterType
-from pubsub_emulator.prism.core.messages import AddService, Service
 from pubsub_emulator.prism.make import atala_object
 from pubsub_emulator.prism.service.chain import NodeChain
 from pubsub_emulator.prism.tables.processor import Processor, Source
 
 pytestmark = pytest.mark.slow
 STORIES: Final = int(os.environ.get("PRISM_STORIES", "1"))
-TESTS: Final = Path(__file__).resolve().parents[1]
 ROUNDS: Final = 5 if STORIES == 1 else 14
-PATIENCE: Final = 90.0
-"""Seconds without any progress."""
-TOLD: Final = 3_000
-"""Bytes of each process's output that a failure shows."""
-ENVIRONMENT: Final = {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}", "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.fixture
@@ -62,83 +51,10 @@ def chain_url(tmp_path: Path) -> Iterator[str]:
     written.close()
 
 
-class Cast:
-    """The node and the client of one story."""
-
-    def __init__(self, chain: str, place: str, folder: Path) -> None:
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port = found.getsockname()[1]
-        self.address = f"127.0.0.1:{self.port}"
-        self.folder = folder
-        self.kept = folder / "client"
-        self.at = ClientSubscription("", "")
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
-        serve = ["pubsub_emulator", "prism", "serve", "--chain", chain, "--db", place, "--port", str(self.port)]
-        self._serve = [*serve, "--depth", "1", "--heartbeat", "0.3"]
-
-    def start(self, who: str) -> None:
-        client = ["support.prism_story_client", self.address, self.at.token, self.at.cursor, str(self.kept)]
-        arguments = self._serve if who == "node" else client
-        with self._log(who).open("ab") as written:
-            written.write(f"--- {who} starts\n".encode())
-            self.running[who] = subprocess.Popen(
-                [sys.executable, "-m", *arguments], env=ENVIRONMENT, stdout=written, stderr=written
-            )
-
-    def tend(self) -> None:
-        """Start a node that has ended by itself, as a supervisor does: it may begin while its database is away."""
-        if self.running["node"].poll() is not None:
-            self.start("node")
-
-    def kill(self, who: str) -> None:
-        self.running[who].send_signal(signal.SIGKILL)
-        self.running[who].wait()
-
-    def _log(self, who: str) -> Path:
-        return self.folder / f"{who}.log"
-
-    def told(self) -> str:
-        """The end of what each process wrote, and how it ended if it did."""
-        return "\n".join(
-            f"{who} (exit status {process.poll()}) wrote:\n"
-            + self._log(who).read_bytes()[-TOLD:].decode("utf-8", "replace")
-            for who, process in self.running.items()
-        )
-
-    def end(self) -> None:
-        for process in self.running.values():
-            process.kill()
-            process.wait()
-
-    async def subscribe(self) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not self.at.token:
-            try:
-                async with PrismClient(self.address) as client:
-                    everything = [Filter(FilterType.ANONYMOUS_ANY_FILTER)]
-                    self.at = await client.subscribe(everything, batches=True, everything=True)
-            except NodeError:
-                if time.monotonic() > deadline:
-                    raise
-                self.tend()
-                await asyncio.sleep(0.2)
-
-
-def operations(seed: int) -> list[bytes]:
-    wallets = [Wallet(f"{seed} {at}") for at in range(8)]
-    found = [each.created.raw for each in wallets]
-    for each in wallets:
-        batch = each.issue(each.created.hash)
-        found += [each.update(AddService(Service(name, "T", "a:b"))).raw for name in "xy"]
-        found += [batch.signed.raw, each.revoke(batch, each.created.hash).raw, each.deactivate().raw]
-    return found
-
-
 async def story(seed: int, url: str, place: str, folder: Path, kill_database: Callable[[], None] | None = None) -> None:
     draw = random.Random(seed)
     killed = ("node", "client", *(("database",) if kill_database else ()))
-    cast = Cast(url, place, folder)
+    cast = Cast(("--chain", url), place, folder)
     pool = operations(seed)
     try:
         cast.start("node")
