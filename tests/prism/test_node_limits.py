@@ -1,8 +1,6 @@
 """What strangers may ask of a node, and what each limit answers beyond it (PR-54)."""
 
 import asyncio
-import datetime as dt
-import ipaddress
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from support.certificates import certificate
 from support.command import pubsub
 from support.prism import Wallet
 from support.prism_chain import Branches, Running, running, until
@@ -21,7 +16,7 @@ from support.prism_chain import Branches, Running, running, until
 from pubsub_emulator.events.errors import EventsError
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller, check_reach, read_callers
-from pubsub_emulator.events.subscriptions.grpc_server import MOST_BYTES, Tls
+from pubsub_emulator.events.subscriptions.grpc_server import MOST_BYTES
 from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.prism.client import NodeError, PrismClient
 from pubsub_emulator.prism.core.filters import Filter, FilterType
@@ -203,16 +198,7 @@ class _Wide:
 
 
 def test_a_node_with_tls_answers_clients_that_know_its_certificate(log: SqlStore, tmp_path: Path) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = dt.datetime.now(dt.UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + dt.timedelta(hours=1))
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    certificate = made.add_extension(address, critical=False).sign(key, hashes.SHA256())
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    (tmp_path / "tls.crt").write_bytes(pem)
-    encoding = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (tmp_path / "tls.key").write_bytes(key.private_bytes(*encoding))
+    tls = certificate(tmp_path)
 
     async def story(node: Running) -> None:
         where = await node.client.subscribe([ANY])
@@ -221,7 +207,7 @@ def test_a_node_with_tls_answers_clients_that_know_its_certificate(log: SqlStore
             with pytest.raises(NodeError):
                 await plain.subscribe([ANY])
 
-    play(log, story, tls=Tls(tmp_path / "tls.crt", tmp_path / "tls.key"), roots=pem)
+    play(log, story, tls=tls, roots=tls.certificate.read_bytes())
 
 
 def test_an_address_that_others_can_reach_needs_tls_and_tokens() -> None:
