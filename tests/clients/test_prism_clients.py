@@ -108,7 +108,14 @@ def _typescript(folder: Path) -> list[str]:
     return [str(install.NODE), str(install.build_prism_ts(folder))]
 
 
-@pytest.mark.parametrize("build", [_typescript], ids=["typescript"])
+def _java(_folder: Path) -> list[str]:
+    if install.MAVEN is None:
+        pytest.skip("the client in Java is built by Maven, which is not here")
+    built = install.build_prism_java()
+    return ["java", "-cp", f"{built / 'classes'}:{built / 'dependency'}/*", "Client"]
+
+
+@pytest.mark.parametrize("build", [_typescript, _java], ids=["typescript", "java"])
 def test_a_generated_client_sees_what_the_one_in_python_sees(
     build: Callable[[Path], list[str]], tmp_path: Path
 ) -> None:
