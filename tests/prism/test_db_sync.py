@@ -594,3 +594,10 @@ def test_a_burst_of_blocks_is_followed(cardano: DbSync, log: SqlStore) -> None:
             assert len(node.service.branch.blocks) <= 2
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_block_that_is_missing_where_a_statement_ends_is_waited_for(cardano: DbSync, log: SqlStore) -> None:
+    cardano.empty(3)
+    cardano.run("DELETE FROM block WHERE block_no = 2")
+    with pytest.raises(UnknownBlock, match="there is no block 2 now"):
+        read(cardano, log, depth=1)

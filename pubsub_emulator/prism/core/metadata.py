@@ -14,7 +14,7 @@ MOST_BYTES: Final = 1 << 17
 """Of metadata, as JSON or CBOR: those of a transaction of Cardano, at most 16 KiB, have fewer."""
 _PIECE: Final = 64
 
-Metadatum: TypeAlias = "int | bytes | str | list[Metadatum] | dict[object, Metadatum] | float | None"
+Metadatum: TypeAlias = "int | bytes | str | list[Metadatum] | dict[object, Metadatum]"
 
 
 def object_of(json_text: str | None, cbor: bytes) -> bytes:
@@ -22,84 +22,49 @@ def object_of(json_text: str | None, cbor: bytes) -> bytes:
 
     `json_text` is the value of the label, `None` where the database has no JSON; `cbor` the map of the label.
     """
-    try:
-        found = _from_cbor(cbor) if json_text is None else _from_json(json_text)
-        return _joined(found)
-    except (ValueError, IndexError, Unreadable):
+    if max(len(json_text or ""), len(cbor)) > MOST_BYTES:
         return b""
-
-
-def _from_json(text: str) -> object:
-    if len(text) > MOST_BYTES:
-        raise ValueError(len(text))
-    return parse_json(text.encode(), "metadata")
-
-
-def _from_cbor(raw: bytes) -> object:
-    if len(raw) > MOST_BYTES:
-        raise ValueError(len(raw))
-    found, end = _item(raw, 0, 0)
-    if end != len(raw) or not isinstance(found, dict):
-        raise ValueError(end)
-    return found.get(LABEL)
-
-
-def _joined(value: object) -> bytes:
-    match value:
-        case {"v": int(version), "c": [*pieces]} if version == 1 and version is not True:
-            whole = b"".join(map(_piece, pieces))
-            return whole if len(whole) <= MOST_OBJECT else b""
+    try:
+        match _from_cbor(cbor) if json_text is None else parse_json(json_text.encode(), "metadata"):
+            case {"v": int(version), "c": [*pieces]} if version == 1 and version is not True:
+                whole = b"".join(map(_piece, pieces))
+                return whole if len(whole) <= MOST_OBJECT else b""
+    except (IndexError, TypeError, ValueError, Unreadable):
+        pass
     return b""
 
 
 def _piece(value: object) -> bytes:
-    if isinstance(value, str) and value.startswith("0x") and value.isascii() and value.isalnum():
+    if isinstance(value, str) and value.startswith("0x") and value.isalnum():
         value = bytes.fromhex(value[2:])
     if not isinstance(value, bytes) or len(value) > _PIECE:
         raise ValueError(value)
     return value
 
 
-def _item(raw: bytes, at: int, depth: int) -> tuple[Metadatum, int]:
-    """One item of CBOR and where it ends: integers, bytes, text, arrays and maps, which are all that metadata has.
+def _from_cbor(raw: bytes) -> object:
+    found, end = _item(raw, 0, 0)
+    if end != len(raw) or not isinstance(found, dict):
+        raise ValueError(end)
+    return found.get(LABEL)
 
-    Raises `ValueError` for others, `IndexError` where the bytes end too early.
-    """
+
+def _item(raw: bytes, at: int, depth: int) -> tuple[Metadatum, int]:
+    """One item of CBOR and where it ends: integers, bytes, text, arrays and maps, which are all that metadata has."""
     major, info = divmod(raw[at], 32)
-    size, at = _argument(raw, at + 1, info)
-    if major > 5 or (major > 3 and depth > MOST_DEPTH) or (size is None and major < 2):
-        raise ValueError(raw[at - 1])
+    is_open = info == 31 and major > 3
+    if major > 5 or (info > 27 and not is_open) or (major > 3 and depth > MOST_DEPTH):
+        raise ValueError(raw[at])
+    width = 1 << (info - 24) if 24 <= info <= 27 else 0
+    size = int.from_bytes(raw[at + 1 : at + 1 + width], "big") if width else info
+    at += 1 + width
     if major < 2:
-        return (-1 - (size or 0) if major else size), at
-    if major < 4 and size is not None:
-        if size > len(raw) - at:
-            raise IndexError(size)
+        return (-1 - size if major else size), at
+    if major < 4:
         body = raw[at : at + size]
         return (body if major == 2 else body.decode()), at + size
     items: list[Metadatum] = []
-    wanted = None if size is None else size * (2 if major == 5 else 1)
-    while raw[at] != 0xFF if wanted is None else len(items) < wanted:
-        if major < 4 and (raw[at] // 32 != major or raw[at] % 32 == 31):  # pieces of a string have lengths
-            raise ValueError(raw[at])
+    while raw[at] != 0xFF if is_open else len(items) < size * (major - 3):
         found, at = _item(raw, at, depth + 1)
         items.append(found)
-    at += wanted is None
-    if major == 5:
-        keys = items[::2]
-        if any(isinstance(each, list | dict) for each in keys) or len(keys) * 2 != len(items):
-            raise ValueError(at)
-        return dict(zip(keys, items[1::2], strict=True)), at
-    if major == 4:
-        return items, at
-    return (b"".join(x for x in items if isinstance(x, bytes)) if major == 2 else "".join(map(str, items))), at
-
-
-def _argument(raw: bytes, at: int, info: int) -> tuple[int | None, int]:
-    """The number in an item's head, `None` for an item of any length."""
-    if info < 24:
-        return info, at
-    if info == 31:
-        return None, at
-    if info > 27 or len(raw) < at + (width := 1 << (info - 24)):
-        raise ValueError(info)
-    return int.from_bytes(raw[at : at + width], "big"), at + width
+    return (items if major == 4 else dict(zip(items[::2], items[1::2], strict=True))), at + is_open

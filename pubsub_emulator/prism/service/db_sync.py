@@ -8,8 +8,9 @@ had none. A block that db-sync no longer has is taken back. Nothing is written t
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from typing import Final, NamedTuple, NoReturn
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from pubsub_emulator.client.errors import ClientError, UnknownBlock
 from pubsub_emulator.database.database import Database, Session
@@ -21,6 +22,8 @@ from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, object_of
 from pubsub_emulator.prism.core.status import BestBlock, best_block
 from pubsub_emulator.prism.service.chain import POLL_SECONDS
 from pubsub_emulator.prism.tables.processor import Source
+
+T = TypeVar("T")
 
 _LOG: Final = logging.getLogger("pubsub.prism")
 
@@ -66,20 +69,6 @@ class Head(NamedTuple):
     hash: bytes
 
 
-class _Found(NamedTuple):
-    """One transaction's metadata of the label, with its block."""
-
-    number: int
-    hash: bytes
-    time: int
-    json: str | None
-    cbor: bytes
-
-    @property
-    def object(self) -> bytes:
-        return object_of(self.json, self.cbor)
-
-
 class DbSyncChain:
     """An `AnchoringChain` that anchors nothing. `first` is the block that an empty log begins with, or the next one.
 
@@ -110,16 +99,15 @@ class DbSyncChain:
 
     async def best(self) -> Head:
         """The newest block."""
-        return await asyncio.to_thread(self._best_now)
+        return await asyncio.to_thread(self._asked, _best)
 
     async def hash_at(self, number: int) -> bytes | None:
         """The hash of the block at that height."""
-        found = await asyncio.to_thread(lambda: self._opened().select(_AT, (number,)))
-        return found[0][1] if found else None
+        return await asyncio.to_thread(self._asked, partial(_hash_at, number=number))
 
     async def block(self, number: int) -> BestBlock:
         """The block at that height, with the objects in it."""
-        return await asyncio.to_thread(self._block, number)
+        return await asyncio.to_thread(self._asked, partial(_block, number=number))
 
     async def wait(self, _known: bytes) -> None:
         """Wait a while."""
@@ -135,9 +123,9 @@ class DbSyncChain:
 
     # In a thread
 
-    def _best_now(self) -> Head:
+    def _asked(self, ask: Callable[[Session], T]) -> T:
         with self._opened().transaction() as session:
-            return _best(session)
+            return ask(session)
 
     def _opened(self) -> Database:
         if self._database is None:
@@ -150,15 +138,6 @@ class DbSyncChain:
             self._database = database
         return self._database
 
-    def _block(self, number: int) -> BestBlock:
-        with self._opened().transaction() as session:
-            found = session.run(_AT, (number,))
-            if not found:
-                raise UnknownBlock(f"{self._opened().place}: there is no block {number} now")
-            _, block_hash, time = found[0]
-            objects = [each.object for each in _objects(session, number - 1, number)]
-        return best_block(number, block_hash, time, objects)
-
     def _append(self, log: Store) -> bool:
         """Append the next blocks; whether there may be more."""
         with self._opened().transaction() as session:
@@ -166,7 +145,9 @@ class DbSyncChain:
             if self._read is None or _hash_at(session, self._read.number) != self._read.hash:
                 self._read = self._common(session, log)
             after = self._read
-            events: dict[tuple[int, bytes, int], list[tuple[str, dict[str, bytes]]]] = {}
+            events: dict[
+                tuple[Any, ...], list[tuple[str, dict[str, bytes]]]
+            ] = {}  # by number, hash and time of a block
             if after is None:
                 begins = session.run(_FIRST, (self._first,))
                 if not begins or begins[0][0] > final:
@@ -176,21 +157,27 @@ class DbSyncChain:
             last = min(after.number + _WINDOW, final)
             if last <= after.number:
                 return False
-            found = _objects(session, after.number, last)
+            found = session.run(_OBJECTS, (after.number, last))
             if len(found) == _MOST_OBJECTS:  # the last block may have more
-                last = found[-1].number - 1
+                last = found[-1][0] - 1
                 if last <= after.number:
                     raise SourceError(f"{self._opened().place}: block {last + 1} has {_MOST_OBJECTS} objects or more")
-            for each in found:
-                if each.number <= last:
-                    events.setdefault(each[:3], []).append((SOURCE.kind, {"object": each.object}))
-            end = Head(last, _hash_at(session, last) or b"")
+            for *block, text, cbor in found:
+                if block[0] <= last:
+                    events.setdefault(tuple(block), []).append((SOURCE.kind, {"object": object_of(text, cbor)}))
+            end = _hash_at(session, last)
+        if end is None:
+            raise UnknownBlock(f"{self._opened().place}: there is no block {last} now")
+        made, parent = list[Block](), log.head().hash or bytes(32)
+        for (number, block_hash, time), listed in events.items():
+            made.append(assemble(ChainBlock(None, number, block_hash, time, listed), (), parent=parent, after_gap=True))
+            parent = block_hash
         try:
-            log.append(_blocks(events, log.head().hash or bytes(32)))
+            log.append(made)
         except NotTheNextBlock as error:  # another process wrote to the log meanwhile
             self._read = None
             raise UnknownBlock(str(error)) from error
-        self._read = end
+        self._read = Head(last, end)
         return last < final
 
     def _common(self, session: Session, log: Store) -> Head | None:
@@ -214,15 +201,6 @@ class DbSyncChain:
         raise AnotherChain(f"{place} shares no block with the log, which begins with block {begins}")
 
 
-def _blocks(events: Mapping[tuple[int, bytes, int], list[tuple[str, dict[str, bytes]]]], parent: bytes) -> list[Block]:
-    made: list[Block] = []
-    for (number, block_hash, time), listed in events.items():
-        chain_block = ChainBlock(None, number, block_hash, time, listed)
-        made.append(assemble(chain_block, (), parent=parent, after_gap=True))
-        parent = block_hash
-    return made
-
-
 def _best(session: Session) -> Head:
     found = session.run(_BEST)
     if not found:
@@ -235,8 +213,13 @@ def _hash_at(session: Session, number: int) -> bytes | None:
     return found[0][1] if found else None
 
 
-def _objects(session: Session, after: int, last: int) -> list[_Found]:
-    return [_Found(*each) for each in session.run(_OBJECTS, (after, last))]
+def _block(session: Session, number: int) -> BestBlock:
+    found = session.run(_AT, (number,))
+    if not found:
+        raise UnknownBlock(f"db-sync has no block {number} now")
+    objects = [object_of(text, cbor) for *_, text, cbor in session.run(_OBJECTS, (number - 1, number))]
+    _, block_hash, time = found[0]
+    return best_block(number, block_hash, time, objects)
 
 
 def _check_schema(database: Database) -> None:
