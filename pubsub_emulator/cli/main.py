@@ -31,6 +31,7 @@ COMMANDS: Final = (
     "run",
     "step",
     "explore",
+    "lab",
     "serve",
     "log",
     "events",

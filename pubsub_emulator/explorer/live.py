@@ -1,21 +1,32 @@
 """The live page of a running node, and the page of its kept blocks."""
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from pubsub_emulator.emulator.network.network import Network
-from pubsub_emulator.emulator.network.records import AuthorityRecord, CheckpointRecord, RelayRecord
+from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.explorer.difference import difference_page
-from pubsub_emulator.explorer.page import page_html
+from pubsub_emulator.explorer.page import page_html, page_index
 from pubsub_emulator.explorer.recorder import Recorder
-from pubsub_emulator.explorer.svg import asset
+from pubsub_emulator.explorer.svg import asset, legend
 from pubsub_emulator.explorer.words import scenario_names
 from pubsub_emulator.node.chain.block import RELAY, Moment
-from pubsub_emulator.primitives.types import ParaBlockNumber, Slot
+from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, Slot
 
-DRAWN = 200
+DRAWN: Final = 200
 """The number of newest relay blocks on a page."""
+FILES: Final = (
+    *(f"vendor/{name}" for name in ("preact.js", "hooks.js", "signals-core.js", "signals.js", "htm.js", "uplot.js")),
+    "vendor/uplot.css",
+    *(f"lab/{name}" for name in ("acts.js", "branches.js", "charts.js", "detail.js", "follow.js", "main.js")),
+    *(f"lab/{name}" for name in ("rpc.js", "session.js", "steps.js", "store.js", "timeline.js", "words.js", "lab.css")),
+    *("data.js", "trie.js", "ledger.js", "detail.js", "trie.css", "page.css"),
+)
+"""What the live page is made of; the last row is shared with the page of a run."""
+_TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
 
 
 class LivePage:
@@ -24,9 +35,22 @@ class LivePage:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
 
-    def live(self) -> str:
-        """The self-contained page that shows blocks, candidates and deliveries live."""
-        return asset("live.html")
+    def live(self) -> Mapping[str, tuple[bytes, str]]:
+        """The files of the page that shows the network and acts on it, by path, each with its content type."""
+        files = {f"/page/{name}": (asset(name).encode(), _TYPES[Path(name).suffix]) for name in FILES}
+        return {"/": (asset("lab/lab.html").replace("<!--legend-->", legend(), 1).encode(), "text/html"), **files}
+
+    def explain(self, network: Network, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, Any]:
+        """A candidate of a moment with all that the page of a run shows of it; `before` is the moment before."""
+        recorder = self._recorder(network, before, record.chain)
+        for each in moment.records:
+            if each.chain == record.chain:
+                recorder.candidate(each)
+                if each is record:
+                    break
+        index = page_index(recorder, "", "")
+        nodes = [[name.hex(), length, kept.hex()] for name, (_, length, kept) in recorder.nodes.items()]
+        return {"index": index, "detail": json.loads(recorder.details[-1]), "nodes": nodes}
 
     @staticmethod
     def difference(title: str, shown: Mapping[str, Any]) -> str:
@@ -36,16 +60,7 @@ class LivePage:
     def explore(self, network: Network, moments: Sequence[Moment]) -> str:
         """The page of the newest moments, ascending; the first is the start and is not drawn."""
         kept = moments[-DRAWN - 1 :]
-        recorder = Recorder(scenario_names(self._scenario), network.relay)
-        start = kept[0]
-        for chain, block in start.heads.items():
-            if chain is RELAY:
-                continue
-            keys = tuple(each.key for each in network.parachain(chain).collators)
-            recorder.authorities(AuthorityRecord(chain, ParaBlockNumber(block.number + 1), keys))
-            recorder.checkpoint(CheckpointRecord(chain, 0, block.header, block.state))
-            if network.parachain(chain).known_subscriptions:
-                recorder.chains[chain].subscribes = True
+        recorder = self._recorder(network, kept[0])
         for moment in kept[1:]:
             header = moment.relay.header
             slot = max((record.slot_now for record in moment.records), default=Slot(0))
@@ -53,3 +68,16 @@ class LivePage:
             for record in moment.records:
                 recorder.candidate(record)
         return page_html(recorder, self._scenario.name, self._scenario.description)
+
+    def _recorder(self, network: Network, start: Moment, only: ParaId | None = None) -> Recorder:
+        """A recorder that knows a moment's chains, or one of them."""
+        recorder = Recorder(scenario_names(self._scenario), network.relay)
+        for chain, block in start.heads.items():
+            if chain is RELAY or only not in {None, chain}:
+                continue
+            keys = tuple(each.key for each in network.parachain(chain).collators)
+            recorder.authorities(AuthorityRecord(chain, ParaBlockNumber(block.number + 1), keys))
+            recorder.checkpoint(CheckpointRecord(chain, 0, block.header, block.state))
+            if network.parachain(chain).known_subscriptions:
+                recorder.chains[chain].subscribes = True
+        return recorder

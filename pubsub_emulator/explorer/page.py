@@ -52,7 +52,7 @@ def _packed(content: bytes) -> str:
 
 
 def _parts(recorder: Recorder, title: str, description: str) -> Iterator[tuple[str, bytes]]:
-    yield "index", as_json(_index(recorder, title, description))
+    yield "index", as_json(page_index(recorder, title, description))
     by_chain: dict[ParaId, list[bytes]] = {}
     for row, detail in zip(recorder.index, recorder.details, strict=True):
         by_chain.setdefault(row[0], []).append(detail)
@@ -69,7 +69,8 @@ def _split(name: str, rows: Iterable[bytes], most: int) -> Iterator[tuple[str, b
         yield f"{name}{number}", b"[" + b",".join(every[start : start + most]) + b"]"
 
 
-def _index(recorder: Recorder, title: str, description: str) -> dict[str, Any]:
+def page_index(recorder: Recorder, title: str, description: str) -> dict[str, Any]:
+    """What is opened with the page: chains, keys, one row a candidate and a relay block."""
     names = recorder.names
     return {
         "title": title,

@@ -2,12 +2,10 @@
 
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
 from support.processes import program
 from support.served import PATIENCE, Served
 
@@ -85,42 +83,3 @@ def test_a_journal_that_does_not_match_stops_at_its_line(serve: Callable[..., Se
     lines[-1] = json.dumps({**document, "relay": "0x" + "11" * 32})
     journal.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert f"journal.jsonl:{len(lines)}" in _fails("--port", "0", "--replay", str(journal))
-
-
-def test_the_page_shows_blocks_candidates_and_verdicts_as_they_come(
-    serve: Callable[..., Served], browser: Browser, tmp_path: Path
-) -> None:
-    """ND-27."""
-    node = serve("--dev", "--build", "manual")
-    asked: list[str] = []
-    context = browser.new_context()  # on line, unlike those of other pages, and it asks for nothing from elsewhere
-    page = context.new_page()
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(node.url)
-    page.get_by_text("live", exact=True).wait_for()
-    node.call("pubsub_cheat", 2000, ["omit-node"])
-    node.call("dev_newBlock", {"count": 6})
-    page.locator("#candidates tr.rejected").first.wait_for()
-    page.locator("#deliveries tr").first.wait_for()
-    judged = [each for at in range(2, 8) for each in node.call("pubsub_candidates", 2000, at)]
-    refused = len([each for each in judged if each["verdict"]])
-    shown = page.locator("#candidates tr.rejected")
-    deadline = time.monotonic() + PATIENCE
-    while (shown.count(), page.locator("#best").inner_text()) != (refused, "7"):
-        assert time.monotonic() < deadline
-        page.wait_for_timeout(50)
-    for width in (390, 1280):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.screenshot(path=tmp_path / f"live-{width}.png", full_page=True)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        tables = "[...document.querySelectorAll('.scroll')].every((each) => each.scrollWidth <= each.clientWidth)"
-        assert page.evaluate(tables), f"a table is wider than its place at {width}"
-    assert all(url.startswith(node.url) for url in asked)
-    page.get_by_text("ledgers and tries").click()
-    page.wait_for_load_state()
-    assert page.title()
-    assert not errors
-    context.close()
-    assert node.end() == 130

@@ -34,7 +34,7 @@ PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
 _LOCAL = ("file:", "data:", "blob:")
 _ARGUMENTS = ("--disable-gpu", "--font-render-hinting=none", "--force-color-profile=srgb", "--hide-scrollbars")
 
-_PATIENCE: Final = 60_000
+_PATIENCE: Final = 12_000
 """Milliseconds until something that should happen counts as not happening: long, for machines that have much to do."""
 expect.set_options(timeout=_PATIENCE)
 
@@ -58,6 +58,8 @@ class Watch:
 
     def __init__(self) -> None:
         self.faults: list[str] = []
+        self.allowed: tuple[str, ...] = ()
+        """Beginnings of addresses that pages may ask for beside files."""
 
     def over(self, page: Page) -> None:
         """Watches a page from now on."""
@@ -66,7 +68,7 @@ class Watch:
         page.on("pageerror", lambda error: self.faults.append(f"the page threw {error}"))
 
     def _request(self, request: Request) -> None:
-        if not request.url.startswith(_LOCAL):
+        if not request.url.startswith((*_LOCAL, *self.allowed)):
             self.faults.append(f"the page asked for {request.url}")
 
     def _console(self, message: ConsoleMessage) -> None:

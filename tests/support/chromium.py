@@ -105,7 +105,7 @@ def _locked(cache: Path) -> Iterator[None]:
 def _install(partial: Path, folder: Path) -> None:
     """Fetches, checks and unpacks beside the place, then moves there in one step."""
     partial.mkdir()
-    package = _fetch(partial)
+    package = _fetch(partial, f"{PACKAGE}@{VERSION}")
     _check(package)
     _untar(package, partial / "package")
     packed = partial / "package" / "package" / "bin"
@@ -125,31 +125,35 @@ def _untar(source: Path, target: Path) -> None:
         archive.extractall(target)  # noqa: S202  # its hash was checked
 
 
-def _fetch(partial: Path) -> Path:
-    """The package, as npm's settings say where from; nothing of it is run."""
+def _fetch(partial: Path, package: str) -> Path:
+    """A package, as npm's settings say where from; nothing of it is run."""
     npm = Path(_node()).parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
     _run(
         _node(),
         str(npm),
         "pack",
-        f"{PACKAGE}@{VERSION}",
+        package,
         f"--pack-destination={partial}",
         f"--cache={partial / 'npm'}",
         "--logs-max=0",
         "--ignore-scripts",
         "--no-update-notifier",
-        what=f"fetched ({PACKAGE} {VERSION} from the npm registry)",
+        what=f"fetched ({package} from the npm registry)",
     )
     return next(partial.glob("*.tgz"))
 
 
 def _check(package: Path) -> None:
     """Raises `BrowserMissingError` unless the package is the one that was pinned."""
+    _check_is(package, f"{PACKAGE} {VERSION}", INTEGRITY)
+
+
+def _check_is(package: Path, name: str, integrity: str) -> None:
     with package.open("rb") as file:
         digest = hashlib.file_digest(file, "sha512").digest()
     found = "sha512-" + base64.b64encode(digest).decode()
-    if found != INTEGRITY:
-        raise BrowserMissingError(f"{PACKAGE} {VERSION} is not the pinned package: its hash is {found}")
+    if found != integrity:
+        raise BrowserMissingError(f"{name} is not the pinned package: its hash is {found}")
 
 
 def _node() -> str:

@@ -1,7 +1,7 @@
 """Commands that change the network: publish, subscribe, cheat, order. They take effect in the next steps."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -12,6 +12,7 @@ from pubsub_emulator.cli.session.command import Command, CommandError, Given, Ki
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, merge_subscriptions
@@ -129,6 +130,50 @@ def _order(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"governance sends {para} the call {call}({publisher}) in relay block {session.number + 1}")
 
 
+def _do(session: Session, action: Mapping[str, object], said: str) -> Iterator[Shown]:
+    session.ask("pubsub_act", dict(action))
+    yield Line(said)
+
+
+def _register(session: Session, given: Given) -> Iterator[Shown]:
+    para, text = number(given.one("PUBLISHER"), PUBLISHER_ID), given.maybe("DEPOSIT")
+    deposit = {} if text is None else {"deposit": number(text, "DEPOSIT is a whole number of plancks")}
+    said = f"root registers {para} as publisher in relay block {session.number + 1}"
+    return _do(session, {"kind": "register", "para": para, **deposit}, said)
+
+
+def _deregister(session: Session, given: Given) -> Iterator[Shown]:
+    para = number(given.one("PUBLISHER"), PUBLISHER_ID)
+    return _do(
+        session, {"kind": "deregister", "para": para}, f"root removes publisher {para} and all that it published"
+    )
+
+
+def _offline(session: Session, given: Given) -> Iterator[Shown]:
+    para = session.para(given.one("PARA"))
+    return _do(
+        session, {"kind": "offline", "para": para}, f"the collators of {para} build nothing until `online {para}`"
+    )
+
+
+def _online(session: Session, given: Given) -> Iterator[Shown]:
+    para = session.para(given.one("PARA"))
+    return _do(session, {"kind": "offline", "para": para, "offline": False}, f"the collators of {para} build again")
+
+
+def _turn(session: Session, given: Given) -> Iterator[Shown]:
+    para = session.para(given.one("PARA"))
+    return _do(session, {"kind": "turn", "para": para}, f"{para} may build for relay block {session.number + 1}")
+
+
+def _act(session: Session, given: Given) -> Iterator[Shown]:
+    text = given.one("ACTION")
+    action = parse_json(text.encode(), "ACTION", CommandError)
+    if not isinstance(action, dict):
+        raise CommandError(f"ACTION is an action of a journal as JSON, not {text!r}")
+    return _do(session, action, f"done: {action.get('kind')}")
+
+
 _SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
 _PUBLISHER: Final = Parameter("PUBLISHER", Kind.PUBLISHER)
 _KEYS: Final = Parameter("KEY", Kind.KEY, many=True)
@@ -207,6 +252,55 @@ NETWORK: Final = (
             _PUBLISHER,
         ),
         examples=("order 3000 redeliver 1000",),
+        changes=True,
+    ),
+    Command(
+        "register",
+        "Have root register a publisher, with a deposit of its manager in plancks.",
+        _register,
+        (_PUBLISHER, Parameter("DEPOSIT", Kind.NUMBER, optional=True)),
+        examples=("register 2001", "register 2001 0"),
+        changes=True,
+    ),
+    Command(
+        "deregister",
+        "Have root remove a publisher with all that it published.",
+        _deregister,
+        (_PUBLISHER,),
+        examples=("deregister 2001",),
+        changes=True,
+    ),
+    Command(
+        "offline",
+        "Let the collators of a parachain build nothing.",
+        _offline,
+        (Parameter("PARA", Kind.PARA),),
+        examples=("offline 3000",),
+        changes=True,
+    ),
+    Command(
+        "online",
+        "Let the collators of a parachain build again.",
+        _online,
+        (Parameter("PARA", Kind.PARA),),
+        examples=("online 3000",),
+        changes=True,
+    ),
+    Command(
+        "turn",
+        "Let a parachain build for the next relay block, whatever its pace.",
+        _turn,
+        (Parameter("PARA", Kind.PARA),),
+        examples=("turn 1000",),
+        changes=True,
+    ),
+    Command(
+        "act",
+        "Do an action as the journal of `pubsub serve` has it.",
+        _act,
+        (Parameter("ACTION", Kind.VALUE),),
+        "What the other commands have no words for: messages, offered extrinsics, whole sets of subscriptions.",
+        ("""act '{"kind":"travel","slot":2000000}'""",),
         changes=True,
     ),
 )

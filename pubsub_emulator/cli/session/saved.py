@@ -28,11 +28,11 @@ from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.untrusted import read_json
+from pubsub_emulator.node.chain.lines import FORMAT
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX
 from pubsub_emulator.runtime.rules import chosen
 
-FORMAT: Final = "pubsub-session/1"
 _FIELDS: Final = ("format", "scenario", "commands", "block", "hash")
 MOST_COMMANDS: Final = 100_000
 MOST_BLOCKS: Final = 1_000_000

@@ -245,6 +245,10 @@ class Network:
         """Let a parachain build in the next step, regardless of its pace. Raises `UnknownParachain`."""
         self._turns[self.parachain(para).para] = None
 
+    def take_offline(self, para: int, *, offline: bool) -> None:
+        """Let a parachain's collators build nothing until they are online again. Raises `UnknownParachain`."""
+        self.parachain(para).offline = offline
+
     def travel(self, slots: int) -> None:
         """Skip slots of the relay chain before its next block. Raises `BadRequest` for a negative number."""
         ensure_blocks(slots)
@@ -348,7 +352,9 @@ class Network:
         now = self._round()
         turns, self._turns = self._turns, {}
         before = {
-            para: chain.copy() for para, chain in self.parachains.items() if para in turns or chain.has_turn(now.number)
+            para: chain.copy()
+            for para, chain in self.parachains.items()
+            if not chain.offline and (para in turns or chain.has_turn(now.number))
         }
         for para in before:
             now.turn(self.parachains[para])

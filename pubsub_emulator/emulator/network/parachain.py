@@ -83,6 +83,8 @@ class Parachain:
     horizontal: list[OutboundHrmpMessage] = field(default_factory=list)
     offered: tuple[bytes, ...] = ()
     """Signed extrinsics offered to its next block."""
+    offline: bool = False
+    """Whether its collators build nothing, whatever its pace."""
     known_subscriptions: Subscriptions = field(default_factory=dict)
     """The subscriptions that observers were last told."""
 

@@ -86,6 +86,7 @@ function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key === "style") made.style.cssText = value; // a strict policy lets no attribute of that name in
     else if (value !== null && value !== undefined) made.setAttribute(key, value);
   }
   made.append(...children.filter((child) => child !== null && child !== undefined));

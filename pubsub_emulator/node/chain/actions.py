@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter
 
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.types import U32_MAX
+from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
 
 
 def _from_hex(value: Any) -> Any:
@@ -53,6 +53,33 @@ class Subscribe(_Action):
     items: tuple[tuple[Para, tuple[Hex, ...]], ...]
 
 
+class AddKeys(_Action):
+    """Have a subscriber subscribe to further keys of a publisher."""
+
+    kind: Literal["add_keys"] = "add_keys"
+    para: Para
+    publisher: Para
+    keys: Annotated[tuple[Hex, ...], Field(min_length=1)]
+
+
+class DropKeys(_Action):
+    """End a subscriber's subscription to keys of a publisher, or to all of them."""
+
+    kind: Literal["drop_keys"] = "drop_keys"
+    para: Para
+    publisher: Para
+    keys: tuple[Hex, ...] = ()
+
+
+class Limit(_Action):
+    """Have governance change a limit of a subscriber's runtime, in bytes; a depth of 0 is none."""
+
+    kind: Literal["limit"] = "limit"
+    para: Para
+    name: Literal["max_pov_size", "max_cache_bytes", "max_trie_depth"]
+    value: Para
+
+
 class Upgrade(_Action):
     """Give a parachain another runtime; `code` is its spec as SCALE bytes."""
 
@@ -76,6 +103,29 @@ class Honest(_Action):
 
     kind: Literal["honest"] = "honest"
     para: Para
+
+
+class Register(_Action):
+    """Have root register a publisher, with a deposit of its manager in plancks: the usual one unless given."""
+
+    kind: Literal["register"] = "register"
+    para: Para
+    deposit: Annotated[int, Field(ge=0, le=U128_MAX)] | None = None
+
+
+class Deregister(_Action):
+    """Have root remove a publisher with all that it published."""
+
+    kind: Literal["deregister"] = "deregister"
+    para: Para
+
+
+class Offline(_Action):
+    """Let a parachain's collators build nothing, or let them build again."""
+
+    kind: Literal["offline"] = "offline"
+    para: Para
+    offline: bool = True
 
 
 class Upward(_Action):
@@ -144,9 +194,15 @@ Action = (
     Publish
     | Delete
     | Subscribe
+    | AddKeys
+    | DropKeys
+    | Limit
     | Upgrade
     | Cheat
     | Honest
+    | Register
+    | Deregister
+    | Offline
     | Upward
     | Downward
     | Horizontal

@@ -7,6 +7,7 @@ from typing import Final
 from pubsub_emulator.emulator.network import Snapshot
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
+from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import State
@@ -48,6 +49,15 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Acts:
+    """What was asked for after relay block `after`, in order, and what was asked for before that."""
+
+    after: int
+    actions: tuple[Action, ...]
+    before: "Acts | None"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Moment:
     """The network after one step: the relay block, what was judged for it, and the newest block of every chain."""
 
@@ -64,6 +74,8 @@ class Moment:
     """Upward messages that ran in the relay block, in order."""
     idle: Mapping[ParaId, str] = field(default_factory=dict)
     """Parachains that could not build in their turn, each with the reason."""
+    acts: Acts | None = None
+    """All that was ever asked for on the way to it, the newest first."""
 
     @property
     def number(self) -> RelayBlockNumber:

@@ -16,7 +16,7 @@ from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.actions import Action
-from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment, Saved
+from pubsub_emulator.node.chain.block import RELAY, Acts, Block, Chain, Moment, Saved
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root
@@ -50,6 +50,7 @@ class LiveNetwork:
         self._newest = self.genesis
         self.pending: list[Action] = []
         """What was applied since the last step, in order."""
+        self._acts: Acts | None = None
 
     @property
     def network(self) -> Network:
@@ -72,6 +73,8 @@ class LiveNetwork:
         except BaseException:
             self.undo()
             raise
+        if self.pending:
+            self._acts = Acts(step.number - 1, tuple(self.pending), self._acts)
         self.pending = []
         self._clean = self._save()
         self._ordered = {
@@ -96,6 +99,7 @@ class LiveNetwork:
         self.network.dismiss()
         self._restore(saved)
         self.pending = []
+        self._acts = moment.acts
         self._clean = saved
         self._newest = moment
         self.epoch += 1
@@ -113,6 +117,7 @@ class LiveNetwork:
         branch._clean = moment.saved  # noqa: SLF001  # another object of this class
         branch._newest = moment  # noqa: SLF001  # another object of this class
         branch.pending = []
+        branch._acts = moment.acts  # noqa: SLF001  # another object of this class
         return branch
 
     # Actions
@@ -153,10 +158,24 @@ class LiveNetwork:
                 return self._subscribe(action)
             case actions.Upgrade():
                 return self._upgrade(action)
+            case actions.AddKeys() | actions.DropKeys():
+                return self._resubscribe(action)
+            case actions.Limit():
+                current = self.runtime(ParaId(action.para))
+                return self._order(replace(_limited(current, action), spec_version=current.spec_version + 1))
             case actions.Cheat():
                 return make_cheat(network, action.para, action.strategies, action.collator, action.rate)
             case actions.Honest():
                 return make_honest(network, action.para)
+            case actions.Register():
+                usual = network.config.relay.pubsub.publisher_deposit
+                deposit = usual if action.deposit is None else action.deposit
+                manager = network.manager(action.para)
+                network.call(Root(), "Broadcaster", "force_register_publisher", manager, deposit, action.para)
+            case actions.Deregister():
+                network.call(Root(), "Broadcaster", "force_deregister_publisher", action.para)
+            case actions.Offline():
+                network.take_offline(action.para, offline=action.offline)
             case actions.Upward():
                 ensure_message(action.message)
                 network.parachain(action.para).send_upward(action.message)
@@ -187,6 +206,27 @@ class LiveNetwork:
         return self._order(
             replace(current, subscriptions=merge_subscriptions(declared), spec_version=current.spec_version + 1)
         )
+
+    def _resubscribe(self, action: actions.AddKeys | actions.DropKeys) -> int:
+        chain, publisher = self.network.parachain(action.para), ParaId(action.publisher)
+        if chain.pace.on_demand:
+            raise BadRequest(f"{chain.para} is a publisher only and cannot subscribe")
+        current = self.runtime(chain.para)
+        keys = [PubsubKey(key) for key in action.keys]
+        for key in keys:
+            ensure_key(key)
+        held = current.subscriptions.get(publisher, ())
+        others = [(each, list(known)) for each, known in current.subscriptions.items()]
+        if isinstance(action, actions.AddKeys):
+            merged = merge_subscriptions([*others, (self.network.parachain(publisher).para, keys)])
+        else:
+            if not held or not set(keys) <= set(held):
+                raise BadRequest(f"{chain.para} does not subscribe to that of {publisher}")
+            left = [key for key in held if keys and key not in keys]
+            merged = merge_subscriptions(
+                [*((each, known) for each, known in others if each != publisher), (publisher, left)]
+            )
+        return self._order(replace(current, subscriptions=merged, spec_version=current.spec_version + 1))
 
     def _upgrade(self, action: actions.Upgrade) -> int:
         spec, current = decode_spec(action.code), self.runtime(ParaId(action.para))
@@ -267,4 +307,15 @@ class LiveNetwork:
         )
         heads = {**self._newest.heads, RELAY: relay, **{block.chain: block for block in blocks}}
         saved = self._clean if self._keep_snapshots else None
-        return Moment(relay, blocks, step.records, heads, saved, kept.executions, step.idle)
+        return Moment(relay, blocks, step.records, heads, saved, kept.executions, step.idle, self._acts)
+
+
+def _limited(spec: RuntimeSpec, limit: actions.Limit) -> RuntimeSpec:
+    """A runtime with another limit; a depth of 0 is none."""
+    match limit.name:
+        case "max_pov_size":
+            return replace(spec, max_pov_size=limit.value)
+        case "max_cache_bytes":
+            return replace(spec, max_cache_bytes=limit.value)
+        case "max_trie_depth":
+            return replace(spec, max_trie_depth=limit.value or None)

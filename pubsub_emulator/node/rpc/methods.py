@@ -13,6 +13,7 @@ from pubsub_emulator.node.rpc import (
     legacy_childstate,
     legacy_state,
     pubsub_act,
+    pubsub_lab,
     pubsub_read,
     pubsub_session,
     transaction,
@@ -34,6 +35,7 @@ def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
         pubsub_read.methods,
         pubsub_session.methods,
         pubsub_act.methods,
+        pubsub_lab.methods,
         dev.methods,
         dev_try.methods,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
@@ -158,6 +159,8 @@ class Node:
     version: str = VERSION
     draw: Callable[[str, Mapping[str, Any]], str] | None = None
     """Makes a page of a difference under a title; `None` where nothing is drawn."""
+    explain: Callable[[Network, Moment, Moment, BlockRecord], dict[str, Any]] | None = None
+    """Draws a candidate of a moment, given the moment before; `None` where nothing is drawn."""
 
     @property
     def network(self) -> Network:

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from aiohttp import WSCloseCode, web
 
 from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
@@ -42,12 +43,24 @@ _CORS: Final = {
     "Access-Control-Max-Age": "600",
 }
 
+_OF_PAGE: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+"""The page may run and ask for nothing but what this server has."""
+
 
 class Pages(Protocol):
     """The functions that draw the pages; handed in, since a room above has them."""
 
-    def live(self) -> str:
-        """The page that shows what happens."""
+    def live(self) -> Mapping[str, tuple[bytes, str]]:
+        """The page that shows what happens: its files by path, each with its type; the page itself is at `/`."""
+
+    def explain(self, network: Network, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, Any]:
+        """A candidate of a moment, as `pubsub_explained` answers; `before` is the moment before."""
 
     def difference(self, title: str, shown: Mapping[str, Any]) -> str:
         """The page of a dry run; `shown` has what `dev_dryRun` answers."""
@@ -94,10 +107,12 @@ class Server:
             all_methods(unsafe=options.dev),
             options.dev,
             draw=None if pages is None else pages.difference,
+            explain=None if pages is None else pages.explain,
         )
         self.metrics = NodeMetrics()
         self.dispatcher = Dispatcher(self.node, options.serving.request, self.metrics)
         self._pages = pages
+        self._files: Mapping[str, tuple[bytes, str]] = {} if pages is None else pages.live()
         self.connections: dict[Connection, None] = {}
         self.places: tuple[Place, ...] = ()
         self._count = 0
@@ -156,6 +171,9 @@ class Server:
         if chains.get("/", 0) is RELAY:
             app.router.add_get("/metrics", self._metrics)
             app.router.add_get("/explorer", self._explorer)
+            for path in self._files:
+                if path != "/":
+                    app.router.add_get(path, self._file)
         patience = self.options.serving.patience
         runner = web.AppRunner(
             app,
@@ -256,10 +274,14 @@ class Server:
             self.connections.pop(connection, None)
         return socket
 
-    async def _page(self, _request: web.Request, chain: Chain) -> web.Response:
-        if self._pages is None:
+    async def _page(self, request: web.Request, chain: Chain) -> web.Response:
+        if chain is not RELAY or not self._files:
             return web.Response(text=f"{self.node.chain_name(chain)}: connect by WebSocket or POST\n")
-        return web.Response(text=self._pages.live(), content_type="text/html", charset="utf-8")
+        return await self._file(request)
+
+    async def _file(self, request: web.Request) -> web.Response:
+        content, kind = self._files[request.path]
+        return web.Response(body=content, content_type=kind, charset="utf-8", headers=_OF_PAGE)
 
     async def _explorer(self, _request: web.Request) -> web.Response:
         if self._pages is None:

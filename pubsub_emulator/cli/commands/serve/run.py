@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,11 @@ from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork, Observers
 from pubsub_emulator.node.server.options import BadOption, Options, parse_build
 from pubsub_emulator.node.server.server import Server
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 _SLOT: Final = 6000
+PHRASE: Final = "bottom drive obey lake curtain smoke basket hold race lonely fit walk"
+"""Substrate's development phrase: the accounts are below it, at `//Alice` and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,11 @@ class JournalFile:
         os.fsync(self._file.fileno())
 
 
-def serve(name: str | None, given: Serve) -> None:
-    """Run the command until Ctrl-C, which gives exit code 130. Raises `PubsubError`."""
+def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] | None = None) -> None:
+    """Run the command until Ctrl-C, which gives exit code 130; `opened_page` gets the page's address.
+
+    Raises `PubsubError`.
+    """
     from pubsub_emulator.explorer.live import LivePage
 
     log_lines()
@@ -130,7 +136,9 @@ def serve(name: str | None, given: Serve) -> None:
             say(line)
         live = LiveNetwork(simulation, observers, keep_snapshots=keeps)
         writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
-        asyncio.run(_serve(Server(live, options, writer, LivePage(scenario)), replayed, str(given.replay), writer))
+        asyncio.run(
+            _serve(Server(live, options, writer, LivePage(scenario)), replayed, str(given.replay), writer, opened_page)
+        )
     sys.exit(INTERRUPTED)
 
 
@@ -149,7 +157,11 @@ def _journal(path: Path, scenario: Scenario, slot: int) -> Iterator[JournalFile]
 
 
 async def _serve(
-    server: Server, replayed: journal.Journal | None, name: str, writer: JournalFile | None = None
+    server: Server,
+    replayed: journal.Journal | None,
+    name: str,
+    writer: JournalFile | None = None,
+    opened_page: Callable[[str], object] | None = None,
 ) -> None:
     ended = asked_to_end()
     if replayed is not None:
@@ -163,8 +175,26 @@ async def _serve(
         for place in places:
             chain = "relay chain" if place.chain is RELAY else f"parachain {place.chain}"
             say(f"{chain}: {place.url}")
+        if server.options.dev:
+            tell_accounts()
+        page = re.sub("^ws", "http", places[0].url)
+        say(f"see, step and attack it in a browser: {page}")
+        if opened_page is not None:
+            opened_page(page)
         say("Ctrl-C ends it")
         await ended.wait()
+
+
+def tell_accounts() -> None:
+    """Tell the development accounts with their keys, which everybody knows."""
+    from pubsub_emulator.client.extrinsics import development_seed
+    from pubsub_emulator.runtime.accounts.endowed import ED25519, ENDOWMENT, NAMES, SR25519, UNIT
+
+    say(f"development accounts, {ENDOWMENT // UNIT:,} tokens each; everybody knows their keys:")
+    say(f"  phrase            {PHRASE}")
+    for name, sr25519, ed25519 in zip(NAMES, SR25519, ED25519, strict=True):
+        say(f"  //{name:8} sr25519 {hexed(sr25519)}")
+        say(f"             ed25519 {hexed(ed25519)}, seed {hexed(development_seed(name))}")
 
 
 def _read(path: Path) -> journal.Journal:

@@ -1,0 +1,49 @@
+"""`pubsub lab`: its arguments and help."""
+
+import webbrowser
+
+import click
+
+from pubsub_emulator.cli import options
+
+
+@click.command(
+    "lab",
+    epilog="\b\nExamples:\n  pubsub lab\n  pubsub lab demo\n  pubsub lab my-network.toml --no-open --port 8000\n",
+)
+@click.argument("scenario", shell_complete=options.complete_scenario, required=False)
+@options.own_cheats
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 selects a free one.")
+@click.option("--no-open", is_flag=True, help="Print the page's address and open no browser.")
+@click.option(
+    "--history", type=click.IntRange(1), default=16384, show_default=True, help="Relay blocks that are kept to look at."
+)
+def command(scenario: str | None, *, port: int, no_open: bool, history: int) -> None:
+    """See, step and attack the network of SCENARIO in a browser, until Ctrl-C.
+
+    SCENARIO is a TOML file or a bundled name, by default `node`. A development node is started on this machine, as
+    `pubsub serve --dev --build manual` does, and its page is opened. docs/howto/see-a-cheat-caught.md is a walk.
+    """
+    from pubsub_emulator.cli.commands.serve.run import Serve, serve
+
+    given = Serve(
+        port=port,
+        host="127.0.0.1",
+        port_per_chain=False,
+        build="manual",
+        settle=0,
+        finality=0,
+        history=history,
+        genesis_time=None,
+        dome_events="",
+        prism=False,
+        journal=None,
+        replay=None,
+        out=None,
+        dev=True,
+        unsafe_external=False,
+        rpc_cors=(),
+        fork=None,
+        fork_para=(),
+    )
+    serve(scenario, given, None if no_open else webbrowser.open)

@@ -1,0 +1,105 @@
+// Acts on the network: a form each, tried on a copy before it is sent, with the call and the line of `pubsub step`.
+import { signal } from "../vendor/signals.js";
+import { Copied, html, Term, useEffect, useState } from "./words.js";
+import { chains, names, say, setting, version } from "./store.js";
+import { act, asCall, call } from "./rpc.js";
+import { attempt, busy, lastLine } from "./steps.js";
+
+export const strategies = signal([]);
+const opened = signal("publish");
+
+const number = (text) => (/^\d{1,15}$/.test(text.trim()) ? Number(text) : text);
+const listed = (text) => text.split(/[\s,]+/).filter(Boolean);
+const bytes = (text) => (text.startsWith("0x") ? text : `0x${[...new TextEncoder().encode(text)].map((each) => each.toString(16).padStart(2, "0")).join("")}`);
+
+const PUBLISHER = { name: "publisher", label: "Publisher", kind: "publisher" };
+const PARA = { name: "para", label: "Chain", kind: "chain" };
+const SUBSCRIBER = { name: "para", label: "Subscriber", kind: "subscriber" };
+const KEYS = { name: "keys", label: "Keys", kind: "text", start: "price", hint: "names or 0x…, with commas" };
+
+const ACTS = {
+  publish: ["Publish a value", [{ ...PUBLISHER, name: "para" }, { name: "key", label: "Key", kind: "text", start: "price", hint: "a name, or 0x and 64 digits" }, { name: "value", label: "Value", kind: "text", start: "7.42" }, { name: "ttl", label: "Lifetime in blocks, 0 forever", kind: "number", start: "0" }],
+    (form) => ({ kind: "publish", para: form.para, key: form.key, value: bytes(form.value), ttl: number(form.ttl) })],
+  delete: ["Delete keys", [{ ...PUBLISHER, name: "para" }, KEYS], (form) => ({ kind: "delete", para: form.para, keys: listed(form.keys) })],
+  subscribe: ["Subscribe to keys", [SUBSCRIBER, PUBLISHER, KEYS], (form) => ({ kind: "add_keys", para: form.para, publisher: form.publisher, keys: listed(form.keys) })],
+  unsubscribe: ["Unsubscribe from keys", [SUBSCRIBER, PUBLISHER, { ...KEYS, start: "", hint: "none: all of them" }], (form) => ({ kind: "drop_keys", para: form.para, publisher: form.publisher, keys: listed(form.keys) })],
+  register: ["Register a publisher", [{ name: "para", label: "Parachain", kind: "number", start: "2001" }, { name: "deposit", label: "Deposit in plancks, empty: the usual one", kind: "number", start: "" }],
+    (form) => ({ kind: "register", para: number(form.para), ...(form.deposit === "" ? {} : { deposit: number(form.deposit) }) })],
+  deregister: ["Remove a publisher", [{ name: "para", label: "Parachain", kind: "number", start: "2001" }], (form) => ({ kind: "deregister", para: number(form.para) })],
+  limit: ["Change a limit", [SUBSCRIBER, { name: "name", label: "Limit", kind: "choice", choices: ["max_pov_size", "max_cache_bytes", "max_trie_depth"] }, { name: "value", label: "Value", kind: "number", start: "8388608" }],
+    (form) => ({ kind: "limit", para: form.para, name: form.name, value: number(form.value) })],
+  cheat: ["Give a collator a cheat", [SUBSCRIBER, { name: "strategy", label: "Cheat", kind: "strategy" }, { name: "collator", label: "Collator, empty: whose turn is next", kind: "number", start: "" }],
+    (form) => ({ kind: "cheat", para: form.para, strategies: [form.strategy], ...(form.collator === "" ? {} : { collator: number(form.collator) }), rate: 1000000 })],
+  honest: ["Make collators honest", [PARA], (form) => ({ kind: "honest", para: form.para })],
+  offline: ["Take a chain offline", [PARA], (form) => ({ kind: "offline", para: form.para })],
+  online: ["Bring a chain back", [PARA], (form) => ({ kind: "offline", para: form.para, offline: false })],
+};
+
+export function Acts() {
+  return html`<div class="acts"><label class="field-row"><span>Act</span><select id="act" value=${opened.value} onChange=${(event) => { opened.value = event.target.value; }}>
+    ${Object.entries(ACTS).map(([name, [title]]) => html`<option value=${name}>${title}</option>`)}</select></label>
+    <${Form} key=${opened.value} name=${opened.value} /></div>`;
+}
+
+function choices(field) {
+  const known = setting.value;
+  const all = chains.value.map((chain) => chain.para);
+  if (field.kind === "publisher") return known ? [...new Set([...known.publishers.map((each) => each.para), ...all])] : [];
+  if (field.kind === "subscriber") return known ? known.parachains.filter((each) => !each.onDemand).map((each) => each.para) : [];
+  if (field.kind === "chain") return all;
+  if (field.kind === "strategy") return strategies.value.map((each) => each.name);
+  return field.choices;
+}
+
+function Form({ name }) {
+  const [title, fields, make] = ACTS[name];
+  const [given, setGiven] = useState({});
+  const [tried, setTried] = useState(null);
+  const told = version.value;
+  const form = Object.fromEntries(fields.map((field) => {
+    const options = choices(field);
+    const usual = options ? options[0] ?? "" : field.start;
+    const value = given[field.name] ?? usual;
+    return [field.name, options && typeof options[0] === "number" ? Number(value) : value];
+  }));
+  const action = make(form);
+  const text = JSON.stringify(action);
+  useEffect(() => {
+    if (!strategies.value.length) call("pubsub_strategies").then((found) => { strategies.value = found; }, () => {});
+  }, []);
+  useEffect(() => {
+    let gone = false;
+    setTried(null);
+    const soon = setTimeout(() => {
+      call("pubsub_tryAct", action).then((found) => gone || setTried({ ...found, text }), (error) => gone || setTried({ refused: error.message, verdicts: [], text }));
+    }, 200);
+    return () => { gone = true; clearTimeout(soon); };
+  }, [text, told]);
+  const ready = tried && tried.text === text;
+  const send = async (event) => {
+    event.preventDefault();
+    if (!ready || tried.refused) return;
+    const done = await attempt(title, () => act("pubsub_act", action));
+    if (!done) return;
+    if (typeof form.key === "string" && !form.key.startsWith("0x")) names.set(done.action.key, form.key);
+    if (typeof form.keys === "string") listed(form.keys).forEach((each, at) => each.startsWith("0x") || names.set(done.action.keys[at], each));
+    lastLine.value = done.line;
+    say(`asked for: ${title}; it happens with the next blocks`);
+  };
+  const cheat = strategies.value.find((each) => each.name === form.strategy);
+  return html`<form onSubmit=${send} aria-label=${title}>
+    ${fields.map((field) => html`<label class="field-row"><span>${field.label}</span>${entry(field, form[field.name], (value) => setGiven({ ...given, [field.name]: value }))}</label>`)}
+    ${cheat && name === "cheat" ? html`<p class="hint">It seeks: ${cheat.gain} The check that meets it: ${cheat.meets.join(" or ") || "none; the block is valid"}.</p>` : null}
+    <p class=${`tried ${tried?.refused ? "no" : "yes"}`} role="status">${!ready ? html`<${Term} word="dry run">Trying</${Term}> …` : tried.refused ? `It would fail: ${tried.refused}` : tried.verdicts.length ? `It would work; refused then: ${tried.verdicts.join(", ")}` : "It would work."}</p>
+    <button type="submit" class="primary" disabled=${!ready || Boolean(tried.refused) || busy.value}>${title}</button>
+    <${Copied} label="JSON-RPC" text=${asCall("pubsub_act", [action])} />
+    ${ready && tried.line ? html`<${Copied} label="pubsub step" text=${tried.line} />` : null}
+  </form>`;
+}
+
+function entry(field, value, put) {
+  const options = choices(field);
+  const told = (event) => put(event.target.value);
+  if (options) return html`<select name=${field.name} value=${String(value)} onChange=${told}>${options.map((each) => html`<option value=${String(each)}>${each}</option>`)}</select>`;
+  return html`<input name=${field.name} value=${value} inputmode=${field.kind === "number" ? "numeric" : "text"} autocomplete="off" spellcheck="false" placeholder=${field.hint || ""} onInput=${told} />`;
+}

@@ -1,0 +1,83 @@
+// All acts so far as a session: a file for `pubsub step`, a scenario, Python, and one HTML file to share.
+import { Copied, html, useEffect, useState } from "./words.js";
+import { best, say, version } from "./store.js";
+import { call } from "./rpc.js";
+
+export function Session() {
+  const [held, setHeld] = useState(null);
+  const told = version.value;
+  useEffect(() => {
+    const soon = setTimeout(() => call("pubsub_session").then(setHeld, (error) => setHeld({ why: error.message })), 150);
+    return () => clearTimeout(soon);
+  }, [told]);
+  if (!held) return html`<p class="hint">Asking for the session …</p>`;
+  if (held.why) return html`<p class="hint">No session can be saved: ${held.why}</p>`;
+  const name = held.scenario.name;
+  return html`<div class="session" data-block=${held.block}>
+    <p class="saves"><button type="button" onClick=${() => save(`${name}.json`, asFile)}>Save for pubsub step</button>
+    <button type="button" onClick=${() => save(`${name}.toml`, asScenario)}>as a scenario</button>
+    <button type="button" onClick=${() => save(`${name}.py`, asPython)}>as Python</button>
+    <button type="button" onClick=${() => save(`${name}.html`, asPage)}>as one page to share</button></p>
+    <${Copied} label="play it again" text=${`pubsub step ${name}.json`} />
+    <p class="hint">${held.commands.length} lines lead to relay block ${held.block}:</p>
+    <div class="scroll tall" tabindex="0" role="region" aria-label="Lines of the session"><ol class="lines">${held.commands.slice(-200).map((line) => html`<li>${line.length > 160 ? `${line.slice(0, 160)}…` : line}</li>`)}</ol></div>
+  </div>`;
+}
+
+async function save(name, make) {
+  try {
+    const content = await make(await call("pubsub_session"));
+    const place = URL.createObjectURL(new Blob([content], { type: "application/octet-stream" }));
+    const link = document.createElement("a");
+    link.href = place;
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(place), 10_000);
+    say(`saved ${name}, relay block ${best.value}`);
+  } catch (error) {
+    say(`not saved: ${error.message}`);
+  }
+}
+
+const asFile = (session) => `${JSON.stringify(session, null, 1)}\n`;
+
+function asPython(session) {
+  return [
+    '"""Plays a session of the lab again and checks that it leads to the same block."""',
+    "",
+    "import json",
+    "",
+    "from pubsub_emulator.cli.session import Session",
+    "from pubsub_emulator.emulator.scenario.file import parse_document",
+    "",
+    `SESSION = json.loads(${JSON.stringify(JSON.stringify(session))})`,
+    "",
+    'session = Session.of(parse_document(SESSION["scenario"], "the lab"), accounts=SESSION.get("accounts", False))',
+    'for line in SESSION["commands"]:',
+    "    for page in session.execute(line):",
+    "        print(page)",
+    'assert f"0x{session.newest(\'relay\').hex()}" == SESSION["hash"], "another block"',
+    "",
+  ].join("\n");
+}
+
+// TOML with inline tables; what a scenario has no field for, the acts, are comments below it.
+function asScenario(session) {
+  const lines = Object.entries(session.scenario).filter(([, value]) => value !== null).map(([key, value]) => `${key} = ${toml(value)}`);
+  return [...lines, "", "# Acts that followed, as lines of `pubsub step`:", ...session.commands.map((line) => `# ${line}`), ""].join("\n");
+}
+
+function toml(value) {
+  if (Array.isArray(value)) return `[${value.map(toml).join(", ")}]`;
+  if (value && typeof value === "object") return `{ ${Object.entries(value).filter(([, each]) => each !== null).map(([key, each]) => `${key} = ${toml(each)}`).join(", ")} }`;
+  return JSON.stringify(value);
+}
+
+// The page of a run, with the session's file inside.
+async function asPage(session) {
+  const page = await (await fetch("/explorer")).text();
+  const inside = JSON.stringify(session).replace(/</g, "\\u003c");
+  const told = session.commands.map((line) => line.replace(/[&<>]/g, (each) => `&#${each.charCodeAt(0)};`)).join("\n");
+  const fold = `<details><summary>The session that led here: ${session.commands.length} lines of pubsub step</summary><pre class="bytes">${told}</pre></details>`;
+  return page.replace("<footer>", () => `${fold}<script type="application/json" id="session">${inside}</script><footer>`);
+}

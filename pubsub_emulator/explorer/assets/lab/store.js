@@ -1,0 +1,134 @@
+// What the page knows of the network: columns by relay block, asked for when they are looked at.
+import { batch, signal } from "../vendor/signals.js";
+import { call, connect, subscribe } from "./rpc.js";
+
+export const best = signal(0);
+export const first = signal(1);
+export const version = signal(0); // grows with every change of `columns`
+export const chains = signal([]);
+export const setting = signal(null);
+export const dev = signal(false);
+export const chosen = signal(null); // { number, hash } of a candidate, or { number } of a relay block
+export const followed = signal(null); // { publisher, key }
+export const said = signal("");
+export const columns = new Map();
+export const names = new Map();
+
+const MOST_AT_ONCE = 128;
+const MOST_KEPT = 4096;
+const asked = new Set();
+const hearers = new Set();
+
+// Calls `hear` with every new column, until what it returns is called.
+export function onColumn(hear) {
+  hearers.add(hear);
+  return () => hearers.delete(hear);
+}
+
+export function start() {
+  connect(async () => {
+    const [found, known, methods, newest] = await Promise.all([call("pubsub_scenario"), call("pubsub_keyNames"), call("rpc_methods"), call("chain_getHeader")]);
+    for (const [, key, name] of known) names.set(key, name);
+    const at = Number(newest.number);
+    await subscribe("pubsub_subscribeColumns", advanced);
+    const held = columns.get(at);
+    if (!held || held.hash !== (await call("chain_getBlockHash", at))) columns.clear();
+    asked.clear();
+    batch(() => {
+      setting.value = found;
+      dev.value = methods.methods.includes("pubsub_act");
+      first.value = found.first + 1;
+      best.value = at;
+      version.value += 1;
+    });
+    await need(Math.max(first.value, at - 96), at);
+    if (!chosen.value) chooseFirst();
+    refresh();
+  });
+}
+
+function advanced({ rewound, number, column }) {
+  if (rewound) {
+    const held = columns.get(number);
+    if (!held || !column || held.hash !== column.hash) columns.clear();
+    for (const at of [...columns.keys()]) if (at > number) columns.delete(at);
+    asked.clear();
+    if (chosen.value && chosen.value.number > number) chosen.value = null;
+  }
+  if (column) put(column);
+  if (number > best.value + 1) need(best.value + 1, number);
+  best.value = number;
+  version.value += 1;
+  if (column && !rewound) for (const hear of [...hearers]) hear(column);
+  refresh();
+}
+
+function put(column) {
+  columns.set(column.number, column);
+  if (columns.size <= MOST_KEPT) return;
+  for (const at of columns.keys()) {
+    if (columns.size <= MOST_KEPT / 2) break;
+    if (Math.abs(at - column.number) > MOST_KEPT / 4) {
+      columns.delete(at);
+      asked.delete(at);
+    }
+  }
+}
+
+let refreshing = null;
+function refresh() {
+  if (refreshing) return;
+  refreshing = setTimeout(async () => {
+    refreshing = null;
+    try {
+      chains.value = await call("pubsub_parachains");
+    } catch { /* asked again when the node is back */ }
+  }, 60);
+}
+
+// Asks for the columns of a range that are not here.
+export async function need(from, to) {
+  const wanted = [];
+  for (let at = Math.max(from, first.value); at <= Math.min(to, best.value); at++) if (!columns.has(at) && !asked.has(at)) wanted.push(at);
+  while (wanted.length) {
+    const low = wanted[0];
+    const part = wanted.filter((at) => at < low + MOST_AT_ONCE);
+    wanted.splice(0, part.length);
+    const high = part[part.length - 1];
+    for (const at of part) asked.add(at);
+    try {
+      for (const column of await call("pubsub_columns", high, high - low + 1)) put(column);
+    } catch {
+      for (const at of part) asked.delete(at);
+      return;
+    }
+    version.value += 1;
+  }
+}
+
+function chooseFirst() {
+  const newest = [...columns.values()].sort((a, b) => b.number - a.number);
+  for (const column of newest) {
+    const found = column.candidates.find((each) => each.verdict) || column.candidates.find((each) => each.delivered);
+    if (found) return choose(column.number, found.hash);
+  }
+  if (best.value >= first.value) choose(best.value);
+}
+
+export function choose(number, hash) {
+  chosen.value = hash ? { number, hash } : { number };
+}
+
+export function keyName(key) {
+  return names.get(key) || `${key.slice(0, 10)}…`;
+}
+
+export function cut(text, most = 120) {
+  const plain = String(text);
+  return plain.length > most ? `${plain.slice(0, most)}…` : plain;
+}
+
+// Says it to everybody, screen readers too.
+export function say(text) {
+  said.value = text;
+}

@@ -1,0 +1,79 @@
+"""Actions as lines of `pubsub step`, and a node's whole past as the file of a session (`pubsub-session/1`)."""
+
+import json
+import shlex
+from typing import Any, Final
+
+from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
+from pubsub_emulator.node.chain import actions
+from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.node.chain.block import Acts, Moment
+from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
+
+FORMAT: Final = "pubsub-session/1"
+
+
+class NoSession(PubsubError):
+    """The network has something that no file of a session records."""
+
+
+def line(action: Action) -> str:
+    """The line of a session that does the same: its own word where there is one, else `act` and the action as JSON."""
+    match action:
+        case actions.Publish():
+            words = ["publish", action.para, hexed(action.key), hexed(action.value), action.ttl]
+        case actions.Delete():
+            words = ["delete", action.para, *map(hexed, action.keys)]
+        case actions.AddKeys() | actions.DropKeys():
+            name = "subscribe" if isinstance(action, actions.AddKeys) else "unsubscribe"
+            words = [name, action.para, action.publisher, *map(hexed, action.keys)]
+        case actions.Limit():
+            words = ["runtime", action.para, action.name, action.value]
+        case actions.Cheat() if action.collator is not None or action.rate == MILLION:
+            which = [] if action.collator is None else [action.collator, action.rate / MILLION]
+            words = ["cheat", action.para, ",".join(action.strategies), *which]
+        case actions.Honest() | actions.Turn() | actions.Deregister():
+            words = [action.kind, action.para]
+        case actions.Register():
+            words = ["register", action.para, *([] if action.deposit is None else [action.deposit])]
+        case actions.Offline():
+            words = ["offline" if action.offline else "online", action.para]
+        case _:
+            document = {"kind": action.kind, **action.model_dump(mode="json", exclude_defaults=True)}
+            words = ["act", json.dumps(document, separators=(",", ":"))]
+    return shlex.join(map(str, words))
+
+
+def session_document(live: LiveNetwork, moment: Moment) -> dict[str, Any]:
+    """The file of a session that leads to a moment. Raises `NoSession` for what `pubsub step` does not begin with."""
+    simulation, relay = live.simulation, live.network.config.relay
+    if relay.genesis_slot != GENESIS_SLOT or relay.dome_events or relay.prism:
+        raise NoSession("a session file records neither another genesis time nor the pallets DomeEvents and Prism")
+    return {
+        "format": FORMAT,
+        "scenario": simulation.scenario.document(),
+        **({"accounts": True} if simulation.accounts else {}),
+        **({"fork": simulation.forks.roots()} if simulation.forks else {}),
+        "commands": _commands(moment, live.network.relay.first),
+        "block": moment.number,
+        "hash": hexed(moment.relay.hash),
+    }
+
+
+def _commands(moment: Moment, first: int) -> list[str]:
+    """The lines from the first relay block to a moment."""
+    held: list[Acts] = []
+    acts = moment.acts
+    while acts is not None:
+        held.append(acts)
+        acts = acts.before
+    lines: list[str] = []
+    at = first
+    for each in reversed(held):
+        lines += [f"step {each.after - at}"] if each.after > at else []
+        lines += map(line, each.actions)
+        at = each.after
+    return [*lines, *([f"step {moment.number - at}"] if moment.number > at else [])]

@@ -1,0 +1,275 @@
+"""`pubsub_*` for a page that shows a network and acts on it: columns, acts with their dry run, the session so far."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.network.records import BlockRecord
+from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.emulator.scenario import published_key
+from pubsub_emulator.node.chain import actions
+from pubsub_emulator.node.chain.actions import Action, action_adapter
+from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.chain.lines import NoSession, line, session_document
+from pubsub_emulator.node.chain.live import LiveNetwork
+from pubsub_emulator.node.chain.timeline import Advance
+from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.errors import development
+from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.params import Param, block_hash, list_of, pubsub_key, text
+from pubsub_emulator.node.rpc.pubsub_act import act
+from pubsub_emulator.node.rpc.pubsub_read import RELAY_BLOCK, candidate_json, deliveries, moment_at
+from pubsub_emulator.node.rpc.session import RpcSubscription, compact
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
+from pubsub_emulator.runtime.relay.message_queue.types import BOOKS
+
+methods: Final = Methods()
+method = methods.method
+
+MOST_COLUMNS: Final = 256
+MOST_TRIED: Final = 16
+"""Relay blocks of a dry run."""
+MOST_NAMED: Final = 512
+"""Keys that a column names of each kind; it counts all of them."""
+MOST_NAMES: Final = 4096
+_QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
+"""What waits for no block."""
+
+
+# Columns
+
+
+def column_json(call: Call, moment: Moment) -> dict[str, Any]:
+    """A relay block with all that was judged for it, in figures: what a time line shows of it."""
+    state = Storage(moment.relay.state)
+    events = EVERY.decode_records(state.get(system.EVENTS) or b"\0")
+    published = [each.event for each in events if isinstance(each.event, DataPublished)]
+    expired = [each.event for each in events if isinstance(each.event, KeyExpired)]
+    weight = system.BLOCK_WEIGHT.get(state)
+    total = weight.normal + weight.operational + weight.mandatory
+    queued = [book for _, book in BOOKS.items(state)]
+    given = [document for _, _, document in deliveries(moment)]
+    return {
+        "number": moment.number,
+        "hash": hexed(moment.relay.hash),
+        "parent": hexed(moment.relay.header.parent_hash),
+        "published": [[each.publisher, hexed(each.key), each.value_size] for each in published[:MOST_NAMED]],
+        "publishedCount": len(published),
+        "expired": [[each.publisher, hexed(each.key)] for each in expired[:MOST_NAMED]],
+        "expiredCount": len(expired),
+        "queuedMessages": sum(book.message_count for book in queued),
+        "queuedBytes": sum(book.size for book in queued),
+        "weight": [total.ref_time, total.proof_size],
+        "candidates": [_candidate(call, record) for record in moment.records],
+        "deliveries": [_delivery(each) for each in given[:MOST_NAMED]],
+        "deliveredCount": len(given),
+        "idle": [{"para": para, "why": why} for para, why in moment.idle.items()],
+        "failures": list(_failures(moment)),
+    }
+
+
+def _candidate(call: Call, record: BlockRecord) -> dict[str, Any]:
+    collators = len(call.node.network.parachain(record.chain).collators)
+    out = candidate_json(record, collators)
+    outcome = record.outcome
+    out["unprunedBytes"] = sum(size for _, size in record.unpruned)
+    out["evidence"] = (
+        [] if record.refusal is None else [[each.verdict.value, each.detail] for each in record.refusal.evidence]
+    )
+    if outcome is not None:
+        ledger = outcome.ledger
+        out |= {
+            "used": ledger.used,
+            "budget": ledger.budget,
+            "cachedBytes": sum(each.cached_bytes for each in ledger.publishers),
+            "stopped": outcome.plan.cursor is not None,
+            "delivered": len(outcome.deliveries),
+            "publishers": [
+                [each.para, each.top_path_bytes + each.child_node_bytes + each.value_bytes]
+                for each in ledger.publishers
+            ],
+        }
+    return out
+
+
+def _delivery(document: dict[str, Any]) -> dict[str, Any]:
+    value = document["value"]
+    return {**document, "value": value if value is None or len(value) <= 130 else f"{value[:128]}…"}
+
+
+def _failures(moment: Moment) -> Iterator[str]:
+    """What failed in a relay block, in words."""
+    for message in moment.executions:
+        execution = message.execution
+        if execution.rejected is not None:
+            yield f"the message of {message.para} was not executed: {execution.rejected}"
+        for each in execution.failures:
+            yield f"instruction {each.index + 1} of the message of {message.para}: {each.cause or each.error}"
+    for record in EVERY.decode_records(Storage(moment.relay.state).get(system.EVENTS) or b"\0"):
+        if isinstance(record.event, system.ExtrinsicFailed):
+            yield f"a call on the relay chain: {record.event.dispatch_error}"
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_COLUMNS:
+        raise ValueError(f"a number from 1 to {MOST_COLUMNS} is wanted")
+    return value
+
+
+@method("pubsub_columns", RELAY_BLOCK, Param("count", _count, optional=True), heavy=True)
+async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
+    """A relay block and those before it on its branch, `count` at most (1), the newest first; those that are kept."""
+    found: list[Moment] = []
+    moment = moment_at(call, RELAY, at)
+    timeline = call.node.timeline
+    while moment is not None and moment is not timeline.genesis and len(found) < (count or 1):
+        found.append(moment)
+        parent = timeline.block(RELAY, moment.relay.header.parent_hash)
+        moment = None if parent is None else timeline.moment_of(parent)
+    return await call.node.control.beside(lambda: [column_json(call, each) for each in found])
+
+
+class Columns(RpcSubscription):
+    """Relay blocks as they are built, and rewinds."""
+
+    method = "pubsub_column"
+    group = "pubsubColumns"
+
+    def __init__(self, call: Call) -> None:
+        super().__init__(call.chain)
+        self._call = call
+
+    def advanced(self, advance: Advance) -> None:
+        """The new relay block, or the one that was gone back to."""
+        column = None if advance.moment is self._call.node.timeline.genesis else column_json(self._call, advance.moment)
+        self.notify(compact({"rewound": advance.rewound, "number": advance.moment.number, "column": column}))
+
+
+@method("pubsub_subscribeColumns", live=True)
+def subscribe_columns(call: Call) -> Json:
+    """Every relay block as `pubsub_columns` has it, and every rewind."""
+    return call.open(Columns(call))
+
+
+@method("pubsub_unsubscribeColumns", Param("subscription", text), live=True)
+def unsubscribe_columns(call: Call, name: str) -> Json:
+    """End the subscription. Returns whether there was one."""
+    return call.session is not None and call.session.remove(name, Columns.group)
+
+
+@method("pubsub_explained", Param("hash", block_hash), heavy=True)
+async def explained(call: Call, name: bytes) -> Json:
+    """A candidate as the page of a run has it: ledger, drawing of its proof, deliveries, evidence, changes, events."""
+    record, explain = call.node.timeline.candidate(name), call.node.explain
+    if record is None or explain is None:
+        return None
+    moment = call.node.timeline.moment(record.included_at)
+    before = call.node.timeline.moment(record.included_at - 1) or call.node.timeline.genesis
+    if moment is None or record not in moment.records or before.number != record.included_at - 1:
+        return None
+    return await call.node.control.beside(lambda: explain(call.node.network, before, moment, record))
+
+
+# Acts
+
+
+def _action(value: Any) -> Action:
+    """An action; a key may be a name."""
+    named = dict(value) if isinstance(value, dict) else value
+    if isinstance(named, dict):
+        if "key" in named:
+            named["key"] = pubsub_key(named["key"])
+        if "keys" in named:
+            named["keys"] = tuple(list_of(pubsub_key)(named["keys"]))
+    try:
+        return action_adapter.validate_python(named)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc'])) or 'action'}: {first['msg']}") from None
+
+
+ACTION: Final = Param("action", _action)
+
+
+@method("pubsub_keyNames")
+def key_names(call: Call) -> Json:
+    """The scenario's keys with their names, `[publisher, key, name]`: the first few thousand."""
+    scenario = call.node.live.simulation.scenario
+    every = (
+        [para, hexed(published_key(para, at)), f"{para}/{at}"]
+        for group in scenario.publishers
+        for para in group.paras
+        for at in range(group.keys)
+    )
+    return list(islice(every, MOST_NAMES))
+
+
+@method("pubsub_strategies")
+def strategies(_call: Call) -> Json:
+    """The cheats that a collator can be given: what each seeks, and the verdicts that meet it."""
+    return [
+        {"name": each.name, "gain": each.gain, "meets": [verdict.value for verdict in each.meets]}
+        for each in STRATEGIES.values()
+    ]
+
+
+@method("pubsub_act", ACTION, unsafe=True)
+async def do(call: Call, action: Action) -> Json:
+    """Do an action as a journal has it; returns the line of `pubsub step` that does the same, and what came of it."""
+    result = await act(call, action)
+    if not isinstance(action, _QUIET):
+        call.node.control.ask()
+    return {"line": line(action), "result": result, "action": action.model_dump(mode="json")}
+
+
+@method("pubsub_tryAct", ACTION, Param("blocks", _count, optional=True), unsafe=True)
+async def try_act(call: Call, action: Action, count: int | None) -> Json:
+    """What an action would come to within a few relay blocks (4): why it would be refused, what would happen."""
+    newest, blocks = call.node.timeline.newest, min(count or 4, MOST_TRIED)
+
+    def work(live: LiveNetwork) -> dict[str, Any]:
+        without = set(_tried(live, newest, (*live.pending,), blocks))
+        try:
+            found = [each for each in _tried(live, newest, (*live.pending, action), blocks) if each not in without]
+        except PubsubError as error:
+            return {"line": line(action), "refused": str(error), "verdicts": []}
+        refused = [words for kind, words in found if kind == "failed"]
+        verdicts = [words for kind, words in found if kind == "verdict"]
+        return {"line": line(action), "refused": "; ".join(refused) or None, "verdicts": verdicts}
+
+    return await call.node.control.aside(work)
+
+
+def _tried(live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: int) -> Iterator[tuple[str, str]]:
+    """What fails and what is refused on a branch. Raises `PubsubError` for what cannot be asked for."""
+    branch = live.branch(newest)
+    for action in todo:
+        branch.apply(action)
+    for _ in range(blocks):
+        moment = branch.step()
+        yield from (("failed", words) for words in _failures(moment))
+        yield from (("failed", f"{para} could not build: {why}") for para, why in moment.idle.items())
+        for record in moment.records:
+            if record.refusal is not None:
+                yield "verdict", f"{record.chain}: {record.refusal.verdict.value}"
+
+
+@method("pubsub_session")
+async def session(call: Call) -> Json:
+    """The file of a session of `pubsub step` that leads to the newest relay block, acts of all callers in order."""
+    newest = call.node.timeline.newest
+
+    def read(live: LiveNetwork) -> dict[str, Any]:
+        return session_document(live, newest)
+
+    try:
+        return await call.node.control.aside(read)
+    except NoSession as error:
+        raise development(error) from error

@@ -1,0 +1,273 @@
+"""The live page of a node: what a person sees, steps and attacks, and that `pubsub step` does the same."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from support.axe import faults
+from support.lab import MISPLACED, WIDTHS, Lab
+from support.served import Served
+
+from pubsub_emulator.cli.session import saved
+from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.explorer.live import FILES
+
+OpenLab = Callable[..., Lab]
+
+
+@pytest.fixture
+def lab(browser: Browser) -> Iterator[OpenLab]:
+    """Starts a node as `pubsub lab` does; at the end its pages may have done nothing that they must not."""
+    started: list[Lab] = []
+
+    def start(*args: str) -> Lab:
+        started.append(Lab(Served(*(args or ("node",)), "--dev", "--build", "manual"), browser))
+        return started[-1]
+
+    yield start
+    for context in browser.contexts:
+        context.close()
+    for each in started:
+        each.node.end()
+    faults = [fault for each in started for fault in each.watch.faults]
+    if faults:
+        pytest.fail("\n".join(faults), pytrace=False)
+
+
+def played(document: dict[str, Any], folder: Path) -> Session:
+    """The session of a file, played again."""
+    path = folder / "session.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    made: list[Session] = []
+    for _ in saved.read(path, made):
+        pass
+    return made[0]
+
+
+def same(here: Lab, folder: Path) -> dict[str, Any]:
+    """The file of the node's session, whose lines lead `pubsub step` to the same blocks, each of them."""
+    document: dict[str, Any] = here.node.call("pubsub_session")
+    session = played(document, folder)
+    assert session.number == here.best()
+    for number in range(session.facts.first, session.number + 1):
+        assert session.relay_hash(number).hex() == here.node.call("chain_getBlockHash", number)[2:]
+    return document
+
+
+def tab(page: Page, name: str) -> None:
+    page.click(f"#tab-{name}")
+
+
+def test_nd27_the_page_shows_blocks_verdicts_and_deliveries_as_they_come(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open()
+    here.node.call("pubsub_cheat", 2000, ["omit-node"])
+    here.node.call("dev_newBlock", {"count": 6})
+    here.at(page, 7)
+    judged = [each for at in range(1, 8) for each in here.node.call("pubsub_candidates", None, at)]
+    refused = [each for each in judged if each["verdict"]]
+    expect(page.locator(".column .cell.refused")).to_have_count(len(refused))
+    expect(page.locator(".column .cell:not(.relay, .news)")).to_have_count(len(judged))
+    page.locator(".column .cell.refused").first.click()
+    expect(page.locator("#detail .verdict .badge")).to_have_text(refused[0]["verdict"])
+    expect(page.locator("#detail .evidence").first).to_contain_text(refused[0]["verdict"])
+    expect(page.locator("#detail .drawn .field svg.trie")).to_be_visible()
+
+
+def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(lab: OpenLab, tmp_path: Path) -> None:
+    here = lab()
+    page = here.open(accept_downloads=True)
+    here.act(page, "publish", key="price", value="7.42", ttl="6")
+    here.act(page, "subscribe", keys="price")
+    here.step(page, "Step 10")
+    here.act(page, "register", para="2001")
+    here.act(page, "limit", value="8388608")
+    here.act(page, "cheat", strategy="omit-node")
+    page.select_option("select[aria-label='Until what happens']", "refusal")
+    here.step(page, "Until")
+    expect(page.locator("#said")).to_contain_text("a refusal in relay block")
+    here.act(page, "honest")
+    here.act(page, "offline", para="2000")
+    here.step(page)
+    here.act(page, "online", para="2000")
+    here.act(page, "publish", key="price", value="0x00ff", ttl="3")
+    here.step(page)
+    before = here.best()
+    here.step(page)
+    page.get_by_role("button", name="Undo").click()
+    here.at(page, before)
+    tab(page, "branches")
+    page.locator(".strip").press("Home")
+    for _ in range(4):
+        page.locator(".strip").press("ArrowRight")
+    expect(page.get_by_role("button", name="Fork from 5")).to_be_enabled()
+    page.get_by_role("button", name="Fork from 5").click()
+    here.at(page, 5)
+    here.act(page, "unsubscribe", keys="price")
+    here.act(page, "delete", keys="1000/1")
+    here.act(page, "deregister", para="1000")
+    here.step(page, "Step 10")
+    tab(page, "branches")
+    page.get_by_role("button", name="compare with main").click()
+    expect(page.locator("table.compared")).to_contain_text("differ, from 6 on")
+    same(here, tmp_path)
+    page.get_by_role("button", name="switch to main").click()
+    here.at(page, before)
+    document = same(here, tmp_path)
+    assert any(line.startswith("cheat 2000 omit-node") for line in document["commands"])
+    tab(page, "session")
+    page.wait_for_selector(f".session[data-block='{before}']")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save for pubsub step").click()
+    assert json.loads(Path(download.value.path()).read_text(encoding="utf-8")) == document
+    with page.expect_download() as download:
+        page.get_by_role("button", name="as a scenario").click()
+    assert (
+        parse_scenario(Path(download.value.path()).read_text(encoding="utf-8"), "saved.toml").document()
+        == document["scenario"]
+    )
+    with page.expect_download() as download:
+        page.get_by_role("button", name="as Python").click()
+    source = Path(download.value.path()).read_text(encoding="utf-8")
+    exec(compile(source, "saved.py", "exec"), {})  # noqa: S102  # what a user would run; it checks the hash itself
+    with page.expect_download() as download:
+        page.get_by_role("button", name="as one page to share").click()
+    assert "The session that led here" in Path(download.value.path()).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "why"),
+    [
+        ("limit", {"value": "1"}, "max_pov_size 1"),
+        ("unsubscribe", {"keys": "nothing"}, "does not subscribe"),
+        (
+            "register",
+            {"para": "2001", "deposit": "340282366920938463463374607431768211455"},
+            "a call on the relay chain",
+        ),
+        ("publish", {"value": "0x0"}, "hexadecimal"),
+        ("publish", {"ttl": "soon"}, "ttl"),
+    ],
+)
+def test_an_act_that_would_fail_says_why_before_it_is_sent(
+    lab: OpenLab, name: str, fields: dict[str, str], why: str
+) -> None:
+    here = lab()
+    page = here.open()
+    page.select_option("#act", name)
+    for field, value in fields.items():
+        page.locator(f"#panel form [name={field}]").fill(value)
+    expect(page.locator("#panel .tried.no")).to_contain_text(why)
+    expect(page.locator("#panel form button[type=submit]")).to_be_disabled()
+
+
+def test_a_followed_key_shows_its_way_and_its_lifetime_runs_down(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open()
+    here.act(page, "subscribe", keys="short")
+    here.act(page, "publish", key="short", value="x", ttl="5")
+    here.node.call("dev_newBlock", {"count": 2})
+    here.at(page, 3)
+    page.locator(".strip").press("End")
+    page.locator(".strip").press("ArrowUp")
+    page.get_by_role("button", name="short", exact=True).first.click()
+    expect(page.locator(".follow .ttl")).to_contain_text("5 of 5 blocks left")
+    here.node.call("dev_newBlock", {"count": 2})
+    expect(page.locator(".follow .ttl")).to_contain_text("3 of 5 blocks left")
+    expect(page.locator(".follow .journey")).to_contain_text("delivered to 2000")
+    here.node.call("dev_newBlock", {"count": 6})
+    expect(page.locator(".follow .journey")).to_contain_text("expired")
+
+
+def test_a_page_that_was_away_says_so_and_lacks_nothing(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open()
+    page.evaluate("window.sockets.at(-1).close()")
+    here.node.call("dev_newBlock", {"count": 30})
+    expect(page.locator("#state")).to_contain_text("nothing is missing")
+    here.at(page, 31)
+    expect(page.locator(".column .cell.relay, .column .cell.news")).to_have_count(31)
+
+
+def test_two_pages_of_one_node_see_the_same(lab: OpenLab) -> None:
+    here = lab()
+    pages = [here.open(), here.open(390)]
+    here.act(pages[0], "cheat", strategy="omit-node")
+    here.step(pages[1], "Step 10")
+    here.step(pages[0])
+    shown = []
+    for page in pages:
+        here.at(page, 12)
+        page.set_viewport_size({"width": 1400, "height": 900})
+        expect(page.locator(".column .cell.relay, .column .cell.news")).to_have_count(12)
+        tab(page, "session")
+        page.wait_for_selector(".session[data-block='12']")
+        shown.append((page.locator(".session ol").inner_text(), page.locator(".sheet").inner_html()))
+    assert shown[0] == shown[1]
+
+
+def test_only_the_columns_in_sight_are_drawn(lab: OpenLab) -> None:
+    here = lab()
+    here.node.call("dev_newBlock", {"count": 400})
+    page = here.open()
+    assert page.locator(".column").count() < 150
+    page.locator(".strip").press("Home")
+    page.wait_for_selector("[aria-label='relay block 1']")
+    expect(page.locator("[aria-label^='parachain 2000, block 1 ']")).to_have_count(1)
+    assert page.locator(".column").count() < 150
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(
+    lab: OpenLab, scheme: str, tmp_path: Path
+) -> None:
+    here = lab("demo")
+    here.node.call("dev_newBlock", {"count": 6})
+    for width in WIDTHS:
+        page = here.open(width, color_scheme=scheme, reduced_motion="reduce")
+        page.wait_for_selector("#detail .field svg.trie", state="attached")
+        for name in ("acts", "branches", "session", "charts", "accounts"):
+            tab(page, name)
+            page.wait_for_timeout(300)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, name)
+            assert page.evaluate(MISPLACED) == [], (width, name)
+            if name == "acts" or width == WIDTHS[0]:
+                page.screenshot(path=tmp_path / f"{scheme}-{width}-{name}.png", full_page=True)
+                assert faults(page) == [], (width, name)
+        page.context.close()
+
+
+def test_a_hostile_chain_cannot_break_the_page(lab: OpenLab) -> None:
+    name = "<img src=x onerror=document.title='taken'>"
+    here = lab()
+    page = here.open()
+    here.act(page, "publish", key=name, value="</script><script>document.title='taken'</script>")
+    here.act(page, "subscribe", keys="k" * 100_000)
+    for at in range(40):
+        action = {"kind": "publish", "para": 1000, "key": f"{at}" * 25_000, "value": "0x" + "3c" * 2048, "ttl": 0}
+        here.node.call("pubsub_act", action)
+    here.node.call("dev_newBlock", {"count": 4})
+    here.at(page, 5)
+    for at in range(5):
+        page.locator(".strip").press("End" if not at else "ArrowLeft")
+        page.locator(".strip").press("ArrowUp")
+        page.wait_for_selector("#detail article")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tab(page, "session")
+    page.wait_for_selector(".session[data-block='5']")
+    assert page.title() == "pubsub lab"
+    assert page.locator("img").count() == 0
+
+
+def test_the_page_has_the_files_that_it_names_and_each_module_is_short() -> None:
+    assets = Path(__file__).parents[2] / "pubsub_emulator" / "explorer" / "assets"
+    own = {f"lab/{path.name}" for path in (assets / "lab").iterdir() if path.suffix != ".html"}
+    vendored = {f"vendor/{path.name}" for path in (assets / "vendor").iterdir() if path.suffix in {".js", ".css"}}
+    assert own | vendored == {name for name in FILES if "/" in name}
+    lengths = {name: len((assets / name).read_text(encoding="utf-8").splitlines()) for name in own}
+    assert max(lengths.values()) < 300
+    assert sum(lengths.values()) < 2000

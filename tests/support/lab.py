@@ -1,0 +1,100 @@
+"""The live page of a node in a browser, as a person uses it."""
+
+from typing import Any, Final
+
+from playwright.sync_api import Browser, Page
+from support.browser import Watch
+from support.served import PATIENCE, Served
+
+WIDTHS: Final = (390, 1024, 1400, 1920)
+SOCKETS: Final = """window.sockets = []; window.WebSocket = class extends WebSocket {
+  constructor(...args) { super(...args); window.sockets.push(this); }
+};"""
+"""Remembers a page's sockets, so that a test can cut them."""
+
+MISPLACED: Final = """() => {
+  const faults = [];
+  const words = (each) => `${each.tagName.toLowerCase()}.${each.className}: ${each.textContent.trim().slice(0, 40)}`;
+  const shown = (each) => each.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+  const scrolls = (each) => each.closest(".scroll, .strip, .field, .time, code, .plot, pre, .hidden, svg, option");
+  const texts = [];
+  for (const each of document.querySelectorAll("body *")) {
+    if (!shown(each) || scrolls(each)) continue;
+    const own = [...each.childNodes].filter((node) => node.nodeType === 3 && node.data.trim());
+    if (!own.length) continue;
+    if (each.scrollWidth > each.clientWidth + 1 && each.clientWidth && getComputedStyle(each).overflowX !== "visible")
+      faults.push(`clipped: ${words(each)}`);
+    for (const node of own) {
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      for (const box of range.getClientRects()) {
+        if (box.left < -1 || box.right > innerWidth + 1) faults.push(`cut at the side: ${words(each)}`);
+        if (!each.closest("header")) texts.push([each, box]);
+      }
+    }
+  }
+  for (let a = 0; a < texts.length; a++) for (let b = a + 1; b < texts.length; b++) {
+    const [one, x] = texts[a], [two, y] = texts[b];
+    if (one === two || one.contains(two) || two.contains(one)) continue;
+    const wide = Math.min(x.right, y.right) - Math.max(x.left, y.left);
+    const high = Math.min(x.bottom, y.bottom) - Math.max(x.top, y.top);
+    if (wide > 2 && high > 4) faults.push(`overlap: ${words(one)} and ${words(two)}`);
+  }
+  return faults.slice(0, 10);
+}"""
+"""Texts that are clipped, cut at the side of the window, or lie on each other."""
+
+
+class Lab:
+    """A node, and pages of it."""
+
+    def __init__(self, node: Served, browser: Browser) -> None:
+        self.node = node
+        self.watch = Watch()
+        self.watch.allowed = (node.url, node.url.replace("http", "ws", 1), "blob:")
+        self._browser = browser
+
+    def open(self, width: int = 1400, **settings: Any) -> Page:
+        """A page that is live; it may ask for nothing but what its node has."""
+        settings = {"viewport": {"width": width, "height": 900}, "locale": "en-US", **settings}
+        context = self._browser.new_context(**settings)
+        context.set_default_timeout(PATIENCE * 1000)
+        context.add_init_script(SOCKETS)
+        page = context.new_page()
+        self.watch.over(page)
+        page.goto(self.node.url)
+        page.wait_for_selector("#state.live")
+        return page
+
+    def at(self, page: Page, number: int) -> None:
+        """Waits until a page shows that relay block as the newest."""
+        page.wait_for_function("(at) => document.getElementById('best').textContent === String(at)", arg=number)
+
+    def best(self) -> int:
+        """The newest relay block."""
+        return int(self.node.call("chain_getHeader")["number"], 16)
+
+    def act(self, page: Page, name: str, **fields: str) -> None:
+        """Fills in an act's form and does it, as soon as the dry run allows it."""
+        page.click("#tab-acts")
+        page.select_option("#act", name)
+        for field, value in fields.items():
+            entry = page.locator(f"#panel form [name={field}]")
+            if entry.evaluate("(each) => each.tagName") == "SELECT":
+                entry.select_option(value)
+            else:
+                entry.fill(value)
+        page.locator("#panel form .tried").get_by_text("It would work").wait_for()
+        said = page.inner_text("#said")
+        page.locator("#panel form button[type=submit]:enabled").click()
+        page.wait_for_function(
+            "([was]) => !document.querySelector('.steps-bar button.primary').disabled && "
+            "document.getElementById('said').textContent.startsWith('asked for')",
+            arg=[said],
+        )
+
+    def step(self, page: Page, name: str = "Step") -> None:
+        """Presses a button of the bar and waits until it is done."""
+        page.get_by_role("button", name=name, exact=True).click()
+        page.wait_for_function("() => !document.querySelector('.steps-bar button.primary').disabled")
+        self.at(page, self.best())
