@@ -229,6 +229,8 @@ def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(
     here.node.call("dev_newBlock", {"count": 6})
     for width in WIDTHS:
         page = here.open(width, color_scheme=scheme, reduced_motion="reduce")
+        page.locator(".column .cell.refused").first.click()
+        page.wait_for_selector("#detail .verdict .evidence")
         page.wait_for_selector("#detail .field svg.trie", state="attached")
         for name in ("acts", "branches", "session", "charts", "accounts"):
             tab(page, name)

@@ -28,6 +28,8 @@ MISPLACED: Final = """() => {
       const range = document.createRange();
       range.selectNodeContents(node);
       for (const box of range.getClientRects()) {
+        const card = each.closest(".card")?.getBoundingClientRect();
+        if (card && box.right > card.right + 1) faults.push(`outside of its card: ${words(each)}`);
         if (box.left < -1 || box.right > innerWidth + 1) faults.push(`cut at the side: ${words(each)}`);
         if (!each.closest("header")) texts.push([each, box]);
       }

@@ -51,6 +51,7 @@ async def parachains(call: Call) -> Json:
                 "subscribedKeys": sum(map(len, chain.spec().subscriptions.values())),
                 "collators": len(chain.collators),
                 "cheating": sum(bool(each.strategies and each.rate) for each in chain.collators),
+                "offline": chain.offline,
                 "waiting": len(chain.publishes) + len(chain.upward) + len(chain.horizontal),
             }
             for para, chain in live.network.parachains.items()

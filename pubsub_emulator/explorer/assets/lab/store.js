@@ -81,7 +81,9 @@ function refresh() {
   refreshing = setTimeout(async () => {
     refreshing = null;
     try {
-      chains.value = await call("pubsub_parachains");
+      const quiet = new Set(setting.value.parachains.filter((each) => each.onDemand).map((each) => each.para));
+      const found = await call("pubsub_parachains");
+      chains.value = found.sort((a, b) => quiet.has(a.para) - quiet.has(b.para) || a.para - b.para); // subscribers first
     } catch { /* asked again when the node is back */ }
   }, 60);
 }
