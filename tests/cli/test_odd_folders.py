@@ -60,6 +60,7 @@ COMMANDS: Final = (
 ELSEWHERE: Final = {
     "demo": "run, audit and report at once",
     "serve": "a server",
+    "lab": "a server",
     "log follow": "a server's client, or as run",
     "events serve": "a server",
     "events audit": "Spark, whose paths test_spark_errors.py tries",

@@ -19,7 +19,7 @@ from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import development
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, block_hash, list_of, pubsub_key, text
+from pubsub_emulator.node.rpc.params import Param, Read, block_hash, list_of, pubsub_key, text
 from pubsub_emulator.node.rpc.pubsub_act import act
 from pubsub_emulator.node.rpc.pubsub_read import RELAY_BLOCK, candidate_json, deliveries, moment_at
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
@@ -117,13 +117,16 @@ def _failures(moment: Moment) -> Iterator[str]:
             yield f"a call on the relay chain: {record.event.dispatch_error}"
 
 
-def _count(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MOST_COLUMNS:
-        raise ValueError(f"a number from 1 to {MOST_COLUMNS} is wanted")
-    return value
+def _at_most(most: int) -> Read:
+    def read(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+            raise ValueError(f"a number from 1 to {most} is wanted")
+        return value
+
+    return read
 
 
-@method("pubsub_columns", RELAY_BLOCK, Param("count", _count, optional=True), heavy=True)
+@method("pubsub_columns", RELAY_BLOCK, Param("count", _at_most(MOST_COLUMNS), optional=True), heavy=True)
 async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
     """A relay block and those before it on its branch, `count` at most (1), the newest first; those that are kept."""
     found: list[Moment] = []
@@ -229,10 +232,10 @@ async def do(call: Call, action: Action) -> Json:
     return {"line": line(action), "result": result, "action": action.model_dump(mode="json")}
 
 
-@method("pubsub_tryAct", ACTION, Param("blocks", _count, optional=True), unsafe=True)
+@method("pubsub_tryAct", ACTION, Param("blocks", _at_most(MOST_TRIED), optional=True), unsafe=True)
 async def try_act(call: Call, action: Action, count: int | None) -> Json:
     """What an action would come to within a few relay blocks (4): why it would be refused, what would happen."""
-    newest, blocks = call.node.timeline.newest, min(count or 4, MOST_TRIED)
+    newest, blocks = call.node.timeline.newest, count or 4
 
     def work(live: LiveNetwork) -> dict[str, Any]:
         without = set(_tried(live, newest, (*live.pending,), blocks))

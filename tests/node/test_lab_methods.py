@@ -1,0 +1,146 @@
+"""Methods of the live page: columns, acts as lines of a session, dry runs; and what they refuse."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pubsub_emulator.cli.session import saved
+from pubsub_emulator.cli.session.node_api import InProcess
+from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.client.errors import NodeRefused
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.node.rpc.pubsub_lab import MOST_COLUMNS, MOST_TRIED
+
+KEY = "0x" + "ab" * 32
+BEFORE = (
+    {"kind": "publish", "para": 1000, "key": KEY, "value": "0x01"},
+    {"kind": "register", "para": 2001},
+    {"kind": "add_keys", "para": 2000, "publisher": 1000, "keys": [KEY]},
+)
+ACTIONS: tuple[dict[str, Any], ...] = (
+    {"kind": "publish", "para": 1000, "key": "price", "value": "0x", "ttl": 3},
+    {"kind": "delete", "para": 1000, "keys": [KEY]},
+    {"kind": "subscribe", "para": 2000, "items": [[1000, [KEY]]]},
+    {"kind": "add_keys", "para": 2000, "publisher": 1000, "keys": ["a", "b"]},
+    {"kind": "drop_keys", "para": 2000, "publisher": 1000, "keys": [KEY]},
+    {"kind": "drop_keys", "para": 2000, "publisher": 1000},
+    {"kind": "limit", "para": 2000, "name": "max_pov_size", "value": 8_388_608},
+    {"kind": "limit", "para": 2000, "name": "max_trie_depth", "value": 0},
+    {"kind": "cheat", "para": 2000, "strategies": ["omit-node"], "rate": 1_000_000},
+    {"kind": "cheat", "para": 2000, "strategies": ["omit-node", "add-junk"], "collator": 2, "rate": 500_000},
+    {"kind": "cheat", "para": 2000, "strategies": ["omit-node"], "rate": 500_000},
+    {"kind": "honest", "para": 2000},
+    {"kind": "register", "para": 2002, "deposit": 7},
+    {"kind": "deregister", "para": 2001},
+    {"kind": "offline", "para": 2000},
+    {"kind": "offline", "para": 2000, "offline": False},
+    {"kind": "turn", "para": 1000},
+    {"kind": "upward", "para": 1000, "message": "0x00"},
+    {"kind": "downward", "para": 2000, "message": "0x00"},
+    {"kind": "horizontal", "sender": 1000, "recipient": 2000, "message": "0x00"},
+    {"kind": "set_storage", "chain": None, "entries": [["0x1234", "0x5678"]]},
+    {"kind": "travel", "slot": 2_000_000},
+)
+
+
+def node() -> InProcess:
+    return InProcess(load_bundled("node"), accounts=True)
+
+
+def session() -> Session:
+    return Session.of(load_bundled("node"), accounts=True)
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: json.dumps(action)[:60])
+def test_the_line_of_an_act_does_the_same_in_a_session(action: dict[str, Any], tmp_path: Path) -> None:
+    made, other = node(), session()
+    for each in BEFORE:
+        for _ in other.execute(made.ask("pubsub_act", each)["line"]):
+            pass
+    made.ask("dev_newBlock", {"count": 4})
+    for _ in other.execute("step 4"):
+        pass
+    tried = made.ask("pubsub_tryAct", action)
+    line = made.ask("pubsub_act", action)["line"]
+    assert tried["line"] == line
+    for _ in other.execute(line):
+        pass
+    made.ask("dev_newBlock", {"count": 4})
+    for _ in other.execute("step 4"):
+        pass
+    assert other.newest("relay").hex() == made.ask("chain_getBlockHash")[2:]
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps(made.ask("pubsub_session")), encoding="utf-8")
+    read: list[Session] = []
+    for _ in saved.read(path, read):
+        pass
+    assert read[0].newest("relay") == other.newest("relay")
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ({"kind": "add_keys", "para": 1000, "publisher": 1000, "keys": ["a"]}, "publisher only"),
+        ({"kind": "add_keys", "para": 2000, "publisher": 7, "keys": ["a"]}, "7"),
+        ({"kind": "drop_keys", "para": 2000, "publisher": 1000, "keys": ["a"]}, "does not subscribe"),
+        ({"kind": "drop_keys", "para": 2000, "publisher": 7}, "does not subscribe"),
+        ({"kind": "offline", "para": 7}, "7"),
+        ({"kind": "deregister", "para": 2777}, "a call on the relay chain"),
+        ({"kind": "register", "para": 2001, "deposit": 2**127}, "a call on the relay chain"),
+        ({"kind": "publish", "para": 1000, "key": "a", "value": "0x" + "00" * 2049}, "message of 1000"),
+        ({"kind": "rewind", "relay": "0x00"}, "no action of a step"),
+    ],
+)
+def test_a_dry_run_says_why_and_changes_nothing(action: dict[str, Any], why: str) -> None:
+    made, untouched = node(), node()
+    assert why in made.ask("pubsub_tryAct", action)["refused"]
+    for each in (made, untouched):
+        each.ask("dev_newBlock", {"count": 3})
+    assert made.ask("chain_getBlockHash") == untouched.ask("chain_getBlockHash")
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "why"),
+    [
+        ("pubsub_columns", (1, MOST_COLUMNS + 1), f"from 1 to {MOST_COLUMNS}"),
+        ("pubsub_columns", (1, 0), "from 1"),
+        ("pubsub_tryAct", ({"kind": "honest", "para": 2000}, MOST_TRIED + 1), f"from 1 to {MOST_TRIED}"),
+        ("pubsub_act", ({"kind": "dance"},), "dance"),
+        ("pubsub_act", ([],), "action"),
+        ("pubsub_act", ({"kind": "publish", "para": 1000, "key": "0x00", "value": "0x"},), "32 bytes"),
+        ("pubsub_act", ({"kind": "register", "para": 2001, "deposit": -1},), "deposit"),
+        ("pubsub_act", ({"kind": "register", "para": 2001, "deposit": 2**128},), "deposit"),
+    ],
+)
+def test_what_is_no_act_and_no_number_is_refused_with_its_place(
+    method: str, params: tuple[object, ...], why: str
+) -> None:
+    with pytest.raises(NodeRefused) as refused:
+        node().ask(method, *params)
+    assert why in str(refused.value.data)
+
+
+def test_columns_follow_a_branch_back_to_its_first_block() -> None:
+    made = node()
+    made.ask("dev_newBlock", {"count": 6})
+    left = made.ask("chain_getBlockHash")
+    made.ask("dev_setHead", 3)
+    made.ask("pubsub_act", {"kind": "offline", "para": 2000})
+    made.ask("dev_newBlock", {"count": 3})
+    here, there = made.ask("pubsub_columns", 6, 9), made.ask("pubsub_columns", left, 9)
+    assert [each["number"] for each in here] == [each["number"] for each in there] == [6, 5, 4, 3, 2, 1]
+    assert [a["hash"] == b["hash"] for a, b in zip(here, there, strict=True)] == [False] * 3 + [True] * 3
+    assert [len(each["candidates"]) for each in here[:3]] == [0, 0, 0]
+    assert all(each["candidates"] for each in there[:3])
+
+
+def test_a_column_names_few_keys_and_counts_all() -> None:
+    made = node()
+    for at in range(600):
+        made.ask("pubsub_act", {"kind": "publish", "para": 1000, "key": f"{at}", "value": "0x00"})
+    made.ask("dev_newBlock", {"count": 12})
+    columns = made.ask("pubsub_columns", 12, 12)
+    assert sum(each["publishedCount"] for each in columns) >= 600
+    assert all(len(each["published"]) <= 512 for each in columns)
