@@ -1,12 +1,14 @@
 """The live page of a node: what a person sees, steps and attacks, and that `pubsub step` does the same."""
 
+import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from support.axe import faults
 from support.lab import MISPLACED, WIDTHS, Lab
 from support.served import Served
@@ -16,6 +18,14 @@ from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.explorer.live import FILES
 
+SCROLL = """async () => {
+  const strip = document.querySelector(".strip");
+  strip.scrollLeft = 0;
+  for (let at = 0; at < 60; at++) {
+    strip.scrollLeft += 160;
+    await new Promise(requestAnimationFrame);
+  }
+}"""
 OpenLab = Callable[..., Lab]
 
 
@@ -273,3 +283,136 @@ def test_the_page_has_the_files_that_it_names_and_each_module_is_short() -> None
     lengths = {name: len((assets / name).read_text(encoding="utf-8").splitlines()) for name in own}
     assert max(lengths.values()) < 300
     assert sum(lengths.values()) < 2000
+
+
+def many_blocks(count: int, chains: int) -> Callable[[WebSocketRoute], None]:
+    """A node's socket that answers for a network of that size, whose figures follow from block and chain."""
+    asked: list[int] = []
+
+    def column(at: int) -> dict[str, Any]:
+        candidates = [
+            {
+                "hash": f"0x{at:032x}{para:032x}",
+                "para": para,
+                "number": at,
+                "includedAt": at,
+                "collator": 1,
+                "verdict": "BadSeal" if (at + para) % 97 == 0 else None,
+                "strategy": None,
+                "evidence": [],
+                "proofNodes": 9,
+                "proofBytes": 900,
+                "unprunedBytes": 1800,
+                "delivered": (at + para) % 3,
+                "stopped": False,
+                "used": 900,
+                "budget": 9000,
+                "cachedBytes": 10,
+                "publishers": [[1000, 900]],
+            }
+            for para in range(2000, 2000 + chains)
+        ]
+        counts = {"publishedCount": 0, "expiredCount": 0, "deliveredCount": 0, "queuedMessages": 0, "queuedBytes": 0}
+        lists: dict[str, Any] = {name: [] for name in ("published", "expired", "deliveries", "idle", "failures")}
+        names = {"number": at, "hash": f"0x{at:064x}", "parent": f"0x{at - 1:064x}", "weight": [1, 2]}
+        return {**names, **counts, **lists, "candidates": candidates}
+
+    def answer(method: str, params: list[Any]) -> Any:
+        if method == "pubsub_columns":
+            asked.append(params[1])
+            assert sum(asked) < count / 4, "it asks for what nobody sees"
+            return [column(at) for at in range(params[0], params[0] - params[1], -1)]
+        paras = [{"para": para, "onDemand": False} for para in range(2000, 2000 + chains)]
+        return {
+            "pubsub_scenario": {"name": "many", "first": 0, "publishers": [], "parachains": paras},
+            "pubsub_keyNames": [],
+            "rpc_methods": {"methods": []},
+            "chain_getHeader": {"number": hex(count)},
+            "chain_getBlockHash": f"0x{count:064x}",
+            "pubsub_subscribeColumns": "1",
+            "pubsub_parachains": paras,
+        }.get(method)
+
+    def opened(socket: WebSocketRoute) -> None:
+        def told(text: str | bytes) -> None:
+            call = json.loads(text)
+            result = answer(call["method"], call.get("params", []))
+            socket.send(json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": result}))
+
+        socket.on_message(told)
+
+    return opened
+
+
+def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_for_and_drawn(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open(ready=lambda page: page.route_web_socket("**/*", many_blocks(10_000, 12)))
+    page.wait_for_selector("[aria-label='relay block 10000']")
+    for press, seen in (("Home", 1), ("End", 10_000)):
+        page.locator(".strip").press(press)
+        page.wait_for_selector(f"[aria-label='relay block {seen}']")
+        page.wait_for_selector(f"[aria-label^='parachain 2011, block {seen} ']")
+        assert page.locator(".column").count() < 150
+    page.evaluate(SCROLL)
+    page.wait_for_selector("[aria-label^='parachain 2011, block 640 ']")
+
+
+def test_everything_is_reached_by_keyboard(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open()
+    page.locator("body").press("t")
+    here.at(page, 11)
+    page.wait_for_function("() => !document.querySelector('.steps-bar button.primary').disabled")
+    page.locator("body").press("n")
+    here.at(page, 12)
+    page.wait_for_function("() => !document.querySelector('.steps-bar button.primary').disabled")
+    page.locator("body").press("u")
+    here.at(page, 11)
+    page.locator("#tab-acts").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#tab-charts")).to_be_focused()
+    expect(page.locator("#tab-charts")).to_have_attribute("aria-selected", "true")
+    plot = page.locator(".plot").first
+    plot.press("ArrowLeft")
+    expect(page.locator(".chart .read").first).to_contain_text("relay block 11: 1000")
+    plot.press("Home")
+    expect(page.locator(".chart .read").first).to_contain_text("relay block 1: 1000")
+    word = page.locator("header .word").first
+    word.focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("chain that keeps")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_have_count(0)
+
+
+def test_the_words_of_the_page_are_those_of_the_glossary() -> None:
+    root = Path(__file__).parents[2]
+    words = (root / "pubsub_emulator/explorer/assets/lab/words.js").read_text(encoding="utf-8")
+    listed = re.search(r"const GLOSSARY = \{(.*?)\n\};", words, re.DOTALL)
+    assert listed is not None
+    glossary = (root / "docs/glossary.md").read_text(encoding="utf-8").lower()
+    for word in re.findall(r'^  "?([a-zA-Z ]+)"?:', listed[1], re.MULTILINE):
+        assert f"**{word.lower()}" in glossary, word
+
+
+def test_the_vendored_libraries_are_those_that_their_table_names() -> None:
+    folder = Path(__file__).parents[2] / "pubsub_emulator/explorer/assets/vendor"
+    table = (folder / "README.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^\| (\S+) \| \S+ \| ([0-9a-f]{64}) \|$", table, re.MULTILINE))
+    files = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in folder.iterdir()}
+    files.pop("README.md")
+    assert files == named
+
+
+def test_pubsub_lab_and_serve_say_where_the_page_is_and_whose_the_accounts_are(lab: OpenLab) -> None:
+    said = "\n".join(lab().node.said)
+    assert re.search(r"in a browser: http://127\.0\.0\.1:\d+/", said)
+    assert "//Alice" in said
+    assert "bottom drive obey" in said
+    plain = Served("node", command=("lab", "--no-open"))
+    try:
+        assert plain.call("dev_newBlock", {"count": 2})
+        assert plain.call("rpc_methods")
+        assert "parachain 2000: ws://127.0.0.1:" in "\n".join(plain.said)
+    finally:
+        assert plain.end() == 130

@@ -1,5 +1,6 @@
 """The live page of a node in a browser, as a person uses it."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from playwright.sync_api import Browser, Page
@@ -56,14 +57,15 @@ class Lab:
         self.watch.allowed = (node.url, node.url.replace("http", "ws", 1), "blob:")
         self._browser = browser
 
-    def open(self, width: int = 1400, **settings: Any) -> Page:
-        """A page that is live; it may ask for nothing but what its node has."""
+    def open(self, width: int = 1400, ready: Callable[[Page], object] = id, **settings: Any) -> Page:
+        """A page that is live; it may ask for nothing but what its node has. `ready` gets it before it is loaded."""
         settings = {"viewport": {"width": width, "height": 900}, "locale": "en-US", **settings}
         context = self._browser.new_context(**settings)
         context.set_default_timeout(PATIENCE * 1000)
         context.add_init_script(SOCKETS)
         page = context.new_page()
         self.watch.over(page)
+        ready(page)
         page.goto(self.node.url)
         page.wait_for_selector("#state.live")
         return page

@@ -14,9 +14,9 @@ PATIENCE = 60
 class Served:
     """The program, running."""
 
-    def __init__(self, *args: str) -> None:
+    def __init__(self, *args: str, command: tuple[str, ...] = ("serve",)) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pubsub_emulator.cli.main", "serve", "--port", "0", *args],
+            [sys.executable, "-m", "pubsub_emulator.cli.main", *command, "--port", "0", *args],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
