@@ -3,6 +3,8 @@
 import hashlib
 import json
 import re
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -416,3 +418,34 @@ def test_pubsub_lab_and_serve_say_where_the_page_is_and_whose_the_accounts_are(l
         assert "parachain 2000: ws://127.0.0.1:" in "\n".join(plain.said)
     finally:
         assert plain.end() == 130
+
+
+def test_the_page_may_ask_for_nothing_from_elsewhere_and_nobody_else_may_call(lab: OpenLab) -> None:
+    url = lab().node.url
+    for path in ("", "page/lab/main.js", "page/vendor/uplot.css"):
+        with urllib.request.urlopen(url + path) as answer:  # noqa: S310  # our own URL
+            policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe" not in policy
+        assert "http" not in policy
+    for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(urllib.request.Request(url, headers=headers))  # noqa: S310  # as above
+        assert refused.value.code == 403
+    with pytest.raises(urllib.error.HTTPError) as missing:
+        urllib.request.urlopen(f"{url}page/../../pyproject.toml")  # noqa: S310  # as above
+    assert missing.value.code == 404
+
+
+def test_a_node_that_takes_no_acts_shows_all_the_rest(browser: Browser) -> None:
+    node = Served("node")
+    try:
+        here = Lab(node, browser)
+        page = here.open()
+        expect(page.get_by_role("tab")).to_have_text(["Session", "Figures", "Endpoints"])
+        expect(page.locator("header")).to_contain_text("takes no acts")
+        expect(page.locator(".session ol")).to_contain_text("turn 1000")
+        page.context.close()
+        assert here.watch.faults == []
+    finally:
+        node.end()

@@ -3,7 +3,7 @@ import { signal } from "../vendor/signals.js";
 import { Copied, html, Term, useEffect, useState } from "./words.js";
 import { chains, names, say, setting, version } from "./store.js";
 import { act, asCall, call } from "./rpc.js";
-import { attempt, busy, lastLine } from "./steps.js";
+import { attempt, busy, lastLine, running } from "./steps.js";
 
 export const strategies = signal([]);
 const opened = signal("publish");
@@ -70,11 +70,12 @@ function Form({ name }) {
   useEffect(() => {
     let gone = false;
     setTried(null);
+    if (running.value) return undefined; // a network that runs has no time for copies of itself
     const soon = setTimeout(() => {
       call("pubsub_tryAct", action).then((found) => gone || setTried({ ...found, text }), (error) => gone || setTried({ refused: error.message, verdicts: [], text }));
     }, 200);
     return () => { gone = true; clearTimeout(soon); };
-  }, [text, told]);
+  }, [text, running.value ? 0 : told, running.value]);
   const ready = tried && tried.text === text;
   const send = async (event) => {
     event.preventDefault();
@@ -90,7 +91,7 @@ function Form({ name }) {
   return html`<form onSubmit=${send} aria-label=${title}>
     ${fields.map((field) => html`<label class="field-row"><span>${field.label}</span>${entry(field, form[field.name], (value) => setGiven({ ...given, [field.name]: value }))}</label>`)}
     ${cheat && name === "cheat" ? html`<p class="hint">It seeks: ${cheat.gain} The check that meets it: ${cheat.meets.join(" or ") || "none; the block is valid"}.</p>` : null}
-    <p class=${`tried ${tried?.refused ? "no" : "yes"}`} role="status">${!ready ? html`<${Term} word="dry run">Trying</${Term}> …` : tried.refused ? `It would fail: ${tried.refused}` : tried.verdicts.length ? `It would work; refused then: ${tried.verdicts.join(", ")}` : "It would work."}</p>
+    <p class=${`tried ${tried?.refused ? "no" : "yes"}`} role="status">${running.value ? "Tried when the network is paused." : !ready ? html`<${Term} word="dry run">Trying</${Term}> …` : tried.refused ? `It would fail: ${tried.refused}` : tried.verdicts.length ? `It would work; refused then: ${tried.verdicts.join(", ")}` : "It would work."}</p>
     <button type="submit" class="primary" disabled=${!ready || Boolean(tried.refused) || busy.value}>${title}</button>
     <${Copied} label="JSON-RPC" text=${asCall("pubsub_act", [action])} />
     ${ready && tried.line ? html`<${Copied} label="pubsub step" text=${tried.line} />` : null}
