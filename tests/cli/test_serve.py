@@ -1,5 +1,6 @@
 """`pubsub serve` as a program: it says where it listens, writes a journal, ends with 130, and does the same again."""
 
+import asyncio
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -8,6 +9,13 @@ from pathlib import Path
 import pytest
 from support.processes import program
 from support.served import PATIENCE, Served
+
+from pubsub_emulator.cli.session import saved
+from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.client.extrinsics import development_seed, signed_extrinsic
+from pubsub_emulator.client.node import SubstrateNode
+from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.runtime.framework.calls import EncodedCall
 
 
 @pytest.fixture
@@ -83,3 +91,22 @@ def test_a_journal_that_does_not_match_stops_at_its_line(serve: Callable[..., Se
     lines[-1] = json.dumps({**document, "relay": "0x" + "11" * 32})
     journal.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert f"journal.jsonl:{len(lines)}" in _fails("--port", "0", "--replay", str(journal))
+
+
+def test_a_signed_extrinsic_of_another_client_is_in_the_session_and_played_again(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    node = serve("--dev", "--build", "manual")
+    remark = EncodedCall("System", "remark", (b"test",), b"\0\0\x10test")
+
+    async def signed() -> bytes:
+        async with connect(node.url.replace("http", "ws", 1)) as rpc:
+            return await signed_extrinsic(SubstrateNode(rpc), development_seed("Bob"), remark)
+
+    node.call("dev_newBlock", {"transactions": [f"0x{asyncio.run(signed()).hex()}"]})
+    path, made = tmp_path / "session.json", list[Session]()
+    path.write_text(json.dumps(node.call("pubsub_session")), encoding="utf-8")
+    assert '"kind":"offer"' in json.loads(path.read_text(encoding="utf-8"))["commands"][-2]
+    for _ in saved.read(path, made):
+        pass
+    assert f"0x{made[0].newest('relay').hex()}" == node.call("chain_getBlockHash")

@@ -70,6 +70,16 @@ def same(here: Lab, folder: Path) -> dict[str, Any]:
     return document
 
 
+def placed_well(page: Page) -> None:
+    """At no width is a text cut or covered."""
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(100)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+        assert page.evaluate(MISPLACED) == [], width
+    page.set_viewport_size({"width": 1400, "height": 900})
+
+
 def tab(page: Page, name: str) -> None:
     page.click(f"#tab-{name}")
 
@@ -126,6 +136,7 @@ def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(lab: Ope
     tab(page, "branches")
     page.get_by_role("button", name="compare with main").click()
     expect(page.locator("table.compared")).to_contain_text("differ, from 6 on")
+    placed_well(page)
     same(here, tmp_path)
     page.get_by_role("button", name="switch to main").click()
     here.at(page, before)
@@ -191,6 +202,7 @@ def test_a_followed_key_shows_its_way_and_its_lifetime_runs_down(lab: OpenLab) -
     here.node.call("dev_newBlock", {"count": 2})
     expect(page.locator(".follow .ttl")).to_contain_text("3 of 5 blocks left")
     expect(page.locator(".follow .journey")).to_contain_text("delivered to 2000")
+    placed_well(page)
     here.node.call("dev_newBlock", {"count": 6})
     expect(page.locator(".follow .journey")).to_contain_text("expired")
 
