@@ -80,6 +80,8 @@ class Advance:
     left: tuple[Block, ...] = ()
     texts: dict[Hash, str] = field(default_factory=dict)
     """Headers as JSON, made when the first reader asks."""
+    column: list[str] = field(default_factory=list)
+    """The moment as a column of the live page, as JSON, made when the first reader asks."""
     changes: dict[Hash, Mapping[bytes, bytes | None]] = field(default_factory=dict)
     """What blocks changed in their top tries, worked out when the first reader asks."""
 

@@ -151,8 +151,13 @@ class Columns(RpcSubscription):
 
     def advanced(self, advance: Advance) -> None:
         """The new relay block, or the one that was gone back to."""
-        column = None if advance.moment is self._call.node.timeline.genesis else column_json(self._call, advance.moment)
-        self.notify(compact({"rewound": advance.rewound, "number": advance.moment.number, "column": column}))
+        moment = advance.moment
+        if not advance.column:
+            first = moment is self._call.node.timeline.genesis
+            column = None if first else column_json(self._call, moment)
+            told = {"rewound": advance.rewound, "number": moment.number, "column": column}
+            advance.column.append(compact(told))
+        self.notify(advance.column[0])
 
 
 @method("pubsub_subscribeColumns", live=True)

@@ -10,6 +10,7 @@ export const busy = signal(false);
 export const lastLine = signal("");
 const pace = signal(500);
 const wanted = signal("delivery");
+let queue = Promise.resolve();
 const MOST_UNDOS = 40;
 const MOST_WAITED = 1000;
 
@@ -28,8 +29,15 @@ export async function remember(what) {
   undos.value = kept;
 }
 
-// Does something that changes the network, and says why where it cannot.
-export async function attempt(what, work) {
+// Does something that changes the network, one after the other, and says why where it cannot.
+export function attempt(what, work) {
+  busy.value = true;
+  const done = queue.then(() => tried(what, work));
+  queue = done;
+  return done;
+}
+
+async function tried(what, work) {
   busy.value = true;
   try {
     await remember(what);
