@@ -13,11 +13,10 @@ _MARK: Final = re.compile(r"<!-- made: ([a-z0-9-]+) -->")
 def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
     """The functions that write parts, by name; each gives lines."""
     sys.path[:0] = [each for each in (str(ROOT), str(ROOT / "docs"), str(ROOT / "tests")) if each not in sys.path]
+    from command_reference import MADE  # noqa: PLC0415  # after the path
     from support.worked import cases  # noqa: PLC0415  # as above
     from support.worked_page import page  # noqa: PLC0415  # as above
-    from table_columns import columns  # noqa: PLC0415  # after the path
-
-    from pubsub_emulator.cli.reference import MADE  # noqa: PLC0415  # as above
+    from table_columns import columns  # noqa: PLC0415  # as above
 
     return {**MADE, "columns": columns, "worked-cases": lambda: [page(cases())]}
 

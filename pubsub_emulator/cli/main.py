@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import click
 
+from pubsub_emulator.cli.base.extras import EXTRAS, brings
+from pubsub_emulator.cli.base.groups import Group
+from pubsub_emulator.cli.base.own_process import OwnProcess
 from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, PIPE_CLOSED, USAGE, explained
-from pubsub_emulator.cli.extras import EXTRAS, brings
-from pubsub_emulator.cli.groups import Group
-from pubsub_emulator.cli.own_process import OwnProcess
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.version import VERSION

@@ -11,7 +11,7 @@ import pytest
 from pubsub_emulator.cli.screen import Spoken
 
 SCRIPT = """
-from pubsub_emulator.cli.pages import Doing, Line
+from pubsub_emulator.cli.screen.pages import Doing, Line
 from pubsub_emulator.cli.screen import bar, show
 
 with bar() as advance:

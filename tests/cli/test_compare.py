@@ -9,7 +9,7 @@ from support.processes import program, python
 from support.rules import CAP, SCENARIO
 
 import pubsub_emulator
-from pubsub_emulator.cli.figures import lines_of, markdown
+from pubsub_emulator.cli.base.figures import lines_of, markdown
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from support.explorer import open_page
 from support.node import Running, serving
 
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.pages import Grid, Line
+from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.table import COMMANDS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.cli import extras
+from pubsub_emulator.cli.base import extras
 
 
 class _Installed:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from pubsub_emulator.cli.exits import INFRASTRUCTURE
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.pages import Grid, Line
+from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.node_api import RELAY, InProcess
 from pubsub_emulator.cli.session.remote import RemoteNode

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
+from pubsub_emulator.cli.base.output import OutputError
 from pubsub_emulator.cli.commands.new.run import TEMPLATE
 from pubsub_emulator.cli.main import SCENARIOS, pubsub
-from pubsub_emulator.cli.output import OutputError
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario
 from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
 from pubsub_emulator.emulator.scenario.model import Scenario

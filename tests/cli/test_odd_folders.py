@@ -15,7 +15,7 @@ from support.audits import write_history
 from support.command import TINY, pubsub
 
 import pubsub_emulator.cli.main as program
-from pubsub_emulator.cli.options import Address
+from pubsub_emulator.cli.base.options import Address
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.judge.results import Results

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.cli.program import callable_here, program
+from pubsub_emulator.cli.base.program import callable_here, program
 
 
 @pytest.fixture

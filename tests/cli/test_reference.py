@@ -2,18 +2,19 @@
 
 import re
 import shlex
+from importlib import import_module
 
 import click
 import pytest
 from support.pages import ROOT, filled, made
 
-from pubsub_emulator.cli import reference
 from pubsub_emulator.cli.main import COMMANDS
 from pubsub_emulator.cli.session.table import COMMANDS as SESSION
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.settings.fields import described
 
 DOCS = ROOT / "docs"
+reference = import_module("command_reference")  # beside the pages
 PAGES = [path.name for path in sorted(DOCS.glob("*.md")) if "<!-- made: " in path.read_text(encoding="utf-8")]
 
 

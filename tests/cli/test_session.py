@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.cli.pages import Doing, Grid, Line
+from pubsub_emulator.cli.screen.pages import Doing, Grid, Line
 from pubsub_emulator.cli.session import CommandError, Session
 from pubsub_emulator.cli.session.table import COMMANDS, complete, find
 from pubsub_emulator.emulator.network.records import BlockRecord

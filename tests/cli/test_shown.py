@@ -16,7 +16,7 @@ from pubsub_emulator.cli.main import COMMANDS
 from pubsub_emulator.cli.main import pubsub as program
 
 EVIL = "\x1b]0;owned\x07\x1b[8m\u202e\u2066\x9b2J"
-PRINTING = {"cli/main.py", "cli/screen.py", "cli/reference.py", "cli/commands/completion/command.py"}
+PRINTING = {"cli/main.py", "cli/screen/__init__.py", "cli/commands/completion/command.py"}
 """Files that print: the first two escape, the others print texts of this project alone."""
 LIGHT = {"cli/commands/distributor/serve.py"}
 """It starts without the screen's library; what it prints are names of checked characters and its own address."""

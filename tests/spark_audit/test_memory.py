@@ -22,7 +22,7 @@ HOST = """
 import sys
 from click.testing import CliRunner
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.own_process import spare_memory
+from pubsub_emulator.cli.base.own_process import spare_memory
 
 CliRunner().invoke(pubsub, ["audit", "nothing", "--out", "out"])
 import pyarrow as pa

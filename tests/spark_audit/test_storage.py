@@ -12,9 +12,9 @@ from pyarrow import fs
 from support.audits import drop_a_node, write_history
 from support.object_store import s3_server
 
+from pubsub_emulator.cli.base.output import OutputError
 from pubsub_emulator.cli.commands.report.run import make_report
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.output import OutputError
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.history import schema, storage
 from pubsub_emulator.spark_audit.history.address import StorageError, canonical_uri

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pubsub_emulator.cli.blocks import ledger_pages
 from pubsub_emulator.cli.inspect.view import View, header_figures, view
-from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.screen.blocks import ledger_pages
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.runtime.parachain.block import ChainHead

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
 from pubsub_emulator.cli.inspect.view import View, header_figures, view
-from pubsub_emulator.cli.pages import Grid, Line
+from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.emulator.fixtures import read_fixture
 from pubsub_emulator.emulator.scenario import Scenario, Subscriber
 from pubsub_emulator.emulator.scenario.file import load_scenario, parse_document

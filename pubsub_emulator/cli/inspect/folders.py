@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
 from pubsub_emulator.cli.inspect.view import InspectError, View, counted, view
-from pubsub_emulator.cli.pages import Grid, Line, Shown
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.laboratory.fixture_set import read_vectors
 from pubsub_emulator.spark_audit.compare import HistoryRecord
 from pubsub_emulator.spark_audit.history import schema

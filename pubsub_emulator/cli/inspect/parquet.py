@@ -6,9 +6,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.inspect.view import InspectError, View, view
-from pubsub_emulator.cli.pages import Grid, Line, Shown, words
-from pubsub_emulator.cli.program import program
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.unpack import Source, TooLarge, check_group

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
 
-from pubsub_emulator.cli.pages import Grid, Line, Shown
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.errors import PubsubError
 
 

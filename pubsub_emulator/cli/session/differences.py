@@ -6,7 +6,7 @@ Entries that each block writes (slots, block numbers, hashes, events) come last:
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.emulator.runtimes import decoded_key
 from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
 from pubsub_emulator.primitives.errors import ScaleError

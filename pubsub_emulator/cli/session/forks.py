@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from pubsub_emulator.cli.pages import words
+from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.emulator.fork import NO_FORKS, BadFork, Fork, Forks
 from pubsub_emulator.primitives.types import U32_MAX
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from pubsub_emulator.cli.blocks import ledger_pages, ttl_words
-from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
+from pubsub_emulator.cli.screen.blocks import ledger_pages, ttl_words
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Delivery
 from pubsub_emulator.cli.session.arguments import number

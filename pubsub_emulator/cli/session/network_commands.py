@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from pubsub_emulator.cli.pages import Line, Shown
+from pubsub_emulator.cli.screen.pages import Line, Shown
 from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
 from pubsub_emulator.cli.session.arguments import number, value
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to

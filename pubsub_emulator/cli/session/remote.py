@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pubsub_emulator.cli.pages import words
+from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.cli.session.node_api import RELAY, Deposited, NodeApi
 from pubsub_emulator.client.errors import BadAnswer, NodeUnavailable
 from pubsub_emulator.client.live_state import state_of

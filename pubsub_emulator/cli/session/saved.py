@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.cli.pages import Doing, Shown
+from pubsub_emulator.cli.screen.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError, find
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Checkpoint, Session

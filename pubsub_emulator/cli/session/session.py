@@ -17,7 +17,7 @@ from typing import Any, Final, Self, TypeVar
 
 from pydantic import TypeAdapter
 
-from pubsub_emulator.cli.pages import Shown, made_safe, words
+from pubsub_emulator.cli.screen.pages import Shown, made_safe, words
 from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
 from pubsub_emulator.cli.session.arguments import key, names_of_keys, number

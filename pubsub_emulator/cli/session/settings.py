@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pubsub_emulator.cli.pages import Grid, Line, Shown, words
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session.arguments import hexadecimal, number
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
 from pubsub_emulator.cli.session.node_api import RELAY

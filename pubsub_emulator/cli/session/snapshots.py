@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.pages import Grid, Line, Shown
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.arguments import number
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from pubsub_emulator.cli.pages import Doing, Line, Shown
+from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Built, RelayBlock
 from pubsub_emulator.cli.session.arguments import number
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to

@@ -5,8 +5,8 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
-from pubsub_emulator.cli.blocks import ttl_words
-from pubsub_emulator.cli.pages import Grid, Line, Shown, printable, words
+from pubsub_emulator.cli.screen.blocks import ttl_words
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session.arguments import hexadecimal, number
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
 from pubsub_emulator.cli.session.session import ChainState, Session

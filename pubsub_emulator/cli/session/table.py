@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from pubsub_emulator.cli.pages import Shown
+from pubsub_emulator.cli.screen.pages import Shown
 from pubsub_emulator.cli.session.command import (
     Command,
     CommandError,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 from pubsub_emulator.cli.exits import INFRASTRUCTURE, INTERRUPTED, USAGE
-from pubsub_emulator.cli.pages import Doing
 from pubsub_emulator.cli.screen import bar, say, show
+from pubsub_emulator.cli.screen.pages import Doing
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Kind
 from pubsub_emulator.cli.session.session import Session

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.pages import Doing, Line, Shown
+from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Delivery, RelayBlock
 from pubsub_emulator.cli.session.arguments import hexadecimal, number
 from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look

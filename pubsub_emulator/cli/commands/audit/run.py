@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import click
 
+from pubsub_emulator.cli.base.own_process import spare_memory
+from pubsub_emulator.cli.base.program import program
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.report.run import make_report
 from pubsub_emulator.cli.commands.run.run import show_digest
-from pubsub_emulator.cli.own_process import spare_memory
-from pubsub_emulator.cli.program import program
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.rounds import Progress

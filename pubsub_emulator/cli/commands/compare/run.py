@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pubsub_emulator.cli.base.figures import Line, lines_of, markdown, show_differences
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.compare.sides import Side, open_side
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.figures import Line, lines_of, markdown, show_differences
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say, say_document
 from pubsub_emulator.runtime.rules import chosen
 

@@ -11,9 +11,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.cli.base.figures import Figures, of_audit, of_run
+from pubsub_emulator.cli.base.output import MARKER
 from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario, simulate
-from pubsub_emulator.cli.figures import Figures, of_audit, of_run
-from pubsub_emulator.cli.output import MARKER
 from pubsub_emulator.emulator.scenario.file import BUNDLE
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.emulator.user_file import read_rules

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.spark_audit.compare import compare
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli import options
-from pubsub_emulator.cli.groups import Group
-from pubsub_emulator.cli.result import Result, with_json_option
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.groups import Group
+from pubsub_emulator.cli.base.result import Result, with_json_option
 
 _seed = click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed gives the same digest."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli.ending import asked_to_end
+from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.distributor.adapter.ledger import NetworkLog
 from pubsub_emulator.distributor.event import NETWORK
 from pubsub_emulator.distributor.once import Store, open_store

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.distributor.simulation import demo
 from pubsub_emulator.distributor.simulation.file import read_scenario

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.events.log.sql_store import existing_store
 from pubsub_emulator.events.subscriptions.deliveries import Exported, export_log

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli import options
-from pubsub_emulator.cli.groups import Group
-from pubsub_emulator.cli.result import Result, with_json_option
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.groups import Group
+from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.group("events", cls=Group)

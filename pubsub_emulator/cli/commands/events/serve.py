@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from pubsub_emulator.cli.ending import asked_to_end
+from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say
 from pubsub_emulator.events.log.sql_store import SqlStore, existing_store

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import INCOMPLETE
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say
 from pubsub_emulator.spark_audit.judge.evidence import Judgement
 from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text

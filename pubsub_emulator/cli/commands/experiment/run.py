@@ -7,9 +7,9 @@ from dataclasses import fields
 from itertools import count
 from pathlib import Path
 
+from pubsub_emulator.cli.base.output import new_folder
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, draw
-from pubsub_emulator.cli.output import new_folder
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.laboratory.experiments.experiment import Measurement, UnknownParameter, Workload, sweep, with_field
 from pubsub_emulator.laboratory.experiments.presets import QUESTIONS, Figure, sweep_figure

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pubsub_emulator.cli.inspect.folders import history_folder
-from pubsub_emulator.cli.pages import Doing
 from pubsub_emulator.cli.screen import Advance, stage
+from pubsub_emulator.cli.screen.pages import Doing
 from pubsub_emulator.collator.cheats.steps import Draft
 from pubsub_emulator.emulator.fixtures import parse_fixture
 from pubsub_emulator.emulator.network.records import (

@@ -2,8 +2,8 @@
 
 import click
 
-from pubsub_emulator.cli import options
-from pubsub_emulator.cli.result import Result, with_json_option
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(

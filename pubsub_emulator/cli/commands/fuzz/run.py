@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS, INTERRUPTED
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import Advance, files, say, stage, table
 from pubsub_emulator.cli.session.terminal import Interrupts
 from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES, WITH_ACCOUNTS

@@ -6,9 +6,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.laboratory.mutation import Mutated, mutate_target
 from pubsub_emulator.primitives.errors import PubsubError

@@ -5,8 +5,8 @@ from math import inf
 from pathlib import Path
 from time import monotonic
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.laboratory.novelty import read_corpus
 from pubsub_emulator.laboratory.verifier import VerifierProcess, compare_verifiers, keep

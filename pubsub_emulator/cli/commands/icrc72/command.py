@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli.groups import Group
-from pubsub_emulator.cli.result import Result, with_json_option
+from pubsub_emulator.cli.base.groups import Group
+from pubsub_emulator.cli.base.result import Result, with_json_option
 
 _MODULE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written

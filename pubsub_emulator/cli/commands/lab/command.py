@@ -4,7 +4,7 @@ import webbrowser
 
 import click
 
-from pubsub_emulator.cli import options
+from pubsub_emulator.cli.base import options
 
 
 @click.command(

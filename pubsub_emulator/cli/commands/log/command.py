@@ -2,8 +2,8 @@
 
 import click
 
-from pubsub_emulator.cli import options
-from pubsub_emulator.cli.groups import Group
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.groups import Group
 
 place = click.option(
     "--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL."

@@ -1,6 +1,6 @@
 """`pubsub migrate`: converts a history to the present format."""
 
-from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say, stage
 from pubsub_emulator.spark_audit.history.migrate import migrate
 

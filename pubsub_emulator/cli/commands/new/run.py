@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.output import OutputError
-from pubsub_emulator.cli.program import program
+from pubsub_emulator.cli.base.output import OutputError
+from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.screen import files, say, say_document, table
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, parse_scenario

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.cli.pages import words
 from pubsub_emulator.cli.screen import say, say_document, table
+from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.explorer.svg import arrange, render
 from pubsub_emulator.explorer.tree import Below, Drawn, Fate, Sources, TreeQuery, draw

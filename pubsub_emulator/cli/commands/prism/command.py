@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import click
 
-from pubsub_emulator.cli import options
-from pubsub_emulator.cli.groups import Group
-from pubsub_emulator.cli.result import Result, with_json_option
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.groups import Group
+from pubsub_emulator.cli.base.result import Result, with_json_option
 
 FC = TypeVar("FC", bound=Callable[..., object])
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from pubsub_emulator.cli.ending import asked_to_end
+from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say, say_document
 from pubsub_emulator.client.extrinsics import development_seed

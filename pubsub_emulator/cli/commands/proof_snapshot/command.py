@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli import options
+from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.exits import FINDINGS
 
 

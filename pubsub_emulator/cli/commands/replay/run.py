@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.collator.cheats.steps import to_json
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from pubsub_emulator.cli.output import OutputError, new_folder
-from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.base.output import OutputError, new_folder
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, stage
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE
 

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from pubsub_emulator.cli.extras import brings
-from pubsub_emulator.cli.output import MARKER, new_folder
-from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.base.extras import brings
+from pubsub_emulator.cli.base.output import MARKER, new_folder
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.observers.digest import RunDigest

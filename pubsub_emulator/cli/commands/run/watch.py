@@ -5,8 +5,8 @@ from pathlib import Path
 from time import sleep
 from typing import Final
 
-from pubsub_emulator.cli.figures import lines_of, of_run, show_differences
-from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.base.figures import lines_of, of_run, show_differences
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.user_file import read_rules
 from pubsub_emulator.primitives.errors import PubsubError

@@ -3,7 +3,7 @@
 import platform
 from pathlib import Path
 
-from pubsub_emulator.cli.output import new_folder
+from pubsub_emulator.cli.base.output import new_folder
 from pubsub_emulator.cli.screen import files
 from pubsub_emulator.spark_audit.spark.ship import LAUNCHER, build_environment
 

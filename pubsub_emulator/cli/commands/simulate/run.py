@@ -2,9 +2,9 @@
 
 from statistics import median_low
 
+from pubsub_emulator.cli.base.own_process import spare_memory
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
-from pubsub_emulator.cli.own_process import spare_memory
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.spark_audit.choice import choose_engine, may_be_spark, open_mapper

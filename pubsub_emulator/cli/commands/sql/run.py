@@ -4,7 +4,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.spark_audit.tables.ask import ask
 

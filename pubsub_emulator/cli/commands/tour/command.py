@@ -2,7 +2,7 @@
 
 import click
 
-from pubsub_emulator.cli.result import Result, with_json_option
+from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command("tour", epilog="\b\nExamples:\n  pubsub tour\n  pubsub tour --json\n")

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from pubsub_emulator.cli.program import callable_here
-from pubsub_emulator.cli.result import Result
+from pubsub_emulator.cli.base.program import callable_here
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.distributor.event import Event
 from pubsub_emulator.distributor.simulation.invariants import surprises

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli import options
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.groups import Group
 
 
 @click.group("vectors", cls=Group)

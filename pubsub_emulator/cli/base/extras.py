@@ -42,7 +42,7 @@ def install_command(extra: str) -> str:
 
 
 def _requirement(extra: str) -> str:
-    checkout = Path(__file__).resolve().parents[2]
+    checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file():
         return f"{checkout}[{extra}]"
     url = _origin()

@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from pubsub_emulator.cli.pages import Doing, Grid, Line, Shown
+from pubsub_emulator.cli.screen.pages import Doing, Grid, Line, Shown
 from pubsub_emulator.primitives.shown import safe, whole
 
 PLAIN_WIDTH: Final = 140

@@ -6,19 +6,20 @@ Examples are in lists, so that they are not executed as blocks of a page.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
+from pubsub_emulator.cli.commands.fuzz.readers import ROWS
 from pubsub_emulator.cli.exits import MEANINGS
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import SECTIONS
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.settings import Model
 from pubsub_emulator.emulator.settings.fields import described
-
-if TYPE_CHECKING:
-    from pubsub_emulator.icrc72.keys import Key
+from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.keys import LISTS, Key
+from pubsub_emulator.icrc72.scenario_file import ScenarioModel
 
 _EXAMPLE: Final = re.compile(r"^  (?=\S)(.*)$", re.MULTILINE)
 
@@ -121,8 +122,6 @@ def _table(header: tuple[str, ...], rows: "Iterator[tuple[str, ...]] | Sequence[
 
 def canister_keys() -> Iterator[str]:
     """The catalogue of keys of ICRC-72 and ICRC-77."""
-    from pubsub_emulator.icrc72 import keys
-
     for title, table in keys.TABLES.items():
         yield f"## {title}"
         yield ""
@@ -140,10 +139,8 @@ def canister_keys() -> Iterator[str]:
     )
 
 
-def _key_row(key: "Key") -> tuple[str, str, str]:
+def _key_row(key: Key) -> tuple[str, str, str]:
     """A key's name, value and meaning, with its aliases. One of a publication's lists is written `LIST`."""
-    from pubsub_emulator.icrc72.keys import LISTS
-
     also = f" (also `{'`, `'.join(key.aliases)}`)" if key.aliases else ""
     which = next((each for each in LISTS if each in key.name), "LIST")
     return f"`{key.name}`".replace(which, "LIST"), key.value, (key.meaning + also).replace(which, "LIST")
@@ -151,15 +148,11 @@ def _key_row(key: "Key") -> tuple[str, str, str]:
 
 def canister_fields() -> Iterator[str]:
     """Every field of a scenario of canisters."""
-    from pubsub_emulator.icrc72.scenario_file import ScenarioModel
-
     yield from fields(ScenarioModel)
 
 
 def readers() -> Iterator[str]:
     """Every reader of untrusted input with its limits."""
-    from pubsub_emulator.cli.commands.fuzz.readers import ROWS
-
     rows = (
         (
             each.what,

@@ -70,7 +70,7 @@ tokens: Final = click.option(
 
 def _load_cheats(_context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:
     if files:
-        from pubsub_emulator.cli.cheats import load_strategies
+        from pubsub_emulator.cli.base.cheats import load_strategies
 
         for path in files:
             load_strategies(path)
