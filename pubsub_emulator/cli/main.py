@@ -53,6 +53,7 @@ COMMANDS: Final = (
     "fixtures",
     "ship",
     "fetch",
+    "conform",
     "export-state",
     "import-relay-proofs",
     "migrate",

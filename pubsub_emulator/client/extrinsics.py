@@ -1,12 +1,15 @@
 """Signed extrinsics for the chains of this project, whose signed extensions are known."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from pubsub_emulator.client.node import SubstrateNode
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
-from pubsub_emulator.primitives.signatures import Scheme
+from pubsub_emulator.primitives.signatures import Scheme, sign_sr25519, sr25519_pair
 from pubsub_emulator.primitives.ss58 import encode_address
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, Implicit, SignedExtrinsic, payload
@@ -22,13 +25,36 @@ def development_seed(name: str) -> bytes:
     return blake2_256(encode_bytes(b"Ed25519HDKD") + _PHRASE + junction)
 
 
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """An account that signs."""
+
+    scheme: Scheme
+    account: AccountId
+    sign: Callable[[bytes], bytes]
+
+
+def ed25519_signer(seed: bytes) -> Signer:
+    """The account of an Ed25519 seed."""
+    return Signer(Scheme.ED25519, AccountId(ed25519.public_key(seed)), partial(ed25519.sign, seed))
+
+
+def development_signer(name: str) -> Signer:
+    """The Sr25519 account of `//name` below the development phrase. Raises `MissingLibrary`."""
+    public, secret = sr25519_pair(_PHRASE, encode_bytes(name.encode()).ljust(32, b"\0"))
+    return Signer(Scheme.SR25519, AccountId(public), partial(sign_sr25519, public, secret))
+
+
 async def signed_extrinsic(node: SubstrateNode, seed: bytes, call: EncodedCall) -> bytes:
     """An immortal extrinsic with the next nonce of the account of an Ed25519 seed. Raises `ClientError`."""
-    account = AccountId(ed25519.public_key(seed))
+    return await signed_by(node, ed25519_signer(seed), call)
+
+
+async def signed_by(node: SubstrateNode, signer: Signer, call: EncodedCall) -> bytes:
+    """An immortal extrinsic with the next nonce of a signer. Raises `ClientError`."""
     genesis = Hash(await node.genesis_hash())
     version = await node.version()
-    nonce = await node.nonce(encode_address(account))
-    extra = Extra(Era(), nonce, 0)
+    extra = Extra(Era(), await node.nonce(encode_address(signer.account)), 0)
     implicit = Implicit(version.spec_version, version.transaction_version, genesis, genesis)
-    signature = ed25519.sign(seed, payload(call.encoded, extra, implicit))
-    return SignedExtrinsic(account, Scheme.ED25519, signature, extra, call, 0).encode()
+    signature = signer.sign(payload(call.encoded, extra, implicit))
+    return SignedExtrinsic(signer.account, signer.scheme, signature, extra, call, 0).encode()

@@ -9,9 +9,9 @@ the block is of the chain, and final, is the node's word.
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from pubsub_emulator.client.answers import HASH, HEAD, KEYS, MAYBE_HASH, PROOF, Head, read
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
@@ -32,6 +32,8 @@ MOST_NODES: Final = 512 * 1_048_576
 """Bytes of nodes that are kept of one state."""
 _ATTEMPTS: Final = 3
 
+T = TypeVar("T")
+
 
 @contextmanager
 def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
@@ -40,7 +42,7 @@ def live_state(url: str, at: str | None = None) -> Iterator[Fork]:
     `at` is a block's hash or number; without it, it is the newest final block. Raises `ClientError`; whatever reads the
     state later may raise `StateUnavailable`.
     """
-    node = _Node(url)
+    node = BlockingNode(url)
     try:
         yield state_of(node, at)
     finally:
@@ -65,20 +67,20 @@ class NodeCalls(Protocol):
         """Call a method. Raises `ClientError`."""
 
 
-class _Node:
+class BlockingNode:
     """A node that is asked from code that is not asynchronous, in a thread with a loop of its own."""
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._rpc: Rpc = connect(url)
+        self.rpc: Rpc = connect(url)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"fork of {url}", daemon=True)
         self._thread.start()
-        self._run(self._rpc.__aenter__())
+        self.run(self.rpc.__aenter__())
 
     def close(self) -> None:
         """End the connection and the thread."""
-        self._run(self._rpc.__aexit__(None, None, None))
+        self.run(self.rpc.__aexit__(None, None, None))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -87,13 +89,14 @@ class _Node:
         """Call a method; a connection that was lost is made again. Raises `ClientError`."""
         for attempt in range(_ATTEMPTS):
             try:
-                return self._run(self._rpc.call(method, *params))
+                return self.run(self.rpc.call(method, *params))
             except NodeUnavailable:
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise NodeUnavailable(f"{self.url}: {method}")
 
-    def _run(self, work: Any) -> Any:
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for something that is done in the thread's loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 

@@ -1,7 +1,7 @@
 """The types and items of metadata V14 that decoding needs, read by scalecodec."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
 from pubsub_emulator.client.errors import BadAnswer
+from pubsub_emulator.primitives.hexadecimal import unhex
 
 _VERSION: Final = "V14"
 
@@ -101,8 +102,16 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant of a pallet: the type, and the SCALE bytes of the value."""
+
+    type: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Pallet:
-    """A pallet: its enums of events and of calls if it has them, and its storage under a prefix."""
+    """A pallet: its enums of events, calls and errors if it has them, its constants, its storage under a prefix."""
 
     name: str
     index: int
@@ -110,6 +119,8 @@ class Pallet:
     prefix: str
     storage: Mapping[str, Storage]
     calls: int | None = None
+    errors: int | None = None
+    constants: Mapping[str, Constant] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +163,11 @@ class _Ending(bytearray):
 
 def _read(data: bytes) -> dict[str, Any]:
     config = RuntimeConfigurationObject()
-    config.update_type_registry(load_type_registry_preset("core"))
+    core = load_type_registry_preset("core")
+    constant = dict(core["types"]["PalletConstantMetadataV14"]["type_mapping"])
+    constant["value"] = "HexBytes"  # `Bytes` are text wherever they happen to be UTF-8
+    core["types"]["PalletConstantMetadataV14"]["type_mapping"] = list(map(list, constant.items()))
+    config.update_type_registry(core)
     bounded = ScaleBytes(bytearray(data))
     bounded.data = _Ending(data)
     versioned = config.create_scale_object("MetadataVersioned", data=bounded)
@@ -194,7 +209,9 @@ def _pallet(each: dict[str, Any]) -> Pallet:
     events = None if each["event"] is None else each["event"]["ty"]
     calls = None if each["calls"] is None else each["calls"]["ty"]
     prefix = each["name"] if storage is None else storage["prefix"]
-    return Pallet(each["name"], each["index"], events, prefix, entries, calls)
+    errors = None if each["error"] is None else each["error"]["ty"]
+    constants = {item["name"]: Constant(item["type"], unhex(item["value"])) for item in each["constants"]}
+    return Pallet(each["name"], each["index"], events, prefix, entries, calls, errors, constants)
 
 
 def _storage(item: dict[str, Any]) -> Storage:

@@ -30,7 +30,7 @@ LENGTH: Final = {Scheme.ED25519: 64, Scheme.SR25519: 64, Scheme.ECDSA: 65}
 
 
 class MissingLibrary(PubsubError):
-    """A signature cannot be checked because a library of the extras `node` and `audit` is not installed."""
+    """A signature cannot be made or checked because a library of the extras `node` and `audit` is not installed."""
 
 
 @lru_cache(maxsize=2)
@@ -39,7 +39,7 @@ def _library(name: str, package: str) -> Any:
         return import_module(name)
     except ImportError:
         raise MissingLibrary(
-            f"{package} is needed to check this signature: install the extra `node` or `audit`"
+            f"{package} is needed for this signature: install the extra `node` or `audit`"
         ) from None
 
 
@@ -87,3 +87,17 @@ _VERIFY: Final[dict[Scheme, Callable[[bytes, bytes, AccountId], bool]]] = {
     Scheme.SR25519: _sr25519,
     Scheme.ECDSA: _ecdsa,
 }
+
+
+def sr25519_pair(mini_secret: bytes, *junctions: bytes) -> tuple[bytes, bytes]:
+    """The public key and the secret key of hard junctions (32 bytes each) below a seed. Raises `MissingLibrary`."""
+    library = _library("sr25519", "py-sr25519-bindings")
+    public, secret = library.pair_from_seed(mini_secret)
+    for junction in junctions:
+        _, public, secret = library.hard_derive_keypair((junction, public, secret), b"")
+    return public, secret
+
+
+def sign_sr25519(public: bytes, secret: bytes, message: bytes) -> bytes:
+    """The signature of a message. Raises `MissingLibrary`."""
+    return bytes(_library("sr25519", "py-sr25519-bindings").sign((public, secret), message))

@@ -76,6 +76,7 @@ ELSEWHERE: Final = {
     "ship": "packs the installation, for minutes",
     "fetch": "a node's client",
     "export-state": "a node's client",
+    "conform": "a node's client",
 }
 """Commands with a path that are not in the list, and why."""
 

@@ -30,7 +30,7 @@ def follow_source(  # noqa: PLR0917  # the options of the command
     log_lines()
     if not source.startswith(_URLS) and (paras or first is not None):
         raise click.UsageError("--para and --from need a node's URL as SOURCE")
-    urls = dict(map(_para, paras))
+    urls = dict(map(para_url, paras))
     with closing(open_store(place, network)) as store:
         before = store.head().seq
         try:
@@ -131,7 +131,8 @@ def _where(kinds: Sequence[str], chain: str | None, text: str | None) -> Filter:
     return All(*parts) if parts else ANY
 
 
-def _para(text: str) -> tuple[int, str]:
+def para_url(text: str) -> tuple[int, str]:
+    """The para id and the URL of `ID=URL`. Raises `UsageError`."""
     para, found, url = text.partition("=")
     if not found or not para.isdecimal() or not url.startswith(_URLS):
         raise click.UsageError(f"--para {text}: not PARA=URL, such as 2000=ws://host:port")
