@@ -1,8 +1,11 @@
 """`pubsub conform`: our own node keeps every rule, and a node that breaks one is caught by the rule's name."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
+import pytest
+from support.broken import breaks
 from support.node import serving
 
 from pubsub_emulator.client.conform import Finding, Mapping, conform
@@ -10,6 +13,13 @@ from pubsub_emulator.client.conform.driver import Driver
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.model import RelaySettings
 from pubsub_emulator.node.server.options import Build
+from pubsub_emulator.primitives.pubsub import derive_child_key
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.pallet_pubsub import Broadcaster, registry
+from pubsub_emulator.runtime.pallet_pubsub.calls import Calls
+from pubsub_emulator.runtime.pallet_pubsub.expiry import sweep
+from pubsub_emulator.runtime.pallet_pubsub.publish import _set_lifetime, publish, remove_key
+from pubsub_emulator.runtime.pallet_pubsub.storage import rows_of
 
 SMALL = RelaySettings(
     session_length=10, max_stored_keys=20, max_total_storage_size=1700, max_value_length=128, max_publishers=3
@@ -37,3 +47,239 @@ def test_our_own_node_keeps_every_rule() -> None:
     findings = held()
     assert {name: each for name, each in findings.items() if each.verdict != "holds"} == {}
     assert len(findings) == 25
+
+
+Mutant = tuple[str, Callable[..., Any], str, str]
+DEREGISTERED = "deposit_event(storage, PublisherDeregistered(para))"
+HELD = "balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount)"
+RELEASED = "balances.release(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit, Precision.BEST_EFFORT)"
+SET_ROOT = "roots[child_root_key(child_key)] = self._apply_child(child_key, changes)"
+OLD_ROOT = """new = self._apply_child(child_key, changes)
+            old = self.top.get(child_root_key(child_key))
+            roots[child_root_key(child_key)] = new if new is None or old is None else old"""
+PUT = "storage.child_put(rows.child, key,"
+UPDATE = "growth = size - value_length(old)"
+FULL = """
+        if _counter(storage, rows.published_keys) >= config.max_stored_keys:
+            raise ModuleError(Error.TooManyStoredKeys)"""
+SAME = """
+        if old[:-8] == encode_compact(size) + value:
+            return"""
+RENEWED = "if is_finite and not was_finite:\n        storage.put(rows.ttl_row"
+ALONE = "not config.is_system(para) and "
+
+MUTANTS: dict[str, Mutant] = {
+    "the owner is not asked for": (
+        "register_publisher",
+        Calls.register_publisher,
+        "registry.ensure_owner(self.registrar, storage, origin, para)",
+        "pass",
+    ),
+    "a para is registered twice": (
+        "register_publisher",
+        registry.ensure_vacant,
+        "if RegisteredPublishers.contains(storage, para):",
+        "if False:",
+    ),
+    "the event names another manager": (
+        "register_publisher",
+        registry.register,
+        "PublisherRegistered(para, manager)",
+        "PublisherRegistered(para, AccountId(bytes(32)))",
+    ),
+    "a registration has no event": (
+        "register_publisher",
+        registry.register,
+        "deposit_event(storage, PublisherRegistered(para, manager))",
+        "pass",
+    ),
+    "no deposit is held": ("PS-12", registry.register, HELD, "pass"),
+    "half the deposit is held": (
+        "PS-12",
+        Calls.register_publisher,
+        "self.config.publisher_deposit)",
+        "Balance(self.config.publisher_deposit // 2))",
+    ),
+    "the deposit is not released": ("PS-12", registry.remove, RELEASED, "pass"),
+    "the deposit is lost": (
+        "PS-12",
+        Calls.deregister_publisher,
+        "registry.remove(self.config, self.balances, storage, para)",
+        "registry.remove(self.config, self.balances, storage, para, slash=True)",
+    ),
+    "another deposit is stored than is held": (
+        "PS-12",
+        registry.register,
+        "PublisherInfo(manager, amount)",
+        "PublisherInfo(manager, Balance(0))",
+    ),
+    "anybody registers as root": (
+        "force_register_publisher",
+        Calls.force_register_publisher,
+        "ensure_root(origin)",
+        "pass",
+    ),
+    "root's deposit is the usual one": (
+        "force_register_publisher",
+        Calls.force_register_publisher,
+        "manager, deposit)",
+        "manager, self.config.publisher_deposit)",
+    ),
+    "anybody deregisters": (
+        "deregister_publisher",
+        Calls.deregister_publisher,
+        "registry.ensure_manager(info, origin, para)",
+        "pass",
+    ),
+    "the data outlives its publisher": (
+        "deregister_publisher",
+        registry._remove_data,
+        "return storage.child_clear(rows_of(para).child)",
+        "return 0",
+    ),
+    "the lifetimes outlive their publisher": (
+        "deregister_publisher",
+        registry._remove_data,
+        "TtlData.clear(storage, para)",
+        "pass",
+    ),
+    "the size outlives its publisher": (
+        "deregister_publisher",
+        registry._remove_data,
+        "TotalStorageSize.remove(storage, para)",
+        "pass",
+    ),
+    "a deregistration has no event": ("deregister_publisher", registry.remove, DEREGISTERED, "pass"),
+    "anybody deregisters as root": (
+        "force_deregister_publisher",
+        Calls.force_deregister_publisher,
+        "ensure_root(origin)",
+        "pass",
+    ),
+    "root deregisters what is not there": (
+        "force_deregister_publisher",
+        Calls.force_deregister_publisher,
+        "if not registry.is_known(storage, para):",
+        "if False:",
+    ),
+    "anybody publishes": ("PS-7", publish, f"if {ALONE}storage.get(rows.registration) is None:", "if False:"),
+    "system parachains must register": ("PS-7", publish, ALONE, ""),
+    "an entry lacks its ttl": ("PS-1", publish, "value + lifetime", "value + lifetime[4:]"),
+    "an entry's lifetime is big endian": ("PS-1", publish, 'to_bytes(8, "little")', 'to_bytes(8, "big")'),
+    "an entry is dated a block late": ("PS-1", publish, "now << 32", "now + 1 << 32"),
+    "an entry lacks its value's length": ("PS-1", publish, "encode_compact(size) + value", "value"),
+    "child tries have another prefix": ("PS-1", derive_child_key, 'b"pubsub"', 'b"pubsus"'),
+    "child tries are named big endian": ("PS-1", derive_child_key, '"little"', '"big"'),
+    "the root of an empty child trie stays": ("PS-2", State._apply_child, "return None", "return trie.root()"),
+    "a root is not updated": ("PS-2", State.apply, SET_ROOT, OLD_ROOT),
+    "keys are stored backwards": ("PS-4", publish, PUT, "storage.child_put(rows.child, key[::-1],"),
+    "a write goes into two child tries": (
+        "PS-5",
+        publish,
+        PUT,
+        f"storage.child_put(rows_of(ParaId(2000)).child, key, value)\n    {PUT}",
+    ),
+    "a publish has no event": ("Publish", publish, "deposit(storage, DataPublished(para, key, size))", "pass"),
+    "the event counts the key": (
+        "Publish",
+        publish,
+        "DataPublished(para, key, size)",
+        "DataPublished(para, key, size + 32)",
+    ),
+    "the same value again is no write": ("PS-9", publish, UPDATE, f"{UPDATE}{SAME}"),
+    "deleting nothing succeeds": ("PS-10", Calls._remove, "if not removed:", "if False:"),
+    "anybody deletes": (
+        "delete_keys",
+        Calls.delete_keys,
+        "registry.ensure_manager(info, origin, para)",
+        "pass",
+    ),
+    "a deletion keeps the entry": ("delete_keys", remove_key, "storage.child_kill(rows.child, key)", "pass"),
+    "a deletion keeps the lifetime": (
+        "delete_keys",
+        remove_key,
+        "_set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)",
+        "pass",
+    ),
+    "keys that are absent are counted": ("delete_keys", Calls._remove, "return removed", "return len(list(keys))"),
+    "anybody deletes as root": ("force_delete_keys", Calls.force_delete_keys, "ensure_root(origin)", "pass"),
+    "root's deletion is said to be the manager's": (
+        "force_delete_keys",
+        Calls.force_delete_keys,
+        "KeysForcedDeleted(para",
+        "KeysDeleted(para",
+    ),
+    "a value is refused a byte early": (
+        "PS-8",
+        publish,
+        "size > config.max_value_length",
+        "size >= config.max_value_length",
+    ),
+    "a key costs nothing": ("PS-8", publish, "growth = KEY_LENGTH + size", "growth = size"),
+    "what shrinks frees nothing": ("PS-8", publish, "if growth:", "if growth > 0:"),
+    "a key too many": ("PS-8 keys", publish, "stored >= config.max_stored_keys", "stored > config.max_stored_keys"),
+    "a key too few": ("PS-8 keys", publish, "stored >= config.max_stored_keys", "stored + 1 >= config.max_stored_keys"),
+    "no update at the limit of keys": ("PS-8 keys", publish, UPDATE, f"{UPDATE}{FULL}"),
+    "a byte too many": (
+        "PS-8 size",
+        publish,
+        "total > config.max_total_storage_size",
+        "total > config.max_total_storage_size + 1",
+    ),
+    "a byte too few": (
+        "PS-8 size",
+        publish,
+        "total > config.max_total_storage_size",
+        "total >= config.max_total_storage_size",
+    ),
+    "a publisher too many": (
+        "PS-8 publishers",
+        registry.ensure_vacant,
+        ">= config.max_publishers",
+        "> config.max_publishers",
+    ),
+    "an entry expires a block early": ("PS-13", sweep, "row.expiry <= now", "row.expiry <= now + 1"),
+    "an entry expires a block late": ("PS-13", sweep, "row.expiry <= now", "row.expiry < now"),
+    "the longest lifetime wraps": ("PS-13", sweep, "row.expiry <= now", "row.expiry % 2**32 <= now"),
+    "nothing expires": ("PS-13", sweep, "row.expiry <= now", "False"),
+    "a lifetime is not renewed": ("PS-14", _set_lifetime, "if is_finite:\n        storage.put(rows.ttl_row", RENEWED),
+    "what lasts forever keeps its row": ("PS-14", _set_lifetime, "elif was_finite:", "elif False:"),
+    "an expiry has no event": ("PS-16", sweep, "deposit(storage, KeyExpired(row.para, row.key))", "pass"),
+    "an expiry names another key": (
+        "PS-16",
+        sweep,
+        "KeyExpired(row.para, row.key)",
+        "KeyExpired(row.para, row.key[::-1])",
+    ),
+    "an expiry is not counted": (
+        "PS-16",
+        remove_key,
+        "left = _counter(storage, rows.published_keys) - 1",
+        "left = _counter(storage, rows.published_keys)",
+    ),
+    "data stays when its para leaves": (
+        "PS-11",
+        Broadcaster.on_offboard,
+        "self._offboard(storage, para) if registry.is_known(storage, para) else 0",
+        "0",
+    ),
+    "the deposit is lost when its para leaves": (
+        "PS-11",
+        Broadcaster._offboard,
+        "return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))",
+        "return registry.remove(self.config, self.balances, storage, para, slash=True)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_node_that_breaks_a_rule_is_caught_by_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, function, old, new = MUTANTS[name]
+    with monkeypatch.context() as patch:
+        rows_of.cache_clear()
+        breaks(patch, function, old, new)
+        found = held(only=[rule])[rule]
+    rows_of.cache_clear()
+    assert found.verdict == "broken", found
+    assert found.expected != found.seen
+    assert found.block is not None

@@ -133,8 +133,19 @@ class Story:
 
     def held(self, number: int) -> int:
         """What is held of the manager's balance."""
-        found = self.d.relay.item(number, "System", "Account", self.d.manager.account)
-        return int(found["data"]["reserved"])
+        return self.balance(number)[1]
+
+    def balance(self, number: int, *, fees: bool = True) -> tuple[int, int]:
+        """The manager's free balance, with the fees of that block unless told otherwise, and what is held."""
+        found = self.d.relay.item(number, "System", "Account", self.d.manager.account)["data"]
+        paid = (each.fields for each in self.d.relay.events(number) if each.name == "TransactionFeePaid")
+        spent = sum(each["actual_fee"] for each in paid if each["who"] == self.d.manager.account)
+        return found["free"] + (spent if fees else 0), found["reserved"]
+
+    def released(self, number: int, deposit: int) -> None:
+        """Require that a block gave the manager a deposit back."""
+        free, held = self.balance(number - 1, fees=False)
+        expect((free + deposit, held - deposit), self.balance(number), number)
 
     def gone(self) -> None:
         """Make the publisher unregistered and without data."""
@@ -191,12 +202,11 @@ def _register(s: Story) -> None:
 @rule("PS-12", "A registration holds the deposit of the manager's balance, and its end releases it")
 def _deposit(s: Story) -> None:
     s.gone()
-    deposit, free = s.number("PublisherDeposit"), s.held(s.d.relay.best())
+    deposit = s.number("PublisherDeposit")
     made = s.d.do("register_publisher", para=s.para)
     expect((s.d.manager.account, deposit), s.info(made.number), made.number)
-    expect(free + deposit, s.held(made.number), made.number)
-    end = s.d.do("deregister_publisher", para=s.para)
-    expect(free, s.held(end.number), end.number)
+    s.released(made.number, -deposit)
+    s.released(s.d.do("deregister_publisher", para=s.para).number, deposit)
 
 
 @rule("force_register_publisher", "Root alone registers a para with a deposit of any size, once")
@@ -504,8 +514,8 @@ def _offboard(s: Story) -> None:
     if not s.d.mapping.offboard_blocks:
         raise Untestable("offboard_blocks is 0: the para would be gone")
     s.gone()
-    free = s.held(s.d.relay.best())
     s.d.do("register_publisher", para=s.para)
+    _, deposit = s.info(s.d.relay.best()) or (b"", 0)
     s.published((KEYS[0], b"a", 0), (KEYS[1], b"b", 1000))
     left = s.d.relay_call("Registrar", "deregister", {"para": s.para}, root=True)
     expect(None, left.error, left.number)
@@ -514,5 +524,5 @@ def _offboard(s: Story) -> None:
         s.d.until(number)
         if wanted in s.d.events(number):
             _nothing_left(s, number)
-            return expect(free, s.held(number), number)
+            return s.released(number, deposit)
     raise Broken(wanted, "no such event", number)

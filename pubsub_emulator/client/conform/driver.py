@@ -196,9 +196,9 @@ class Driver:
         return Included(number, block, None, ours) if said else None
 
     def step(self, count: int = 1) -> int:
-        """Let the relay chain build blocks, with a remark in each; returns the best number."""
+        """Let the relay chain build blocks, with a stranger's remark in each; returns the best number."""
         for _ in range(count):
-            self.relay.submit(self.manager, self.relay.call("System", "remark", {"remark": b"conform"}))
+            self.relay.submit(self.stranger, self.relay.call("System", "remark", {"remark": b"conform"}))
         return self.relay.best()
 
     def until(self, number: int) -> None:
