@@ -28,7 +28,17 @@ from pubsub_emulator.runtime.framework.storage import State
 _PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 1.0
 Event = tuple[str, dict[str, Any]]
-_BODY: Final = TypeAdapter(dict[str, Any])
+
+
+class _Extrinsics(answers.Answer):
+    extrinsics: tuple[str, ...]
+
+
+class _Block(answers.Answer):
+    block: _Extrinsics
+
+
+_BODY: Final = TypeAdapter(_Block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,6 @@ class Chain:
         self.client = BlockingNode(url)
         self.node = SubstrateNode(self.client.rpc)
         self._patience = patience
-        self._blocks: dict[int, bytes] = {}
 
     def best(self) -> int:
         """The number of the best block."""
@@ -90,12 +99,10 @@ class Chain:
         self.client.ask("author_submitExtrinsic", hexed(raw))
         end, pause = time.monotonic() + self._patience, _PAUSE
         while time.monotonic() < end:
-            while looked < self.best():
+            while looked < self.best() and time.monotonic() < end:
                 looked += 1
-                listed = answers.read(
-                    _BODY, self.client.ask("chain_getBlock", hexed(self.block(looked))), "chain_getBlock"
-                )
-                body = listed.get("block", {}).get("extrinsics", [])
+                said = self.client.ask("chain_getBlock", hexed(self.block(looked)))
+                body = answers.read(_BODY, said, f"{self.client.url}: chain_getBlock").block.extrinsics
                 if hexed(raw) in body:
                     phase = f"extrinsic {body.index(hexed(raw))}"
                     return looked, [event for event in self.events(looked) if event.phase == phase]
@@ -172,7 +179,7 @@ class Driver:
             return Included(since, b"", f"Parachain: {failed}", ())
         last = since
         for _ in range(self.mapping.delay):
-            for number in range(last + 1, self.relay.best() + 1):
+            for number in range(last + 1, min(self.relay.best(), since + self.mapping.delay) + 1):
                 found = self._outcome(para, {bytes(key) for key, _, _ in entries}, number)
                 if found is not None:
                     return found
@@ -203,8 +210,9 @@ class Driver:
 
     def until(self, number: int) -> None:
         """Let the relay chain build blocks up to a number."""
-        while self.relay.best() < number:
-            self.step()
+        for _ in range(number - self.relay.best()):
+            if self.relay.best() < number:
+                self.step()
 
     # Reads
 
