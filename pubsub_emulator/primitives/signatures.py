@@ -38,9 +38,7 @@ def _library(name: str, package: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise MissingLibrary(
-            f"{package} is needed for this signature: install the extra `node` or `audit`"
-        ) from None
+        raise MissingLibrary(f"{package} is needed for this signature: install the extra `node` or `audit`") from None
 
 
 def account_of(scheme: Scheme, public: bytes) -> AccountId:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pubsub_emulator.cli.result import Result, with_json_option
+from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
 @click.command(

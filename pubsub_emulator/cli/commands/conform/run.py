@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.log.run import para_url
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.result import Result
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.client.conform.checks import RULES, conform
 from pubsub_emulator.client.conform.driver import Driver
