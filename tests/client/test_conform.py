@@ -151,7 +151,7 @@ SAME = """
         if old[:-8] == encode_compact(size) + value:
             return"""
 RENEWED = "if is_finite and not was_finite:\n        storage.put(rows.ttl_row"
-ALONE = "not config.is_system(para) and "
+SYSTEM = "config.is_system(para) or "
 
 MUTANTS: dict[str, Mutant] = {
     "the owner is not asked for": (
@@ -182,8 +182,8 @@ MUTANTS: dict[str, Mutant] = {
     "half the deposit is held": (
         "PS-12",
         Calls.register_publisher,
-        "self.config.publisher_deposit)",
-        "Balance(self.config.publisher_deposit // 2))",
+        "self.config.deposit_of(para))",
+        "Balance(self.config.deposit_of(para) // 2))",
     ),
     "the deposit is not released": ("PS-12", registry.remove, RELEASED, "pass"),
     "the deposit is lost": (
@@ -247,8 +247,8 @@ MUTANTS: dict[str, Mutant] = {
         "if not registry.is_known(storage, para):",
         "if False:",
     ),
-    "anybody publishes": ("PS-7", publish, f"if {ALONE}storage.get(rows.registration) is None:", "if False:"),
-    "system parachains must register": ("PS-7", publish, ALONE, ""),
+    "anybody publishes": ("PS-7", publish, "if not allowed:", "if False:"),
+    "system parachains must register": ("PS-7", publish, SYSTEM, ""),
     "an entry lacks its ttl": ("PS-1", publish, "value + lifetime", "value + lifetime[4:]"),
     "an entry's lifetime is big endian": ("PS-1", publish, 'to_bytes(8, "little")', 'to_bytes(8, "big")'),
     "an entry is dated a block late": ("PS-1", publish, "now << 32", "now + 1 << 32"),
