@@ -8,14 +8,14 @@ from typing import Any
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext pubsub_emulator.explorer` calls."""
+    """Load the extension, as `%load_ext pubsub_emulator.explorer` does."""
     from pubsub_emulator.explorer.notebook import register  # noqa: PLC0415  # whoever writes a page needs no cards
 
     register(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What `%unload_ext pubsub_emulator.explorer` calls."""
+    """Unload the extension, as `%unload_ext pubsub_emulator.explorer` does."""
     from pubsub_emulator.explorer.notebook import unregister  # noqa: PLC0415  # as above
 
     unregister(shell)

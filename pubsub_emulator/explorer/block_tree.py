@@ -97,7 +97,7 @@ def _digits(keys: tuple[PubsubKey, ...]) -> tuple[str, ...]:
 
 
 class _Reach:
-    """How far a walk got in the rotation that begins at the cursor."""
+    """The progress of a walk in the rotation that begins at the cursor."""
 
     def __init__(self, plan: Plan, start: Item | None) -> None:
         self.missing = None if plan.missing is None else plan.missing.node_hash

@@ -70,7 +70,7 @@ def _split(name: str, rows: Iterable[bytes], most: int) -> Iterator[tuple[str, b
 
 
 def page_index(recorder: Recorder, title: str, description: str) -> dict[str, Any]:
-    """What is opened with the page: chains, keys, one row a candidate and a relay block."""
+    """The index of a page: chains, keys, one row a candidate and a relay block."""
     names = recorder.names
     return {
         "title": title,

@@ -167,7 +167,7 @@ def packed(drawing: Drawing) -> dict[str, object]:
 
 
 def glyphs() -> dict[str, object]:
-    """What a page needs to paint drawings: sizes, the cells of a branch, the other shapes."""
+    """The glyphs of a page's drawings: sizes, the cells of a branch, the other shapes."""
     return {
         "column": COLUMN,
         "row": ROW,
@@ -201,7 +201,7 @@ def describe(place: Drawn) -> str:
 
 
 def legend() -> str:
-    """What shapes and colours mean, as HTML."""
+    """The legend of shapes and colours, as HTML."""
     entries = (
         f'<span><svg class="trie" width="20" height="20" viewBox="-10 -10 20 20" aria-hidden="true">'
         f'<g class="{fate.value}">{_glyph(Drawn(shape, fate, cells=fate.value * 16))}</g></svg>'

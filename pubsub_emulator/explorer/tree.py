@@ -1,4 +1,4 @@
-"""What is drawn of a trie: the nodes at hand, and what became of every reference to one that is not.
+"""The drawing of a trie: the nodes at hand, and the fate of every reference to one that is not.
 
 A proof is a trie with most of it cut away. Each reference in it has one fate, and all but those that nobody asked for
 become nodes of the drawing:
@@ -30,7 +30,7 @@ _HASH: Final = 32
 
 
 class Fate(Enum):
-    """What became of a node; the value is its letter in drawings."""
+    """The fate of a node; the value is its letter in drawings."""
 
     STATIC = "s"
     PROVEN = "p"
@@ -46,7 +46,7 @@ _OFF_PATH: Final = (Fate.UNUSED, Fate.WAITING)
 
 
 class Shape(Enum):
-    """What a place of the drawing shows; the value is its letter in drawings."""
+    """The shape of a place in the drawing; the value is its letter in drawings."""
 
     BRANCH = "B"
     LEAF = "L"
@@ -132,7 +132,7 @@ class TreeQuery:
     everything: bool = False
 
     def label(self, key: str) -> str:
-        """What a key is called."""
+        """The name of a key."""
         return self.labels.get(key) or _short(key)
 
 

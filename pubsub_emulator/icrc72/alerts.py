@@ -51,7 +51,7 @@ def _required(write: Callable[[Part], Value], read: Callable[[Value], Part]) -> 
 
 
 def _optional(kind: _Kind, *, bare: bool = False) -> _Kind:
-    """What may be null; `bare` is written without an Option around it where it is not."""
+    """An optional field; `bare` is written without an Option around it where it is not null."""
 
     def write(part: Part) -> Value:
         inside = kind.write(part) if part not in {None, Principal()} else None

@@ -65,13 +65,13 @@ class Bridge(App):
         self.flush(ctx)
 
     def refused(self) -> int:
-        """How many kinds the orchestrator refused."""
+        """The number of kinds that the orchestrator refused."""
         if self.publisher is None:
             return 0
         return sum(bool(each.error) for each in self.publisher.state.mine.values())
 
     def namespace(self, chain: int | None, kind: str) -> str:
-        """Where rows of a kind are published."""
+        """The namespace in which rows of a kind are published."""
         where = "relay" if chain is None else str(chain)
         parts = ("org", "polkadot", self.store.network, where, *kind.split(".", 1))
         return ".".join(cleaned(part)[:64] for part in parts)

@@ -24,7 +24,7 @@ _NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "dow
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a story ended: `surprise` is empty when all was as it should be."""
+    """The outcome of a story: `surprise` is empty when all was as it should be."""
 
     plan: Plan
     rounds: int

@@ -102,7 +102,7 @@ class App(RoleCanister):
         raise Trap(f"IC0536: there is no method {method}")
 
     def keep_data(self) -> object:
-        """What `undo_data` needs to undo an execution: a copy of `data`. Override both where `data` is large."""
+        """The copy of `data` by which `undo_data` undoes an execution. Override both where `data` is large."""
         return deepcopy(self.data)
 
     def undo_data(self, before: Any) -> None:
@@ -196,7 +196,7 @@ class _Own(Core):
 
 
 def _trap(error: Exception) -> Trap:
-    """Whatever an author's code raises is a trap: its execution is undone, and nobody else notices."""
+    """Trap on whatever an author's code raises: its execution is undone, and nobody else notices."""
     return error if isinstance(error, Trap) else Trap(f"{type(error).__name__}: {error}")
 
 

@@ -1,4 +1,4 @@
-"""How a filter compares values (IC-26): numbers exactly, as fractions; a float with the double nearest to a word."""
+"""Comparison of values in filters (IC-26): numbers exactly, as fractions; a float with the double nearest to a word."""
 
 import re
 import struct

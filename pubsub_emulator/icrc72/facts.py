@@ -1,4 +1,4 @@
-"""What broadcasters, publishers and subscribers are told: facts by what names them, each with its value (IC-38).
+"""Facts for broadcasters, publishers and subscribers: by what names them, each with its value (IC-38).
 
 A fact is a tuple of its kind and what names it. It has one value at a time, whose type its kind decides.
 """

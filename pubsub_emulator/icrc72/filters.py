@@ -48,7 +48,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Where values are looked for: from the data (`$`) or the current item, step by step."""
+    """The path to a value: from the data (`$`) or the current item, step by step."""
 
     root: bool
     steps: tuple[Name | All | Where, ...]

@@ -12,7 +12,7 @@ from pubsub_emulator.icrc72.values import Pairs, Value, as_items, as_nat, as_pri
 
 
 class Headers(NamedTuple):
-    """What headers say; `None` where they say nothing."""
+    """The fields of headers; `None` where there is none."""
 
     hash: bytes | None
     """The hash of the data; no bytes where the header has another type."""
@@ -38,7 +38,7 @@ _NONE = Headers(None, None, None, None, None, None, False, None, frozenset(), ()
 
 
 def read(pairs: Pairs | None) -> Headers:
-    """What headers say."""
+    """Parse headers."""
     if not pairs:
         return _NONE
     found = dict(reversed(pairs))

@@ -1,4 +1,4 @@
-"""How a publisher or subscriber receives: valid callers, system events, confirmations (IC-38f, IC-49a, b)."""
+"""The inbox of a publisher or subscriber: valid callers, system events, confirmations (IC-38f, IC-49a, b)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ Told = Callable[[Context, Principal, MemberAlert], None]
 
 
 class Taker(Protocol):
-    """Who takes events that are no system events."""
+    """The receiver of events that are no system events."""
 
     def take(self, ctx: Context, caller: Principal, notification: EventNotification) -> bool:
         """True when the notification is to be confirmed."""
@@ -32,16 +32,16 @@ class Taker(Protocol):
         """Called after a batch."""
 
     def subscribed(self) -> int:
-        """How many subscriptions are registered."""
+        """The number of registered subscriptions."""
 
     def holding(self) -> int:
-        """How many events wait in memory, for those before them or for the handler."""
+        """The number of events in memory that wait, for those before them or for the handler."""
 
 
 @stable
 @dataclass(slots=True)
 class InboxState:
-    """What an inbox remembers."""
+    """The state of an inbox."""
 
     valid: dict[Principal, None] = field(default_factory=dict)
     valid_list: tuple[Principal, str] | None = None

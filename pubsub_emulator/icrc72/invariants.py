@@ -138,7 +138,7 @@ class InvariantObserver:
     def finish(
         self, logs: Mapping[Principal, Iterable[Event]], over: Mapping[Principal, Iterable[int]] | None = None
     ) -> list[str]:
-        """What was broken. `over` says which replays each subscriber knows to be delivered whole."""
+        """The broken invariants. `over` has the replays that each subscriber knows to be delivered whole."""
         self._step()
         events = {(each.namespace, who, each.eventId): each for who, log in logs.items() for each in log}
         for sender, _, note in self.notes:

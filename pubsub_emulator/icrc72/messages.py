@@ -99,7 +99,7 @@ Valid = Variant[Literal["list"], tuple[Principal, ...]] | Variant[Literal["icrc7
 
 
 class Event(NamedTuple):
-    """What a publisher made."""
+    """An event as its publisher made it."""
 
     eventId: int  # noqa: N815 — the field's name in the standard
     prevEventId: int | None  # noqa: N815 — the field's name in the standard
@@ -111,7 +111,7 @@ class Event(NamedTuple):
 
 
 class EventNotification(NamedTuple):
-    """What a subscriber gets."""
+    """An event as a subscriber gets it."""
 
     notificationId: int  # noqa: N815 — the field's name in the standard
     eventId: int  # noqa: N815 — the field's name in the standard
@@ -273,7 +273,7 @@ class Account(NamedTuple):
 
 
 class ApproveArgs(NamedTuple):
-    """What a payer allows somebody to take."""
+    """The allowance that a payer gives."""
 
     from_subaccount: bytes | None
     spender: Account

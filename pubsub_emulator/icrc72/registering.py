@@ -1,4 +1,4 @@
-"""How publishers and subscribers register what they want: in batches, each name once at a time (IC-30, IC-39)."""
+"""Registration by publishers and subscribers: in batches, each name once at a time (IC-30, IC-39)."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
@@ -28,7 +28,7 @@ Registered = Callable[[str, int | None, str], None]
 
 
 class Registering:
-    """What is being asked of the orchestrator, by name."""
+    """The registrations under way, by name."""
 
     def __init__(self) -> None:
         self.under_way: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""How roles become a canister: cores that share one identity, one timer and one counter of notifications (IC-36).
+"""Canisters made of roles: cores that share one identity, one timer and one counter of notifications (IC-36).
 
 A core is a pure state machine: methods and answers go in, responses, calls and the next round in which it wants to be
 woken come out. A role writes only after every check, so nothing traps half-way and no copy of the state is needed.

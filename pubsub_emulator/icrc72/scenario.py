@@ -29,7 +29,7 @@ class Teller(App):
     """A publisher: an event with its number for each call."""
 
     def start(self) -> object:
-        """How many events were made."""
+        """The number of events that were made."""
         return 0
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
@@ -239,7 +239,7 @@ class Run:
         return 0 if publisher is None else publisher.published(model.namespace)
 
     def _refused(self) -> dict[str, str]:
-        """Who was refused what it asked for, and why."""
+        """The refusals: who was refused what, and why."""
         found: dict[str, str] = {}
         for each in (*self.model.publisher, *self.model.subscriber):
             if self.network.status(self.who[each.name]) == EMPTY:

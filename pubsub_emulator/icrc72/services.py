@@ -53,19 +53,19 @@ class MethodCodec:
 
     @cached_property
     def args(self) -> Codec:
-        """What is sent."""
+        """The arguments."""
         others = [each.arguments for each in self._readings if each.arguments]
         return Codec(self.method.arguments, others, strict=self.method.name in STRICT)
 
     @cached_property
     def rets(self) -> Codec:
-        """What is answered."""
+        """The results."""
         return Codec(self.method.results, [each.results for each in self._readings if each.results])
 
 
 @cache
 def interface(service: str) -> Interface:
-    """What `did/<service>.did` describes."""
+    """The interface in `did/<service>.did`."""
     text = (files("pubsub_emulator.icrc72") / "did" / f"{service}.did").read_text(encoding="utf-8")
     makers: dict[str, Make] = {name: partial(tuple.__new__, record) for name, record in RECORDS.items()}
     names = {name for name in re.findall(r"^type (\w+)", text, re.MULTILINE) if name.partition("_")[0] in makers}

@@ -49,7 +49,7 @@ SMALL: Final = replace(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What may happen in a story."""
+    """The plan of a story."""
 
     seed: bytes
     rounds: int = 100
@@ -113,7 +113,7 @@ class Witness(App):
     """A subscriber that remembers what it handled."""
 
     def keep_data(self) -> int:
-        """How long the list is; it only grows."""
+        """The length of the list, which only grows."""
         return len(self.data)
 
     def undo_data(self, before: int) -> None:

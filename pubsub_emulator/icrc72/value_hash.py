@@ -40,7 +40,7 @@ def icrc3_value(value: Value) -> Value:
 
 
 def _stand_in(value: Value) -> Value:
-    """What stands for a value of a variant that ICRC-3 lacks."""
+    """The stand-in for a value of a variant that ICRC-3 lacks."""
     match value:
         case ("Bool", truth):
             return nat(int(truth))

@@ -167,7 +167,7 @@ def first(pairs: Pairs | None, key: str) -> Value | None:
 
 
 def opened(value: Value) -> Value | None:
-    """What is inside an Option, or the value that stands there without one."""
+    """The value inside an Option, or the value itself where there is none."""
     return value.value if value.tag == "Option" else value
 
 

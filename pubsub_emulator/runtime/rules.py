@@ -65,7 +65,7 @@ class Rules:
 
 
 class Seam(NamedTuple):
-    """What a rule is given, what it returns, and what is done with that."""
+    """A seam for a rule: its arguments, its result, and the use of that."""
 
     arguments: str
     returns: type | tuple[type, ...]

@@ -67,7 +67,7 @@ class Line:
     values: tuple[float | None, ...]
 
     def change(self, at: int) -> float | None:
-        """How much more side `at` has."""
+        """The difference of side `at` from the first."""
         first, other = self.values[0], self.values[at]
         return None if first is None or other is None else other - first
 

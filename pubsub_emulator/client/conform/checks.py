@@ -142,7 +142,7 @@ class Story:
         return self.d.item(number, "TtlData", self.encoded, key)
 
     def held(self, number: int) -> int:
-        """What is held of the manager's balance."""
+        """The part of the manager's balance that is held."""
         return self.balance(number)[1]
 
     def balance(self, number: int, *, fees: bool = True) -> tuple[int, int]:
@@ -197,7 +197,7 @@ class Story:
         expect(before, self.all(made.number), made.number)
 
     def all(self, number: int) -> tuple[object, ...]:
-        """What the chain has of the publisher: root, registration, counters, what is held."""
+        """The chain's values of the publisher: root, registration, counters, the held balance."""
         return self.d.root(number, self.para), self.info(number), self.counters(number), self.held(number)
 
 

@@ -136,7 +136,7 @@ class RelayChain:
         return Storage(self.state)
 
     def weight(self) -> Weight:
-        """What calls and hooks of the newest block used."""
+        """The weight that calls and hooks of the newest block used."""
         return BLOCK_WEIGHT.get(self.storage()).total()
 
     def lags(self, events: Iterable[Event]) -> tuple[int, ...]:

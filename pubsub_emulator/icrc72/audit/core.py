@@ -100,7 +100,7 @@ class Audit(Losses):
             return
 
     def _told(self, happening: Happening) -> None:
-        """What the orchestrator tells everybody."""
+        """Read what the orchestrator tells everybody."""
         if happening.method not in {"icrc72_publish", "icrc72_handle_notification"}:
             return
         method = methods.PUBLISH if happening.method == methods.PUBLISH.name else methods.HANDLE
@@ -281,7 +281,7 @@ class Audit(Losses):
         self._configs.setdefault(who, {}).setdefault(pattern, []).append((made.filter, made.skip))
 
     def _changed(self, call: Happening, response: bytes) -> None:
-        """Whoever changes: the change may concern any pattern of the subscriber."""
+        """Note a change, which may concern any pattern of the subscriber."""
         method = methods.UPDATE_SUBSCRIPTION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is None or result.tag != "Ok":

@@ -55,7 +55,7 @@ class Replays(Record):
                         self._find("Rewrites", call.sender, call.round, words)
 
     def _paged(self, call: Happening, response: bytes) -> None:
-        """What an archive hands over is what its publisher had published."""
+        """Check that an archive hands over what its publisher had published."""
         for event in ARCHIVE_PAGE.result(response):
             key = (event.namespace, event.source, event.eventId)
             known = [each[1] for (_, found), each in self._accepted.items() if found == key]

@@ -1,4 +1,4 @@
-"""What a broadcaster accepts: who may bring an event, chains, room (IC-41, IC-42, RP-8)."""
+"""Acceptance by a broadcaster: who may bring an event, chains, room (IC-41, IC-42, RP-8)."""
 
 from typing import Final
 
@@ -148,7 +148,7 @@ class Acceptance:
         return None
 
     def _other_source(self, event: Event, partition: int) -> Principal | None:
-        """Who else has published an event of this id here, as far back as repetition is recognised."""
+        """Another source that published an event of this id here, as far back as repetition is recognised."""
         for who in self.state.publishers[event.namespace]:
             chain = self.state.chains.get(((event.namespace, who, partition), who))
             if who != event.source and chain is not None and event.eventId in chain.seen:

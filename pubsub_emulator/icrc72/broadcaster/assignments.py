@@ -1,4 +1,4 @@
-"""What the orchestrator assigns to a broadcaster, applied to its state (IC-38, IC-42)."""
+"""Assignments by the orchestrator to a broadcaster, applied to its state (IC-38, IC-42)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

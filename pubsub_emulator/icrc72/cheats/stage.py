@@ -151,7 +151,7 @@ def run(cheat: Cheat | None, schedule: Schedule | None = None) -> list[Finding]:
 
 
 def judged(stage: Stage) -> list[Finding]:
-    """What the audit says at the end."""
+    """The audit's findings at the end."""
     logs: dict[Principal, dict[tuple[str, int], Event]] = {}
     alive = stage.network.running()
     for who in alive:

@@ -1,4 +1,4 @@
-"""What a canister is to the network: how it is executed, and what an execution may do (IC-4).
+"""Canisters as the network runs them: execution, and what an execution may do (IC-4).
 
 An execution gets a `Context`: caller and time go in, at most one response, calls and a timer come out. It may raise
 `Trap`; then nothing of it has happened.
@@ -29,7 +29,7 @@ STOPPING: Final = "IC0508: the canister is stopping or stopped"
 
 
 class Answer(NamedTuple):
-    """How a call ended: `code` 0 with data, or a reject."""
+    """The result of a call: `code` 0 with data, or a reject."""
 
     data: bytes
     code: int = 0
@@ -55,7 +55,7 @@ class Host(Protocol):
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes a request or response may have."""
+        """The most bytes of a request or response."""
 
     cycles: int
     """What the canister owns before the execution."""
@@ -131,7 +131,7 @@ class Context:
 
     @property
     def host(self) -> Host:
-        """Where the canister runs."""
+        """The host of the canister."""
         return self._host
 
     @property
@@ -230,7 +230,7 @@ class Canister:
         """Executed each round when `heartbeat` is true."""
 
     def pre_upgrade(self) -> bytes:
-        """What is kept over an upgrade. Raises `Trap`."""
+        """The data kept over an upgrade. Raises `Trap`."""
         return b""
 
     def post_upgrade(self, ctx: Context, kept: bytes) -> None:
@@ -245,7 +245,7 @@ class Canister:
         return kept
 
     def snapshot(self) -> object:
-        """What `restore` needs to undo an execution."""
+        """The state by which `restore` undoes an execution."""
         return deepcopy(self.__dict__)
 
     def restore(self, snapshot: object) -> None:

@@ -64,7 +64,7 @@ def _raw_rand(network: "CanisterNetwork", call: Call) -> Answer:
 
 
 def _deposit_cycles(network: "CanisterNetwork", call: Call) -> Answer:
-    """What comes with the call goes to the canister that is named."""
+    """Give the cycles of the call to the canister that is named."""
     host = _named(network, call, controlled=False)
     host.cycles, call.cycles = host.cycles + call.cycles, 0
     return Answer(_NOTHING)

@@ -80,7 +80,7 @@ class CanisterNetwork(Messaging):
 
     @property
     def subnets(self) -> int:
-        """How many subnets there are."""
+        """The number of subnets."""
         return len(self._subnets)
 
     def user(self, name: str) -> Principal:
@@ -391,7 +391,7 @@ class CanisterNetwork(Messaging):
         return ""
 
     def _clean_up(self, host: Host, code: Canister, caller: Principal, cleanup: CleanUp) -> None:
-        """What a canister puts in order after a callback that trapped: state and timer, nothing else."""
+        """Let a canister put in order what a trapped callback left: state and timer, nothing else."""
         ctx = Context(host, host.id, caller, self.time(host.subnet))
         before = code.snapshot()
         try:
@@ -456,7 +456,7 @@ class CanisterNetwork(Messaging):
             heapq.heappush(self._subnets[host.subnet].timers, (host.due, self._number, host.id))
 
     def host(self, identity: Principal) -> Host:
-        """Where a canister runs. Raises `IcError` when there is none."""
+        """The host of a canister. Raises `IcError` when there is none."""
         host = self._hosts.get(identity)
         if host is None:
             raise IcError(f"there is no canister {identity.text}")

@@ -29,7 +29,7 @@ class Schedule:
     refuse: int = 0
 
     def late(self, number: int) -> int:
-        """How many rounds later than usual message `number` arrives."""
+        """The rounds by which message `number` arrives later than usual."""
         return draw(self.seed, b"late", number) % (self.delay + 1) if self.delay else 0
 
     def refuses(self, number: int) -> bool:
@@ -37,5 +37,5 @@ class Schedule:
         return self.refuse > 0 and draw(self.seed, b"refuse", number) % 100 < self.refuse
 
     def place(self, arrival: int, label: bytes) -> int:
-        """Where in its round what arrives together under one label is executed."""
+        """The place in its round of what arrives together under one label."""
         return draw(self.seed, b"place" + label, arrival)

@@ -1,4 +1,4 @@
-"""What happens on the network, as its observers are told (IC-12); canisters cannot see it."""
+"""Events of the network for its observers (IC-12); canisters cannot see them."""
 
 from typing import NamedTuple, Protocol
 

@@ -1,4 +1,4 @@
-"""Who may publish and who may subscribe (IC-33): lists, and list canisters that are asked."""
+"""Access of publishers and subscribers (IC-33): lists, and list canisters."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -60,14 +60,14 @@ class Access:
         return any(each.said not in publication.verdicts for each in self.questions(publication, side, who))
 
     def questions(self, publication: Publication, side: str, who: Principal) -> list[Question]:
-        """What list canisters must be asked to judge."""
+        """The questions to list canisters that judging needs."""
         places = publication.config.canisters
         lists = (f"{side}:disallowed", f"{side}:allowed")
         return [Question(publication.id, *places[which], who) for which in lists if which in places]
 
     @staticmethod
     def questions_of_change(publication: Publication, config: PublicationConfig) -> list[Question]:
-        """What list canisters that `config` would bring must be asked of everybody who is registered (IC-33a)."""
+        """The questions about everybody registered to list canisters that `config` would bring (IC-33a)."""
         found: list[Question] = []
         for which, at in config.canisters.items():
             if publication.config.canisters.get(which) != at:

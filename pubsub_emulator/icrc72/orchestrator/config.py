@@ -40,7 +40,7 @@ C = TypeVar("C", "PublicationConfig", "SubscriptionConfig")
 @stable
 @dataclass(frozen=True, slots=True)
 class PublicationConfig:
-    """What a publication's controllers have set."""
+    """The configuration that a publication's controllers have set."""
 
     creator: Principal
     controllers: tuple[Principal, ...]
@@ -90,7 +90,7 @@ class PublicationConfig:
 @stable
 @dataclass(frozen=True, slots=True)
 class SubscriptionConfig:
-    """What a subscriber has set."""
+    """The configuration that a subscriber has set."""
 
     controllers: tuple[Principal, ...]
     skip: Skip | None = None

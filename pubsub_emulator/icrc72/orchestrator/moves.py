@@ -60,7 +60,7 @@ class Moves:
             self._check_retiring(ctx, broker)
 
     def broadcaster_died(self, broadcaster: Principal) -> None:
-        """What it was to deliver is lost; its publishers need not wait."""
+        """Give up what it was to deliver; its publishers need not wait."""
         for publication in self.state.publications.values():
             for who in [w for w, entries in publication.draining.items() if broadcaster in entries]:
                 self._drained(publication, who)

@@ -421,7 +421,7 @@ class Planner:
                 return self.sure(exit_, ("rp", number)) if entry == exit_ else self.sure(entry, ("rr", number))
 
     def plan_replay(self, number: int) -> None:
-        """What entry, exit and publisher should know of a replay (RP-6)."""
+        """The facts of a replay for entry, exit and publisher (RP-6)."""
         cause: Cause = ("replay", number)
         replay = self.state.replays.get(number)
         facts: list[_Fact] = []

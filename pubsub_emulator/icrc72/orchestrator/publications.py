@@ -57,7 +57,7 @@ class Publications:
         self._may_publish = may_publish
 
     def ask(self, ctx: Context, item: PublicationRegistration) -> list[Question]:
-        """What list canisters must say before a registration is judged."""
+        """The questions to list canisters before a registration is judged."""
         number = self.state.by_namespace.get(item.namespace)
         if number is None:
             return []
@@ -130,7 +130,7 @@ class Publications:
         return self.state.publications.get(number)
 
     def ask_update(self, ctx: Context, item: PublicationUpdate) -> list[Question]:
-        """What list canisters must say before a change is judged."""
+        """The questions to list canisters before a change is judged."""
         publication = self._find(item.publication)
         if publication is None or ctx.caller not in publication.config.controllers:
             return []

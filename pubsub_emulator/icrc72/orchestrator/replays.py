@@ -345,7 +345,7 @@ class Replays:
     # When somebody fails (RP-13)
 
     def broadcaster_died(self, broadcaster: Principal) -> None:
-        """What went through a broadcaster that is taken for dead is errored."""
+        """End with an error the replays that went through a broadcaster that is taken for dead."""
         for replay in self.state.replays.values():
             if replay.path is None or broadcaster not in replay.path:
                 continue

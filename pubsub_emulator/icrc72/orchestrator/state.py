@@ -129,7 +129,7 @@ class Broker:
                 self.held_by_name.pop(name, None)
 
     def told(self, kind: str, namespace: str) -> list[Principal]:
-        """Who the facts of a kind and namespace are about on which it may act: subscribers, publishers or targets."""
+        """The principals of a kind's facts in a namespace on which it may act: subscribers, publishers or targets."""
         adds = () if self.alert is None else self.alert.adds
         found = [*self.held_by_name.get((kind, namespace), ()), *(f for f in adds if f[:2] == (kind, namespace))]
         return [fact[2] for fact in found if len(fact) > 2]

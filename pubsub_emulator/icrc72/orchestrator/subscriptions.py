@@ -64,7 +64,7 @@ class Subscriptions:
         self._died = died
 
     def ask(self, ctx: Context, item: SubscriptionRegistration) -> list[Question]:
-        """What list canisters must say before a registration is judged."""
+        """The questions to list canisters before a registration is judged."""
         if is_system(item.namespace):
             return []
         if not has_wildcard(item.namespace):
@@ -158,7 +158,7 @@ class Subscriptions:
         return known
 
     def _plan_member(self, role: str, who: Principal) -> None:
-        """What was assigned before the member asked to be told of it."""
+        """The assignments made before the member asked for them."""
         for publication in self.state.publications.values():
             if role == "publisher" and who in publication.publishers:
                 self.planner.assign_entries(publication, who)

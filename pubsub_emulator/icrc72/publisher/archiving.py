@@ -1,4 +1,4 @@
-"""How a publisher hands old blocks of its log over to an archive canister and forgets their data (RP-7c).
+"""Archiving by a publisher: it hands old blocks of its log over to a canister and forgets their data (RP-7c).
 
 The ids, the hashes of the data and all that orders events stay. A block is handed over when everything in it has been
 published and the newest `keep` rows follow it, in parts that fit into a call. The archive says how far it is, so a lost

@@ -211,7 +211,7 @@ class Publisher(Core):
         self.state.mine[name].id, self.state.mine[name].error = number, error
 
     def _look_up(self, ctx: Context, mine: Mine) -> None:
-        """Who created the publication, and how it is ordered: needed to give ids."""
+        """Look up the publication's creator and order, which ids need."""
         self._asking.under_way[mine.namespace] = None
         page = ByText(None, 1, OrchestrationFilter(NO_STATISTICS, (by_namespace(mine.namespace),)))
 

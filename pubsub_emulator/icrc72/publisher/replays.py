@@ -1,4 +1,4 @@
-"""How a publisher replays events: the range of its log in the order of ids, a batch at a time (RP-7)."""
+"""Replays by a publisher: the range of its log in the order of ids, a batch at a time (RP-7)."""
 
 from typing import Protocol
 
@@ -26,7 +26,7 @@ class Log(Protocol):
         """Do what is due now."""
 
     def appended(self) -> int:
-        """How many rows of the log are in blocks."""
+        """The number of the log's rows that are in blocks."""
 
 
 class Replays:

@@ -32,7 +32,7 @@ class EventHandler(Protocol):
         """Handle an event, in an execution of its own. Raises `Trap` to undo it."""
 
     def snapshot(self) -> object:
-        """What `restore` needs to undo `handle`."""
+        """The state by which `restore` undoes `handle`."""
 
     def restore(self, snapshot: object) -> None:
         """Undo what was done since `snapshot`."""
@@ -159,11 +159,11 @@ class Subscriber(Core):
         self._hand_over(ctx)
 
     def subscribed(self) -> int:
-        """How many subscriptions are registered."""
+        """The number of registered subscriptions."""
         return sum(each.id is not None for each in self.state.wanted.values())
 
     def holding(self) -> int:
-        """How many events wait in memory, for those before them or for the handler."""
+        """The number of events in memory that wait, for those before them or for the handler."""
         return len(self.state.waiting) + self._held()
 
     def _held(self) -> int:

@@ -1,4 +1,4 @@
-"""How a subscriber closes gaps: it ends suspensions and asks for replays, one gap at a time (IC-45f, RP-10)."""
+"""Repair of gaps by a subscriber: it ends suspensions and asks for replays, one gap at a time (IC-45f, RP-10)."""
 
 from typing import Literal, Protocol
 

@@ -128,7 +128,7 @@ class SubscriberState:
         return all(each.plain() for each in self.wanted.values() if matches(each.pattern, namespace))
 
     def asks_for(self, namespace: str) -> list[Pairs]:
-        """How replays of a namespace are asked for: once for each subscription that matches (RP-10c).
+        """The ways to ask for replays of a namespace: once for each subscription that matches (RP-10c).
 
         One without filter and skip brings all that the others would.
         """

@@ -50,7 +50,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Acts:
-    """What was asked for after relay block `after`, in order, and what was asked for before that."""
+    """The actions after relay block `after`, in order, and those before it."""
 
     after: int
     actions: tuple[Action, ...]

@@ -105,7 +105,7 @@ def _delivery(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _failures(moment: Moment) -> Iterator[str]:
-    """What failed in a relay block, in words."""
+    """The failures of a relay block, in words."""
     for message in moment.executions:
         execution = message.execution
         if execution.rejected is not None:
@@ -239,7 +239,7 @@ async def do(call: Call, action: Action) -> Json:
 
 @method("pubsub_tryAct", ACTION, Param("blocks", _at_most(MOST_TRIED), optional=True), unsafe=True)
 async def try_act(call: Call, action: Action, count: int | None) -> Json:
-    """What an action would come to within a few relay blocks (4): why it would be refused, what would happen."""
+    """Try an action for a few relay blocks (4): why it would be refused, what would happen."""
     newest, blocks = call.node.timeline.newest, count or 4
 
     def work(live: LiveNetwork) -> dict[str, Any]:
@@ -256,7 +256,7 @@ async def try_act(call: Call, action: Action, count: int | None) -> Json:
 
 
 def _tried(live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: int) -> Iterator[tuple[str, str]]:
-    """What fails and what is refused on a branch. Raises `PubsubError` for what cannot be asked for."""
+    """The failures and refusals on a branch. Raises `PubsubError` for an action that is not possible."""
     branch = live.branch(newest)
     for action in todo:
         branch.apply(action)

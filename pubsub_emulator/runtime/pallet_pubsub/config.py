@@ -64,7 +64,7 @@ class Config:
         return found
 
     def deposit_of(self, para: ParaId) -> Balance:
-        """What a registration of `para` holds."""
+        """The deposit that a registration of `para` holds."""
         rule = self.rules.deposit
         return self.publisher_deposit if rule is None else Balance(rule(para, self.publisher_deposit))
 

@@ -1,4 +1,4 @@
-"""What `pubsub compare` compares: each argument becomes figures and, where there is one, a history."""
+"""The sides of `pubsub compare`: each argument becomes figures and, where there is one, a history."""
 
 import subprocess
 import sys
@@ -92,7 +92,7 @@ def _figures(path: Path, figures_in: Callable[[Mapping[str, Any]], Figures]) -> 
 
 
 def _of_history(path: Path) -> Figures:
-    """What the rows of a history tell without judging them."""
+    """The figures of a history's rows, unjudged."""
     from pubsub_emulator.spark_audit.compare import HistoryRecord
 
     record = HistoryRecord(path)

@@ -36,7 +36,7 @@ def serve_distributor(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class EvmWish:
-    """What EVM chain is wanted, and whose key publishes; none without `url`."""
+    """The EVM chain of an adapter, and the key that publishes; none without `url`."""
 
     url: str | None
     contract: str | None
@@ -52,7 +52,7 @@ class EvmWish:
 
 @dataclass(frozen=True, slots=True)
 class AdapterWish:
-    """What adapter is wanted."""
+    """The options of an adapter."""
 
     network: str
     host: str

@@ -44,5 +44,5 @@ def run_again_and_again(scenario: str, run: Callable[[], Result]) -> Result:
 
 
 def _states(paths: list[Path]) -> list[bytes | None]:
-    """What is in the files; `None` for one that an editor is replacing."""
+    """The contents of the files; `None` for one that an editor is replacing."""
     return [path.read_bytes() if path.is_file() else None for path in paths]

@@ -29,13 +29,13 @@ class KeyUnusable(PubsubError):
 
 
 class Fees(NamedTuple):
-    """What a transaction pays at most for a unit of gas, in wei; `tip` is `None` in a legacy transaction."""
+    """The most that a transaction pays for a unit of gas, in wei; `tip` is `None` in a legacy transaction."""
 
     price: int
     tip: int | None = None
 
     def raised(self, now: "Fees") -> "Fees":
-        """What replaces a transaction with these fees: an eighth more, or what is usual now if that is more."""
+        """The fees that replace these: an eighth more, or what is usual now if that is more."""
         price = min(max(now.price, self.price * 9 // 8 + 1), MOST_PRICE)
         return Fees(price, None if self.tip is None else min(max(now.tip or 0, self.tip * 9 // 8 + 1), price))
 
@@ -99,7 +99,7 @@ _Key = Annotated[_Bytes, Field(min_length=32, max_length=32)]
 
 
 class _Derivation(BaseModel):
-    """How the key of the file follows from the password: scrypt with `n`, `r`, `p`, or PBKDF2 with `c` rounds."""
+    """The derivation of the file's key from the password: scrypt with `n`, `r`, `p`, or PBKDF2 with `c` rounds."""
 
     dklen: Literal[32]
     salt: _Bytes

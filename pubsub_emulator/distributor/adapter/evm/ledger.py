@@ -53,7 +53,7 @@ _KNOWN: Final = re.compile("already known|^known transaction", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class EvmSettings:
-    """How a chain is used. `price` fixes the fee of legacy transactions, in wei; `stuck` is in seconds.
+    """Settings of a chain. `price` fixes the fee of legacy transactions, in wei; `stuck` is in seconds.
 
     `chain_id` and `contract` are `None` where any chain will do and where the contract is to be made. `first` is a
     block before the contract's first event.

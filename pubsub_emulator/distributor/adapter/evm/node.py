@@ -50,7 +50,7 @@ class Log(Answer):
 
 
 class Receipt(Answer):
-    """What became of a transaction; only of the one that makes a contract is it asked."""
+    """The receipt of a transaction; it is read for the one that makes a contract only."""
 
     contract_address: Address | None
     block_number: Quantity
@@ -136,7 +136,7 @@ class EvmNode:
         return read(_GAS, await self.rpc.call("eth_estimateGas", asked), f"{self.url}: eth_estimateGas")
 
     async def price(self, method: str) -> int:
-        """What `eth_gasPrice` or `eth_maxPriorityFeePerGas` says, in wei."""
+        """The price by `eth_gasPrice` or `eth_maxPriorityFeePerGas`, in wei."""
         return read(_PRICE, await self.rpc.call(method), f"{self.url}: {method}")
 
     async def send(self, raw: bytes) -> None:

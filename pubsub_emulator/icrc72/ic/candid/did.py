@@ -52,7 +52,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What a `.did` file describes."""
+    """The interface that a `.did` file describes."""
 
     types: Mapping[str, Type]
     methods: Mapping[str, Method]

@@ -75,7 +75,7 @@ class Encoder:
         return bytes(out)
 
     def size(self, value: object) -> int:
-        """How many bytes `encode` makes of the only value, without the header that all such messages share.
+        """The number of bytes that `encode` makes of the only value, without the header that all such messages share.
 
         The last value, which is immutable, is remembered: events are measured more than once in a row.
         """

@@ -17,7 +17,7 @@ class StableMemory:
 
     @property
     def pages(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return len(self.data) // PAGE
 
     def grow(self, pages: int) -> int:
@@ -44,7 +44,7 @@ class StableMemory:
         self._journal.clear()
 
     def mark(self) -> tuple[int, int]:
-        """What `undo` needs: the size, and the length of the journal."""
+        """The mark for `undo`: the size, and the length of the journal."""
         return len(self.data), len(self._journal)
 
     def undo(self, mark: tuple[int, int]) -> None:
