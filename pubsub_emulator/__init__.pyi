@@ -57,6 +57,7 @@ from .runtime.framework.items import StorageDoubleMap as StorageDoubleMap
 from .runtime.framework.pallet import Pallet as Pallet
 from .runtime.framework.storage import Storage as Storage
 from .runtime.pallet_pubsub import Config as PubsubConfig  # noqa: F401  # another name than in its module
+from .runtime.pallet_subscriber.config import CachePolicy as CachePolicy
 from .runtime.pallet_subscriber.config import RuntimeSpec as RuntimeSpec
 from .runtime.pallet_subscriber.handler import HandlerContext as HandlerContext
 from .runtime.pallet_subscriber.handler import HandlerError as HandlerError
@@ -81,5 +82,6 @@ from .trie import Trie as Trie
 from .trie import read_child_proof as read_child_proof
 from .trie import read_proof as read_proof
 from .trie import state_root as state_root
+from .trie.step import follow as follow
 
 __version__: str

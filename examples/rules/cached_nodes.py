@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from pubsub_emulator import rule
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator import CachePolicy, rule
 
 
 @rule

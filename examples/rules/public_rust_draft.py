@@ -3,9 +3,7 @@
 from contextlib import suppress
 from dataclasses import replace
 
-from pubsub_emulator import rule
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
-from pubsub_emulator.trie.step import follow
+from pubsub_emulator import CachePolicy, follow, rule
 
 
 @rule

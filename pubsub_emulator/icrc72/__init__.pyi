@@ -13,4 +13,5 @@ from .deployment import deploy as deploy
 from .ic.network import CanisterNetwork as CanisterNetwork
 from .ic.principal import ANONYMOUS as ANONYMOUS
 from .ic.schedule import Schedule as Schedule
+from .ic.wasm.canister import WasmCanister as WasmCanister
 from .role import RoleCanister as RoleCanister

@@ -77,6 +77,9 @@ ELSEWHERE: Final = {
     "fetch": "a node's client",
     "export-state": "a node's client",
     "conform": "a node's client",
+    "compare": "its arguments are those of diff and run",
+    "distributor adapter": "a server",
+    "icrc72 conform": "a module's path, as icrc72 run",
 }
 """Commands with a path that are not in the list, and why."""
 

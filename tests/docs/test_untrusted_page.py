@@ -73,7 +73,8 @@ PARSERS |= {"Reader", "CallReader", "parse_json", "parse_toml", "read_json", "mo
 
 OWN = {
     "what this program wrote itself: its stores, units of work and receipts": (
-        "distributor/adapter/desk.py distributor/core/ distributor/simulation/ distributor/service/http.py "
+        "distributor/adapter/desk.py distributor/adapter/evm/ledger.py distributor/core/ distributor/simulation/ "
+        "distributor/service/http.py "
         "events/values.py icrc72/ic/stable.py spark_audit/audit/ledger.py spark_audit/engine/ "
         "spark_audit/judge/task.py "
         "spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/ spark_audit/spark/ "
@@ -91,6 +92,7 @@ OWN = {
         "spark_audit/judge/ spark_audit/real_proofs/ node/ events/ distributor/service/ prism/core/"
     ),
     "files of the user's own: keys, vectors and operations": (
+        "distributor/adapter/evm/account.py "
         "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/icrc72/run.py cli/commands/evidence/run.py "
         "cli/commands/run/run.py cli/commands/compare/sides.py"
     ),

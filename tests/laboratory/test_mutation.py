@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.command import pubsub
+from support.pages import filled
 
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.cli.exits import FINDINGS, USAGE
@@ -111,7 +112,7 @@ def test_bytes_are_changed_in_every_way() -> None:
 
 
 def test_the_page_names_every_target_with_its_reader() -> None:
-    page = (ROOT / "docs" / "untrusted.md").read_text(encoding="utf-8")
+    page = filled("untrusted.md")
     rows = re.findall(r"^\| [^|]+ \| `([\w/]+)\.py::([\w.]+)` \|.*\| `([\w-]+)` \|$", page, re.MULTILINE)
     assert {name for _, _, name in rows} == {target.name for target in ALL} - {"icrc", "liveness"}
     for module, symbol, _ in rows:

@@ -1,7 +1,7 @@
 """The management canister: what canisters ask the system for, by calls to the principal without bytes."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, Protocol, cast
 
 from pubsub_emulator.icrc72.ic.candid.decode import Decoder
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
@@ -13,11 +13,31 @@ from pubsub_emulator.icrc72.ic.messaging import STOPPED, Call, Host
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.primitives.hashing import blake2_256
 
-if TYPE_CHECKING:
-    from pubsub_emulator.icrc72.ic.network import CanisterNetwork
-
 Make = Callable[[bytes, bytes], Canister]
 """The canister of a module and the argument of its installation or upgrade. Raises `IcError`."""
+
+
+class ManagedNetwork(Protocol):
+    """The network as the management canister uses it; `make` is `None` where no modules can be installed."""
+
+    seed: bytes
+    make: Make | None
+
+    def host(self, identity: Principal) -> Host:
+        """The host of a canister. Raises `IcError` when there is none."""
+
+    def stop(self, identity: Principal) -> None:
+        """Begin to stop a canister."""
+
+    def start(self, identity: Principal) -> None:
+        """Let a canister run again."""
+
+    def upgrade(self, identity: Principal, code: Canister) -> bool:
+        """Give a stopped canister new code; false when it trapped."""
+
+    def reinstall(self, identity: Principal, code: Canister) -> None:
+        """Install other code in place of what runs there."""
+
 
 _NOTHING: Final = b"DIDL\0\0"
 _NAMED: Final = Decoder(parse_types("(record { canister_id : principal })"))
@@ -38,7 +58,7 @@ _STATUS: Final = Encoder(
 _BLOB: Final = Encoder(parse_types("(blob)"))
 
 
-def serve(network: "CanisterNetwork", call: Call) -> Answer | None:
+def serve(network: ManagedNetwork, call: Call) -> Answer | None:
     """Answer a call to the management canister; `None` for a stop that is answered when it is done."""
     run = _METHODS.get(call.method)
     if run is None:
@@ -49,7 +69,7 @@ def serve(network: "CanisterNetwork", call: Call) -> Answer | None:
         return Answer(b"", CANISTER_REJECT, str(error))
 
 
-def _named(network: "CanisterNetwork", call: Call, *, controlled: bool = True) -> Host:
+def _named(network: ManagedNetwork, call: Call, *, controlled: bool = True) -> Host:
     """The canister that a call is about. Raises `IcError` where the caller does not control it."""
     raw = cast("tuple[tuple[bytes]]", _NAMED.decode(call.arg))[0][0]
     host = network.host(Principal(raw))
@@ -58,19 +78,19 @@ def _named(network: "CanisterNetwork", call: Call, *, controlled: bool = True) -
     return host
 
 
-def _raw_rand(network: "CanisterNetwork", call: Call) -> Answer:
+def _raw_rand(network: ManagedNetwork, call: Call) -> Answer:
     """32 bytes that are drawn from the network's seed and the number of the call."""
     return Answer(_BLOB.encode(blake2_256(b"raw_rand" + network.seed + call.number.to_bytes(8, "big"))))
 
 
-def _deposit_cycles(network: "CanisterNetwork", call: Call) -> Answer:
+def _deposit_cycles(network: ManagedNetwork, call: Call) -> Answer:
     """Give the cycles of the call to the canister that is named."""
     host = _named(network, call, controlled=False)
     host.cycles, call.cycles = host.cycles + call.cycles, 0
     return Answer(_NOTHING)
 
 
-def _canister_status(network: "CanisterNetwork", call: Call) -> Answer:
+def _canister_status(network: ManagedNetwork, call: Call) -> Answer:
     host = _named(network, call)
     status: Variant[str, None] = Variant(host.status if host.code is not None else STOPPED, None)
     size = 0 if host.code is None else len(host.code.state_bytes())
@@ -79,7 +99,7 @@ def _canister_status(network: "CanisterNetwork", call: Call) -> Answer:
     return Answer(_STATUS.encode((status, size, host.cycles, settings, digest, 0)))
 
 
-def _stop_canister(network: "CanisterNetwork", call: Call) -> Answer | None:
+def _stop_canister(network: ManagedNetwork, call: Call) -> Answer | None:
     host = _named(network, call)
     network.stop(host.id)
     if host.status == STOPPED:
@@ -88,12 +108,12 @@ def _stop_canister(network: "CanisterNetwork", call: Call) -> Answer | None:
     return None
 
 
-def _start_canister(network: "CanisterNetwork", call: Call) -> Answer:
+def _start_canister(network: ManagedNetwork, call: Call) -> Answer:
     network.start(_named(network, call).id)
     return Answer(_NOTHING)
 
 
-def _install_code(network: "CanisterNetwork", call: Call) -> Answer:
+def _install_code(network: ManagedNetwork, call: Call) -> Answer:
     """Install a module in place of what runs there; an upgrade needs a stopped canister, as it does here always."""
     mode, raw, wasm, arg = cast("tuple[Variant[str, object], bytes, bytes, bytes]", _INSTALL.decode(call.arg)[0])
     host = network.host(Principal(raw))
@@ -112,7 +132,7 @@ def _install_code(network: "CanisterNetwork", call: Call) -> Answer:
     return Answer(_NOTHING)
 
 
-_METHODS: Final[dict[str, Callable[["CanisterNetwork", Call], Answer | None]]] = {
+_METHODS: Final[dict[str, Callable[[ManagedNetwork, Call], Answer | None]]] = {
     "raw_rand": _raw_rand,
     "deposit_cycles": _deposit_cycles,
     "canister_status": _canister_status,

@@ -88,7 +88,7 @@ class Execution:
 
     # Memory
 
-    def load(self, at: int, size: int) -> bytes:
+    def bytes_at(self, at: int, size: int) -> bytes:
         """Bytes of the canister's memory. Raises `Trap` where there are none."""
         return ctypes.string_at(self._place(at, size), size)
 
@@ -159,7 +159,7 @@ class Execution:
         if self.ctx.answered:
             raise Trap("there is no call to answer, or it was answered")
         self.ctx.bound(len(self.reply) + size)
-        self.reply += self.load(at, size)
+        self.reply += self.bytes_at(at, size)
 
     def msg_reply(self) -> None:
         self.ctx.reply(bytes(self.reply))
@@ -167,7 +167,7 @@ class Execution:
 
     def msg_reject(self, at: int, size: int) -> None:
         self.ctx.bound(size)
-        self.ctx.reject(self.load(at, size).decode(errors="replace"))
+        self.ctx.reject(self.bytes_at(at, size).decode(errors="replace"))
 
     # Cycles
 
@@ -206,8 +206,8 @@ class Execution:
         reply, reply_env, reject, reject_env = callbacks
         self._drop()
         try:
-            receiver = Principal(self.load(who, size))
-            method = self.load(name, length).decode()
+            receiver = Principal(self.bytes_at(who, size))
+            method = self.bytes_at(name, length).decode()
         except (PrincipalError, UnicodeDecodeError) as error:
             raise Trap(f"the callee is unreadable: {error}") from None
         self.call = Pending(receiver, method, (reply, reply_env), (reject, reject_env))
@@ -231,7 +231,7 @@ class Execution:
     def call_data_append(self, at: int, size: int) -> None:
         arg = self._made().arg
         self.ctx.bound(len(arg) + size)
-        arg += self.load(at, size)
+        arg += self.bytes_at(at, size)
 
     def call_with_best_effort_response(self, seconds: int) -> None:
         if self._made().timeout is not None:
@@ -274,7 +274,7 @@ class Execution:
         return self.machine.stable.grow(pages)
 
     def stable64_write(self, at: int, source: int, size: int) -> None:
-        self.machine.stable.write(at, self.load(source, size))
+        self.machine.stable.write(at, self.bytes_at(source, size))
 
     def stable64_read(self, to: int, at: int, size: int) -> None:
         self._place(to, size)
@@ -306,12 +306,12 @@ class Execution:
     def is_controller(self, at: int, size: int) -> int:
         if size > 29:
             raise Trap(f"a principal has at most 29 bytes, not {size}")
-        return int(self.load(at, size) in self.ctx.host.controllers)
+        return int(self.bytes_at(at, size) in self.ctx.host.controllers)
 
     def certified_data_set(self, at: int, size: int) -> None:
         if size > _CERTIFIED:
             raise Trap(f"certified data has at most {_CERTIFIED} bytes, not {size}")
-        self.machine.certified = self.load(at, size)
+        self.machine.certified = self.bytes_at(at, size)
 
     def data_certificate_present(self) -> int:
         return 0
@@ -339,10 +339,10 @@ class Execution:
         return int(self.kind not in "QF")
 
     def debug_print(self, at: int, size: int) -> None:
-        self.machine.printed(self.load(at, size).decode(errors="replace"))
+        self.machine.printed(self.bytes_at(at, size).decode(errors="replace"))
 
     def trap(self, at: int, size: int) -> None:
-        raise Trap(self.load(at, size).decode(errors="replace"))
+        raise Trap(self.bytes_at(at, size).decode(errors="replace"))
 
     def finish(self) -> None:
         """Drop a call that was not performed."""
