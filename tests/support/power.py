@@ -133,17 +133,17 @@ class _Connection:
 
 
 _NAMES = itertools.count()
+_SYSTEMS: list[_System] = []
 
 
 @contextmanager
 def sqlite_on(disk: SqliteDisk) -> Iterator[None]:
     """Databases that are opened here write to `disk`."""
     name = f"watched-{next(_NAMES)}"
-    system = _System(disk, name)
+    _SYSTEMS.append(_System(disk, name))  # SQLite may come back to it as long as the process lives
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sqlite3, "connect", lambda path, **_: _Connection(path, name))
         yield
-    system.unregister()
 
 
 def laid(image: dict[str, bytes], folder: Path) -> Path:
