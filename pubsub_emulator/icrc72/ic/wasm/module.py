@@ -63,6 +63,7 @@ def engine() -> wasmtime.Engine:
 @lru_cache(maxsize=1)
 def _engine() -> wasmtime.Engine:
     config = wasmtime.Config()
+    config.signals_based_traps = False  # another handler may have taken the signal: a trap would end the process
     config.consume_fuel = True
     config.cranelift_nan_canonicalization = True
     config.wasm_memory64 = True
