@@ -1,11 +1,13 @@
 """Canisters that are WebAssembly: what they may call, what a trap undoes, what an upgrade keeps."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 import wasmtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.processes import python
 from support.wat import canister, method
 
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, CANISTER_REJECT, SYS_UNKNOWN, Answer, Canister, Context
@@ -74,6 +76,23 @@ def test_a_trap_undoes_memory_globals_and_growth() -> None:
         number(network.query(ANONYMOUS, who, "get", b"")),
         number(network.query(ANONYMOUS, who, "global", b"")),
     ) == (5, 5)
+
+
+def test_a_trap_ends_no_process_whose_signals_somebody_else_takes(tmp_path: Path) -> None:
+    (tmp_path / "boom.wasm").write_bytes(canister(method("update", "far", "(drop (i32.load (i32.const 90000000)))")))
+    script = (
+        "import faulthandler, pathlib, sys\n"
+        "from pubsub_emulator.icrc72 import ANONYMOUS, CanisterNetwork, WasmCanister\n"
+        "network = CanisterNetwork(1)\n"
+        "who = network.create(0, WasmCanister(pathlib.Path(sys.argv[1]).read_bytes()))\n"
+        "for _ in range(2):\n"
+        "    ticket = network.submit(ANONYMOUS, who, 'far', b'')\n"
+        "    network.step(12)\n"
+        "    print(ticket.answer.message)\n"
+        "    faulthandler.enable()\n"
+    )
+    done = python("-c", script, tmp_path / "boom.wasm")
+    assert (done.returncode, done.stdout.count("IC0502")) == (0, 2), done.stderr
 
 
 def test_a_query_changes_nothing_even_as_an_update() -> None:
