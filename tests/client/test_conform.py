@@ -257,6 +257,7 @@ MUTANTS: dict[str, Mutant] = {
     "child tries are named big endian": ("PS-1", derive_child_key, '"little"', '"big"'),
     "the root of an empty child trie stays": ("PS-2", State._apply_child, "return None", "return trie.root()"),
     "a root is not updated": ("PS-2", State.apply, SET_ROOT, OLD_ROOT),
+    "keys are stored backwards": ("PS-4", publish, PUT, "storage.child_put(rows.child, key[::-1],"),
     "a write goes into two child tries": (
         "PS-5",
         publish,

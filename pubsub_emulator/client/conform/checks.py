@@ -42,7 +42,7 @@ class Broken(Exception):
 
     def __init__(self, expected: object, seen: object, block: int) -> None:
         super().__init__()
-        self.expected, self.seen, self.block = _said(expected), _said(seen), block
+        (self.expected, self.seen), self.block = _said(expected, seen), block
 
 
 class Untestable(Exception):
@@ -91,9 +91,24 @@ def expect(expected: object, seen: object, block: int) -> None:
         raise Broken(expected, seen, block)
 
 
-def _said(value: object) -> str:
-    text = hexed(value) if isinstance(value, bytes) else repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+def _said(expected: object, seen: object) -> tuple[str, str]:
+    """Both values as texts; of long ones the part in which they begin to differ."""
+    texts = _text(expected), _text(seen)
+    same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
+    start = max(0, same - _SHOWN // 2) if max(map(len, texts)) > _SHOWN else 0
+    return _part(texts[0], start), _part(texts[1], start)
+
+
+def _part(text: str, start: int) -> str:
+    return ("…" if start else "") + text[start : start + _SHOWN] + ("…" if start + _SHOWN < len(text) else "")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return hexed(value)
+    if isinstance(value, set):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
+    return repr(value)
 
 
 class Story:
