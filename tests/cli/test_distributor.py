@@ -175,10 +175,14 @@ def test_the_command_says_it_in_one_line_and_ends_with_2(tmp_path: Path) -> None
         (("--evm", "http://127.0.0.1:1", "--key-env", "EVM_KEY"), "nobody listens at http://127.0.0.1:1"),
         (("--evm", "ftp://127.0.0.1:1", "--key-env", "EVM_KEY"), "a node's URL starts with"),
         (("--key-env", "EVM_KEY"), "are for --evm"),
+        (("--evm", "http://127.0.0.1:1", "--key-env", "EVM_KEY", "--store", "memory:"), "a --store that lasts"),
     ],
 )
-def test_an_adapter_of_an_evm_chain_says_in_one_line_what_is_missing(arguments: tuple[str, ...], words: str) -> None:
-    done = program("distributor", "adapter", "a", "--port", "0", *arguments, EVM_KEY="01" * 32)
+def test_an_adapter_of_an_evm_chain_says_in_one_line_what_is_missing(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    lasting = ("--store", f"sqlite:{tmp_path / 'a.db'}")
+    done = program("distributor", "adapter", "a", "--port", "0", *lasting, *arguments, EVM_KEY="01" * 32)
     assert done.returncode in {2, 4}
     assert words in done.stderr
     assert not {"Traceback", "Unclosed"} & set(done.stderr.replace(":", " ").split())

@@ -42,7 +42,9 @@ def serve(config: Path) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @options.names
 @click.option("--port", type=click.IntRange(0, 65535), default=8081, show_default=True, help="0 selects a free one.")
-@click.option("--store", default="memory:", show_default=True, help="Where to store subscriptions.")
+@click.option(
+    "--store", default="memory:", show_default=True, help="Where to store subscriptions, and with --evm transactions."
+)
 @click.option(
     "--node", metavar="URL", help="Node of a chain with pallet DomeEvents; by default a chain in this process."
 )

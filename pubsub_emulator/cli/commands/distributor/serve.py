@@ -128,6 +128,8 @@ async def _evm_ledger(wish: AdapterWish, evm: EvmWish, url: str, store: Store) -
         raise click.BadParameter("an address is 0x and 40 hex digits", param_hint="--contract")
     if evm.finality not in {"safe", "finalized"} and not re.fullmatch("[0-9]{1,2}|100", evm.finality):
         raise click.BadParameter("a number of 0 to 100, safe or finalized is needed", param_hint="--finality")
+    if wish.store == "memory:":
+        raise click.UsageError("--evm needs a --store that lasts, such as sqlite:FILE: it has transactions under way")
     if (evm.keystore is None) == (evm.key_env is None):
         raise click.UsageError("--evm needs a key: give one of --keystore and --key-env")
     if evm.keystore is None:
