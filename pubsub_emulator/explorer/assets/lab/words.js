@@ -17,7 +17,7 @@ const GLOSSARY = {
   "relay chain": "The chain that keeps what publishers publish, and includes the blocks of parachains.",
   candidate: "A parachain block that a collator proposes; it is judged and included, or refused.",
   collator: "Who builds the blocks of a parachain, in turns.",
-  proof: "The trie nodes that show what stands in the relay chain's state, without the rest of it.",
+  proof: "The trie nodes that prove values of the relay chain's state, without the rest of the state.",
   budget: "The bytes that messages and proof of one block may take.",
   verdict: "The first rule that a refused candidate breaks.",
   publisher: "A parachain that writes keys into a trie of its own on the relay chain.",
