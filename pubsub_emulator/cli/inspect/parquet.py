@@ -26,7 +26,7 @@ def parquet(path: Path) -> View:
     """A file of any table, or Parquet of another origin. Raises `InspectError`, `OSError`."""
     with path.open("rb") as file:
         try:
-            with pq.ParquetFile(file) as found:
+            with pq.ParquetFile(file, pre_buffer=False) as found:
                 return _view(path, found, _first_rows(found, file))
         except (OSError, ValueError, pa.ArrowException) as error:  # Arrow calls damage by all these names
             said = (str(error).splitlines() or [""])[0]

@@ -167,7 +167,7 @@ def _rows_of(place: str, content: IO[bytes], path: str, columns: tuple[str, ...]
     """The rows of a file, some columns of each. Raises `FetchError`."""
     try:
         if path.endswith(".parquet"):
-            parquet = pq.ParquetFile(content)
+            parquet = pq.ParquetFile(content, pre_buffer=False)
             known = [name for name in columns if name in parquet.schema_arrow.names]
             for batch in batches(parquet, content, known):
                 yield from batch.to_pylist()

@@ -189,7 +189,7 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
         verified = _VerifiedBytes(size)
         try:
             # Header and footer alone are a Parquet file without row groups, from which metadata can be read.
-            parquet = pq.ParquetFile(verified, metadata=pq.read_metadata(pa.BufferReader(frame)))
+            parquet = pq.ParquetFile(verified, metadata=pq.read_metadata(pa.BufferReader(frame)), pre_buffer=False)
             known.check(parquet.schema_arrow)
             _check_shape(parquet.metadata, entry)
         except SchemaError as error:

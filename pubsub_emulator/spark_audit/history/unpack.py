@@ -84,7 +84,7 @@ def check_group(
     certain = sum(chunk.pages + chunk.values * chunk.width for chunk in chunks)
     if certain <= most < sum(chunk.at_most for chunk in chunks):
         coded = [chunk.path for chunk in chunks if chunk.dictionary]
-        again = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=coded)
+        again = pq.ParquetFile(source, metadata=parquet.metadata, read_dictionary=coded, pre_buffer=False)
         group = again.read_row_group(at, columns=coded, use_threads=False)
         certain += sum(_referred(chunk) for column in group.columns for chunk in column.chunks)
     if certain > most:

@@ -232,7 +232,7 @@ def read_groups(store: Store, path: str, table: Table, columns: Sequence[str] | 
     wanted = None if columns is None else list(columns)
     try:
         source = pa.BufferReader(data)
-        parquet = pq.ParquetFile(source)
+        parquet = pq.ParquetFile(source, pre_buffer=False)
         if not published:
             table.check(parquet.schema_arrow)
         for at in range(parquet.num_row_groups):
@@ -246,7 +246,7 @@ def _check(store: Store, path: str) -> None:
     """Raises `ResultError` for a file that is not what was written, or that unpacks to more than it may."""
     source = pa.BufferReader(read_file(store, path))
     try:
-        parquet = pq.ParquetFile(source)
+        parquet = pq.ParquetFile(source, pre_buffer=False)
         for at in range(parquet.num_row_groups):
             check_group(parquet, source, at)
     except (OSError, ValueError, pa.ArrowException, TooLarge) as error:

@@ -167,7 +167,7 @@ def _follows(version: int, before: int) -> None:
 
 def _checkpointed(data: bytes) -> Iterator[dict[str, Any]]:
     source = io.BytesIO(data)
-    parquet = pq.ParquetFile(source)
+    parquet = pq.ParquetFile(source, pre_buffer=False)
     known = [name for name in ("protocol", "metaData", "add") if name in parquet.schema_arrow.names]
     for at in range(parquet.num_row_groups):
         yield from read_group(parquet, source, at, known).to_pylist()
