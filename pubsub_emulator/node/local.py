@@ -92,7 +92,7 @@ class LocalNode:
         """Run `work` and return its result."""
         return work(self.live)
 
-    async def beside(self, work: Callable[[], T]) -> T:
+    async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:  # noqa: ARG002  # nothing else runs
         """Run `work` and return its result."""
         return work()
 

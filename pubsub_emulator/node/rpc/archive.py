@@ -60,7 +60,7 @@ def body(call: Call, name: bytes) -> Json:
     HASH,
     Param("function", text),
     Param("callParameters", hexadecimal, aliases=("call_parameters",)),
-    heavy=True,
+    executing=True,
 )
 def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
     """Call a runtime function: its result, or why it fails."""

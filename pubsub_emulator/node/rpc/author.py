@@ -63,7 +63,7 @@ async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], 
 
     while True:
         best = call.view.best
-        verdict = await call.node.control.beside(judge)
+        verdict = await call.node.control.beside(judge, executing=True)
         if call.view.best is best:
             return then(verdict)
 
@@ -167,7 +167,7 @@ def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> Rea
         raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from error
 
 
-@method("payment_queryInfo", EXTRINSIC, AT, heavy=True)
+@method("payment_queryInfo", EXTRINSIC, AT, executing=True)
 def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """The weight and the fee of an extrinsic, without its tip."""
     reader = _query(call, "TransactionPaymentApi_query_info", extrinsic, at)
@@ -180,7 +180,7 @@ def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     }
 
 
-@method("payment_queryFeeDetails", EXTRINSIC, AT, heavy=True)
+@method("payment_queryFeeDetails", EXTRINSIC, AT, executing=True)
 def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """The parts of an extrinsic's fee."""
     reader = _query(call, "TransactionPaymentApi_query_fee_details", extrinsic, at)
@@ -190,7 +190,7 @@ def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     return {"inclusionFee": {name: hex(reader.uint(16)) for name in names}}
 
 
-@method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True, heavy=True)
+@method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True, executing=True)
 def dry_run(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """The `ApplyExtrinsicResult` of an extrinsic in the next block."""
     block = call.block(at)

@@ -158,8 +158,8 @@ class Follow(RpcSubscription):
             self._node.timeline.unpin(block)
 
     async def beside(self, work: Callable[[], T]) -> T:
-        """Run `work` beside the event loop."""
-        return await self._node.control.beside(work)
+        """Run `work`, which executes the runtime, beside the event loop."""
+        return await self._node.control.beside(work, executing=True)
 
     def room_for_operations(self) -> int:
         """The number of operations that may still begin."""

@@ -197,7 +197,7 @@ class Dispatcher:
             raise method_not_found()
         arguments = bind(method.params, params) if method.params or params else ()
         if method.heavy and not iscoroutinefunction(method.run):
-            return call.node.control.beside(partial(method.run, call, *arguments))
+            return call.node.control.beside(partial(method.run, call, *arguments), executing=method.executing)
         return method.run(call, *arguments)
 
     async def _later(self, found: Awaitable[Any], name: str, shown: str, call: Call, began: float) -> Answer:

@@ -72,7 +72,7 @@ def get_keys(call: Call, child: bytes, prefix: bytes | None, at: bytes | None) -
     return list(fitting(map(hexed, () if trie is None else trie.keys(prefix or b"")), len))
 
 
-@method("childstate_getKeysPaged", CHILD, PREFIX, COUNT, START, AT, aliases=("childstate_getKeysPagedAt",))
+@method("childstate_getKeysPaged", CHILD, PREFIX, COUNT, START, AT, aliases=("childstate_getKeysPagedAt",), heavy=True)
 def get_keys_paged(
     call: Call, child: bytes, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None
 ) -> Json:

@@ -59,7 +59,7 @@ def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
     return sum(len(each) for _, each in top.items(key)) or None
 
 
-@method("state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",))
+@method("state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",), heavy=True)
 def get_keys_paged(call: Call, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None) -> Json:
     """At most `count` keys after `start`."""
     check_count(count)
@@ -170,7 +170,7 @@ def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
     Param("bytes", hexadecimal, aliases=("data",)),
     AT,
     aliases=("state_callAt",),
-    heavy=True,
+    executing=True,
 )
 def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:
     """Call a runtime function."""

@@ -16,7 +16,8 @@ H = TypeVar("H", bound=Handler)
 class Method:
     """One method by all its names. `unsafe` ones need `--dev`, `live` ones a connection.
 
-    `heavy` ones compute, or answer at length: they run beside the event loop, one of a connection at a time.
+    `heavy` ones read or answer at length: they run beside the event loop, one of a connection at a time. So do those
+    that are `executing` the runtime, which take longer and have threads of their own.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Method:
     unsafe: bool = False
     live: bool = False
     heavy: bool = False
+    executing: bool = False
 
 
 class Methods:
@@ -42,11 +44,12 @@ class Methods:
         unsafe: bool = False,
         live: bool = False,
         heavy: bool = False,
+        executing: bool = False,
     ) -> Callable[[H], H]:
         """Decorator: the function answers calls of `name`, its arguments being the call and the parameters."""
 
         def add(run: H) -> H:
-            self.methods.append(Method(name, run, params, tuple(aliases), unsafe, live, heavy))
+            self.methods.append(Method(name, run, params, tuple(aliases), unsafe, live, heavy or executing, executing))
             return run
 
         return add

@@ -50,8 +50,11 @@ class Control(Protocol):
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
         """Run `work` between two steps; it must leave the network as it is."""
 
-    async def beside(self, work: Callable[[], T]) -> T:
-        """Run `work` in a thread beside the event loop; it reads kept blocks and changes nothing."""
+    async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:
+        """Run `work` in a thread beside the event loop; it reads kept blocks and changes nothing.
+
+        `executing` says that it executes the runtime: it may take long, and those that only read do not wait for it.
+        """
 
     def asked(self) -> tuple[Action, ...]:
         """The actions requested since the last step."""

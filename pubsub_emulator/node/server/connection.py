@@ -24,7 +24,7 @@ from pubsub_emulator.node.server.options import Serving
 
 _CLOSING: Final = 2.0
 """Seconds that a client has to take the close frame."""
-_TURN: Final = 0.010
+_TURN: Final = 0.002
 
 log: Final = logging.getLogger("pubsub.node")
 
@@ -116,6 +116,8 @@ class Connection:
         async for message in self._socket:
             if message.type not in {WSMsgType.TEXT, WSMsgType.BINARY} or self._closing is not None:
                 break
+            if self.request.transport is None or self.request.transport.is_closing():
+                break  # nobody is there to take the answers to what is still in the queue
             found = self._dispatcher.handle(message.data, self._chain, self.session)
             if isinstance(found, Answer):
                 self._reply(found)

@@ -18,6 +18,7 @@ from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, CannotRewind, Timeline
 from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.errors import INTERNAL_ERROR, RpcError
+from pubsub_emulator.node.server.beside import Beside
 from pubsub_emulator.node.server.options import BadOption, Build, Options
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -25,11 +26,13 @@ from pubsub_emulator.primitives.types import ParaId
 
 T = TypeVar("T")
 
-BESIDE: Final = 2
-"""Threads for calls that compute. Each keeps the event loop waiting for a few milliseconds now and then."""
+READING: Final = 1
+"""Calls that read at length, at once."""
+EXECUTING: Final = 2
+"""Calls that execute the runtime, at once: one of seconds does not keep the others waiting."""
 AT_ONCE: Final = 16
 """Steps that are built for what is ready, at most, before others have a turn."""
-_BREATH: Final = 0.010
+_BREATH: Final = 0.002
 _FIRST_BLOCKS: Final = 64
 
 log: Final = logging.getLogger("pubsub.node")
@@ -87,7 +90,8 @@ class Producer:
         self._wake = asyncio.Event()
         self._mode_changed = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="network")
-        self._beside = ThreadPoolExecutor(BESIDE, thread_name_prefix="beside")
+        self._reading = Beside(READING)
+        self._executing = Beside(EXECUTING)
         self._under_way: dict[asyncio.Future[Any], None] = {}
         self._ending = False
         """No step is begun any more."""
@@ -164,7 +168,8 @@ class Producer:
         async with self._lock:
             self._ended = True
             self._thread.shutdown(wait=True)
-            self._beside.shutdown(wait=False, cancel_futures=True)
+            self._reading.close()
+            self._executing.close()
             self.live.finish()
 
     async def _run_interval(self) -> None:
@@ -261,11 +266,16 @@ class Producer:
         async with self._lock:
             return await self._in_thread(lambda: work(self.live))
 
-    async def beside(self, work: Callable[[], T]) -> T:
+    async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:
         """Run `work` in a thread beside the event loop. Raises `RpcError` when the node ends."""
         if self._ended:
             raise _ends()
-        return await asyncio.get_running_loop().run_in_executor(self._beside, work)
+        try:
+            return await (self._executing if executing else self._reading).run(work)
+        except RuntimeError:
+            if self._ended:
+                raise _ends() from None
+            raise
 
     def asked(self) -> tuple[Action, ...]:
         """The actions requested since the last step."""

@@ -33,7 +33,7 @@ from pubsub_emulator.serving.guard import guard
 from pubsub_emulator.serving.log import http_log
 
 _SPEAK: Final = 1.0
-_SWITCH_SECONDS: Final = 0.0005
+_SWITCH_SECONDS: Final = 0.0001
 """How long a thread that computes keeps the interpreter: the event loop takes it back after every message it sends."""
 _LINGER: Final = 10.0
 """Seconds for which the rest of a refused request is taken, so that its sender reads the answer."""
