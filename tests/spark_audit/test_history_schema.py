@@ -1,6 +1,7 @@
 """The tables say what they are, take only rows that fit, and come back from disk as they went (AU tables)."""
 
 from datetime import UTC
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
-from pubsub_emulator.spark_audit.history.commit import encode_parquet
-from pubsub_emulator.spark_audit.history.manifest import digest_of
-from pubsub_emulator.spark_audit.history.reader import HISTORY_TABLES
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, encode_parquet, write_commit
+from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, digest_of
+from pubsub_emulator.spark_audit.history.reader import read_file
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, read_rows
@@ -80,6 +81,33 @@ def test_a_table_tells_name_version_and_the_meaning_of_every_column(name: str) -
     assert metadata == {b"pubsub.table": name.encode(), b"pubsub.version": str(table.version).encode()}
     assert all(field.metadata[b"doc"] for field in table.schema)
     assert set(table.key) | set(table.partitions) <= {column.name for column in table.columns}
+
+
+def test_no_column_of_a_history_is_unsigned_and_of_64_bits() -> None:
+    for table in HISTORY_TABLES.values():
+        assert "uint64" not in str(table.wider.schema.types), table.name
+
+
+def _read(folder: Path, table: Table, rows: list[dict[str, Any]], chain: int | None = None) -> list[Any]:
+    """What is read of rows that were written as `table`."""
+    commit = write_commit(folder, "dev", 0, [HistoryPart(table, rows, "p", chain)], {})
+    return list(read_file(folder, commit.files[0]))
+
+
+def test_a_file_with_unsigned_integers_is_read_as_if_they_had_a_sign(tmp_path: Path) -> None:
+    former = schema.TRUTH.former
+    assert former is not None
+    place = {"network": "dev", "chain": 1, "segment": 0, "number": 1, "block": bytes(32), "collator": None}
+    said = {"strategy": "any", "verdict": "BadSeal", "due": ["BadSeal"]}
+    slots = [None, 7, 2**63 - 1, 2**63, 2**64 - 1]
+    rows = [{**place, **said, "position": at, "slot": slot} for at, slot in enumerate(slots)]
+    (found,) = _read(tmp_path / "old", former, rows)
+    assert found.schema.equals(schema.TRUTH.schema)
+    assert found.column("slot").to_pylist() == [None, 7, 2**63 - 1, None, None]
+    (fault,) = _read(tmp_path / "far", former, [{**rows[0], "position": 2**63}])
+    assert fault.error == "truth.position has a number beyond 63 bits"
+    (fault,) = _read(tmp_path / "below", schema.TRUTH, [{**rows[0], "position": -1}])
+    assert fault.error == "truth.position has a number below 0"
 
 
 def test_no_two_tables_share_a_name_unless_they_are_one() -> None:

@@ -82,7 +82,7 @@ def test_a_senseless_checkpoint_costs_its_segment_and_nothing_else(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("max_pov", 2**64 - 1), ("unpruned", [{"publisher": 1000, "bytes": 2**64 - 1}] * 2), ("slot", 2**64 - 1)],
+    [("max_pov", 2**63 - 1), ("unpruned", [{"publisher": 1000, "bytes": 2**63 - 1}] * 2), ("slot", 2**63 - 1)],
 )
 def test_a_figure_that_fits_no_table_ends_no_audit(tmp_path: Path, column: str, value: object) -> None:
     segments = load(write_history(tmp_path / "base", 6, segment_length=3))

@@ -191,7 +191,7 @@ def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:
     assert list(read_file(history, later)) == [
         Fault(
             entry.path,
-            "blocks version 9 is not known, only versions 2 to 4 are",
+            "blocks version 9 is not known, only versions 2 to 7 are",
             None,
             "dev",
             entry.chain,

@@ -207,7 +207,8 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
             try:
                 group = read_group(parquet, verified, at)
                 group.validate(full=True)
-            except TooLarge as error:
+                group = table.present(group, entry.version)
+            except (TooLarge, SchemaError) as error:
                 yield _fault(entry, str(error), at)
             except pa.ArrowException as error:
                 yield _fault(entry, f"unreadable: {type(error).__name__}", at)

@@ -30,6 +30,13 @@ from pubsub_emulator.spark_audit.history.row import Row
 _CANDIDATE_HAS: Final = ("header", "block", "included_at", "slot_now")
 """Columns that only imported proofs may leave empty."""
 
+
+def slot_of(header: Header) -> int | None:
+    """The slot that a header claims, as tables have it: none beyond 63 bits."""
+    slot = header.aura_slot()
+    return None if slot is None or slot > schema.I64_MAX else slot
+
+
 _items = scale.sorted_map(scale.u32, scale.vec(scale.fixed(32)))
 
 
@@ -170,7 +177,7 @@ def block_row(
         "segment": record.segment,
         "position": position,
         "number": header.number,
-        "slot": header.aura_slot(),
+        "slot": slot_of(header),
         "block": header.hash(),
         "status": "included" if refusal is None else "rejected",
         "verdict": None if refusal is None else refusal.verdict.value,

@@ -13,7 +13,7 @@ from pubsub_emulator.spark_audit.history.rows import LostNode, proof_of
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.evidence import figures_evidence
 from pubsub_emulator.spark_audit.judge.findings import Severity
-from pubsub_emulator.spark_audit.judge.measures import I64_MAX, row_measures
+from pubsub_emulator.spark_audit.judge.measures import row_measures
 from pubsub_emulator.spark_audit.judge.notes import Judged, Note, Place, contradictions, shown
 from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution
@@ -43,7 +43,7 @@ def judge_imported(place: Place, shared: Shared, row: Row, nodes: Mapping[int, b
     """
     position = row["position"]
     notes: list[Note] = [*_foreign(place, row), *_other_than_header(place, row)]
-    row = {**row, **dict.fromkeys(_FOREIGN), "max_pov": None if (row["max_pov"] or 0) > I64_MAX else row["max_pov"]}
+    row = {**row, **dict.fromkeys(_FOREIGN)}
     vouched = shared.vouched(row["relay_parent"])
     measures = {**row_measures(row, nodes, judged=True), "vouched": vouched is not None, "repeated_bytes": repeated}
     if row["relay_root"] is None:
@@ -91,8 +91,6 @@ def _left(place: Place, row: Row, found: Attribution, opened: Mapping[str, objec
 
 def _foreign(place: Place, row: Row) -> Iterator[Fault]:
     """Columns that an imported block cannot have: it was not judged by a network that this history has."""
-    if (row["max_pov"] or 0) > I64_MAX:
-        yield place.fault(f"max_pov is {row['max_pov']}", row["position"])
     for name in _FOREIGN:
         if row.get(name) is not None and row[name] != []:
             yield place.fault(f"the row of an imported block has {name} {shown(row[name])}", row["position"])

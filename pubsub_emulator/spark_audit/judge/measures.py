@@ -12,7 +12,6 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.rows import empty_row, messages_of
 
-I64_MAX: Final = 2**63 - 1
 SLOT_DURATION: Final = timedelta(seconds=6)
 """Of the relay chain's slots."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,7 +46,6 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
     out = empty_row(schema.BLOCK_MEASURES)
     out.update({name: row[name] for name in _SAME})
     out["judged"] = judged
-    out["slot"] = None if row["slot"] is None or row["slot"] > I64_MAX else row["slot"]
     out["block_time"] = time = block_time(row)
     out["day"] = None if time is None else time.date()
     out["vouched"] = row["status"] != "imported"

@@ -12,8 +12,8 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.storage import AUTHORITIES
 from pubsub_emulator.spark_audit.history.reader import Fault
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import LostNode, RowError, candidate_of
-from pubsub_emulator.spark_audit.judge.measures import I64_MAX
+from pubsub_emulator.spark_audit.history.rows import LostNode, RowError, candidate_of, slot_of
+from pubsub_emulator.spark_audit.history.schema import I64_MAX
 from pubsub_emulator.spark_audit.judge.notes import Place, contradictions, short, shown
 
 IMPORTED_ONLY: Final = ("source", "block_time", "runtime", "descendants", "collator_peer_id")
@@ -60,7 +60,7 @@ def _facts(header: Header, head: ChainHead, spec: RuntimeSpec) -> Row:
     """Columns of a candidate's row that its header and the state it was judged on say too."""
     return {
         "number": header.number,
-        "slot": header.aura_slot(),
+        "slot": slot_of(header),
         "parent": header.parent_hash,
         "state_root": header.state_root,
         "parent_state_root": head.header.state_root,
