@@ -57,7 +57,7 @@ def type_of(column: Column) -> str:
 
 def described(table: Table) -> str:
     """One table as the page shows it."""
-    where = f", a folder for each {' and '.join(table.partitions)}" if table.partitions else ""
+    where = ", row groups by chain" if table.name in HISTORY_TABLES and "chain" in table.partitions else ""
     shared = [column for column in table.columns if (column.name, column.doc) in common()]
     lines = [f"### `{table.name}`, version {table.version}", ""]
     lines += [f"{table.doc} Unique by {', '.join(table.key)}{where}.", ""]

@@ -100,9 +100,9 @@ def test_a_damaged_file_of_any_table_is_named_and_no_audit_of_it_is_clean(
 @pytest.mark.parametrize(
     ("partition", "unverified"),
     [
-        ("blocks/network=dev/chain=2000", {2000}),
-        ("checkpoints/network=dev/chain=2000", {2000}),
-        ("nodes/network=dev/segment=1", {1000, 2000, 2100}),
+        ("blocks/network=dev", {1000, 2000, 2100}),
+        ("checkpoints/network=dev", {1000, 2000, 2100}),
+        ("nodes/network=dev", {1000, 2000, 2100}),
         ("relay_headers/network=dev", {1000, 2000, 2100}),
         ("authorities/network=dev", {1000, 2000, 2100}),
         ("subscriptions/network=dev", {1000, 2000, 2100}),

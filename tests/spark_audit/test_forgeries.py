@@ -329,7 +329,7 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a version that is true": (_in_files(version=True), "version is True"),
     "row groups that are none": (_in_files(row_groups=None), "row_groups is no list"),
     "row groups beyond the file": (
-        _in_files(row_groups=[{"offset": 2**40, "length": 1, "digest": "0" * 64}]),
+        _in_files(row_groups=[{"offset": 2**40, "length": 1, "digest": "0" * 64, "chain": None, "rows": 1}]),
         "offset is",
     ),
     "a digest that is none": (_in_files(frame="xyz"), "frame is 'xyz'"),

@@ -65,7 +65,6 @@ def test_an_undamaged_history_is_clean(history: Path) -> None:
         (lambda path: (path.unlink(), path.mkdir()), "is not a regular file"),
         (lambda path: _flip(path, -20), "header or footer differ"),
         (lambda path: _flip(path, 0), "header or footer differ"),
-        (lambda path: _flip(path, 60), "the row group differs"),
     ],
 )
 def test_a_damaged_file_of_blocks_costs_its_own_segment_only(
@@ -77,8 +76,20 @@ def test_a_damaged_file_of_blocks_costs_its_own_segment_only(
     assert result.exit_code == 3
     rows = list(result.results.rows(schema.QUARANTINE))
     assert any(reason in row["error"] for row in rows)
-    assert {(row["chain"], row["segment"]) for row in rows} == {(2000, 1)}
-    assert rows[0]["path"] == path.relative_to(history).as_posix()
+    assert {(row["chain"], row["segment"]) for row in rows} == {(chain, 1) for chain in _statuses(result)}
+    assert {row["path"] for row in rows} == {path.relative_to(history).as_posix()}
+    assert set(_statuses(result).values()) == {"not verified"}
+    assert {(row["segments"], row["complete"]) for row in result.chains} == {(3, 2)}
+
+
+def test_a_damaged_row_group_costs_its_chain_and_segment_only(history: Path) -> None:
+    (entry,) = History.open(history).files(schema.BLOCKS, "dev", 2000, 1)
+    _flip(history / entry.path, entry.row_groups[0].offset + 5)
+    result = _audit(history)
+    assert result.exit_code == 3
+    rows = list(result.results.rows(schema.QUARANTINE))
+    assert {(row["path"], row["chain"], row["segment"]) for row in rows} == {(entry.path, 2000, 1)}
+    assert any("the row group differs" in row["error"] for row in rows)
     assert _statuses(result) == {1000: "verified", 2000: "not verified", 2001: "verified", 2100: "verified"}
     chain = next(row for row in result.chains if row["chain"] == 2000)
     assert (chain["segments"], chain["complete"]) == (3, 2)
@@ -255,7 +266,7 @@ def test_a_file_is_judged_again_once_it_is_mended(history: Path, pristine: Path)
 
 
 def test_files_that_no_manifest_names_are_no_part_of_the_history(history: Path) -> None:
-    stray = history / "blocks" / "network=dev" / "chain=2000" / "stray.parquet"
+    stray = history / "blocks" / "network=dev" / "stray.parquet"
     stray.write_bytes(b"left by a writer that was killed")
     result = _audit(history)
     assert result.exit_code == 0

@@ -30,8 +30,10 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_history(path, 10, subscribers=2, cheats={3: drop_a_node, 6: add_junk})
     write_history(path, 6, cheats={3: include_invalid}, name="captured")
     import_relay_proofs([ROOT / "examples" / "mainnet"], path)
-    damaged = path / History.open(path).files(schema.BLOCKS, "dev", 2001, 1)[0].path
-    damaged.write_bytes(damaged.read_bytes()[:-1])
+    (entry,) = History.open(path).files(schema.BLOCKS, "dev", 2001, 1)
+    data = bytearray((path / entry.path).read_bytes())
+    data[entry.row_groups[0].offset + 5] ^= 1
+    (path / entry.path).write_bytes(data)
     return path
 
 

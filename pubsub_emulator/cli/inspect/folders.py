@@ -33,7 +33,7 @@ def history(path: Path) -> View:
     for commit in found.commits:
         for entry in commit.files:
             rows[entry.table] += entry.rows
-            sizes[entry.table] += entry.size
+            sizes[entry.table] += entry.weight
     chains: dict[tuple[str, int], Counter[str]] = {}
     verdicts: Counter[str] = Counter()
     for row in found.rows(found.files(schema.BLOCKS), faults):

@@ -414,7 +414,7 @@ class Rounds:
                 self._gather(receipt)
             kept.account.add(commit, mine)
             kept.account.surplus += self.listing.surplus(commit)
-            kept.account.odd += sum(place_of(entry.path) is None for entry in commit.files)
+            kept.account.odd += sum(place_of(path) is None for path in {entry.path for entry in commit.files})
             faults = [
                 fault
                 for entry in commit.files

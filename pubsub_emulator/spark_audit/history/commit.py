@@ -1,6 +1,6 @@
 """Commits of a history: each file is named by its content, and a manifest, written last, names them all.
 
-    <history>/<table>/network=…/chain=…/<name>.parquet   data
+    <history>/<table>/network=…/<name>.parquet           data: a file for each segment, chain after chain
     <history>/_commits/<network>-<segment>-<digest>.json manifests, see `manifest`
 
 What no manifest names is not there. A manifest holds for each file its size, a digest of every row group's bytes and
@@ -10,7 +10,7 @@ Nothing is renamed and nothing is replaced, so a commit is the same on a disk an
 
 import contextlib
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import IO, Final, Literal
 
@@ -29,8 +29,9 @@ from pubsub_emulator.spark_audit.history.manifest import (
     check_name,
     committed,
     digest_of,
-    folders_of,
+    folder_of,
     manifest_name,
+    outside,
 )
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import Table
@@ -42,7 +43,7 @@ NEWEST: Final = "newest"
 
 @dataclass(frozen=True, slots=True)
 class HistoryPart:
-    """Rows that are to become one file."""
+    """Rows that are to become one file, together with those of other chains."""
 
     table: Table
     rows: list[Row]
@@ -71,7 +72,7 @@ def write_commit(  # noqa: PLR0917  # what a manifest holds
         if after == NEWEST:
             known = committed(store, network)
             after = known[-1] if known else None
-        entries = [_write_part(store, network, segment, part, fresh) for part in parts]
+        entries = write_files(store, network, segment, parts, fresh)
         previous = after.digest if isinstance(after, Commit) else None
         commit = write_manifest(store, network, segment, entries, next_positions, previous)
     except OSError as error:
@@ -91,19 +92,20 @@ def write_manifest(  # noqa: PLR0917  # what a manifest holds
     next_positions: Mapping[int, int],
     previous: str | None,
 ) -> Commit:
-    """Name files as a segment, after the manifest with the digest `previous`. Raises `OSError`."""
+    """Name whole files as a segment, after the manifest with the digest `previous`. Raises `OSError`."""
     body = {
         "format": FORMAT,
         "network": network,
         "segment": segment,
         "previous": previous,
-        "files": [asdict(entry) for entry in entries],
+        "files": [{name: value for name, value in asdict(entry).items() if name != "share"} for entry in entries],
         "next_positions": {str(chain): next_positions[chain] for chain in sorted(next_positions)},
     }
     digest = digest_of(canonical_json(body))
     name = manifest_name(network, segment, digest)
     store.put_new(f"{COMMITS}/{name}", canonical_json({**body, "digest": digest}))
-    return Commit(network, segment, tuple(entries), dict(next_positions), previous, digest)
+    shares = tuple(share for entry in entries for share in entry.shares())
+    return Commit(network, segment, shares, dict(next_positions), previous, digest)
 
 
 def _check_alone(store: Store, network: str, segment: int, name: str) -> None:
@@ -116,28 +118,25 @@ def _check_alone(store: Store, network: str, segment: int, name: str) -> None:
 
 def encode_parquet(table: Table, rows: list[Row], rows_per_group: int = 4096) -> bytes:
     """One Parquet file, zstd level 3. Raises `SchemaError`."""
+    return _encode(table, [rows], rows_per_group)
+
+
+def _encode(table: Table, parts: Sequence[list[Row]], rows_per_group: int) -> bytes:
+    """One file with row groups of each part. Raises `SchemaError`."""
+    every = [row for rows in parts for row in rows]
+    tables = [table.arrow(rows, every) for rows in parts]
     out = pa.BufferOutputStream()
-    pq.write_table(
-        table.arrow(rows),
+    with pq.ParquetWriter(
         out,
+        tables[0].schema,
         compression="zstd",
         compression_level=3,
         data_page_size=_PAGE_BYTES,
-        row_group_size=rows_per_group,
         write_page_checksum=True,
-    )
+    ) as writer:
+        for each in tables:
+            writer.write_table(each, rows_per_group)
     return bytes(out.getvalue().to_pybytes())
-
-
-def outside(size: int, extents: tuple[Extent, ...]) -> Iterator[tuple[int, int]]:
-    """The stretches (offset, length) of a file of `size` bytes that are in no row group."""
-    at = 0
-    for extent in sorted(extents, key=lambda extent: extent.offset):
-        if extent.offset > at:
-            yield at, extent.offset - at
-        at = max(at, extent.offset + extent.length)
-    if size > at:
-        yield at, size - at
 
 
 def read_stretches(file: IO[bytes], stretches: Iterable[tuple[int, int]]) -> bytes:
@@ -152,31 +151,43 @@ def read_stretches(file: IO[bytes], stretches: Iterable[tuple[int, int]]) -> byt
     return b"".join(parts)
 
 
-def _write_part(store: Store, network: str, segment: int, part: HistoryPart, fresh: list[str]) -> FileEntry:
-    data = encode_parquet(part.table, part.rows, part.rows_per_group)
+def write_files(
+    store: Store, network: str, segment: int, parts: Iterable[HistoryPart], fresh: list[str]
+) -> list[FileEntry]:
+    """Write parts, all chains of a table in one file, and add the paths of new files to `fresh`.
+
+    Raises `SchemaError`, `OSError`.
+    """
+    files: dict[tuple[str, str], list[HistoryPart]] = {}
+    for part in parts:
+        files.setdefault((part.table.name, part.name), []).append(part)
+    return [_write_file(store, network, segment, each, fresh) for each in files.values()]
+
+
+def _write_file(store: Store, network: str, segment: int, parts: Sequence[HistoryPart], fresh: list[str]) -> FileEntry:
+    parts = sorted(parts, key=lambda part: part.chain or 0)
+    table, every = parts[0].table, [row for part in parts for row in part.rows]
+    data = _encode(table, [part.rows for part in parts], parts[0].rows_per_group)
     metadata = pq.read_metadata(pa.BufferReader(data))
-    stretches = [_row_group_stretch(metadata, at) for at in range(metadata.num_row_groups)]
-    extents = tuple(Extent(offset, length, digest_of(data[offset : offset + length])) for offset, length in stretches)
-    frame = digest_of(read_stretches(io.BytesIO(data), outside(len(data), extents)))
+    chains = [part.chain for part in parts for _ in range(0, len(part.rows), part.rows_per_group)]
+    extents = tuple(_extent(data, metadata, at, chain) for at, chain in enumerate(chains))
+    inside = [(extent.offset, extent.length) for extent in extents]
+    frame = digest_of(read_stretches(io.BytesIO(data), outside(len(data), inside)))
     # Named by content, so that what is there already is these very bytes.
     content = digest_of("".join((frame, *(extent.digest for extent in extents))).encode())
-    path = f"{folders_of(part.table, network, part.chain, segment)}/{part.name}-{content[:16]}.parquet"
+    path = f"{folder_of(table, network)}/{parts[0].name}-{content[:16]}.parquet"
     if store.put_new(path, data):
         fresh.append(path)
     elif (found := store.stamp(path)) is None or found.size != len(data):
         store.put(path, data)  # cut short, by a file system that lost what was written
-    return FileEntry(
-        part.table.name,
-        part.table.for_rows(part.rows).version,
-        path,
-        network,
-        part.chain,
-        segment,
-        len(part.rows),
-        len(data),
-        frame,
-        extents,
-    )
+    version = table.for_rows(every).version
+    return FileEntry(table.name, version, path, network, None, segment, len(every), len(data), frame, extents)
+
+
+def _extent(data: bytes, metadata: pq.FileMetaData, at: int, chain: int | None) -> Extent:
+    offset, length = _row_group_stretch(metadata, at)
+    rows = metadata.row_group(at).num_rows
+    return Extent(offset, length, digest_of(data[offset : offset + length]), chain, rows)
 
 
 def _row_group_stretch(metadata: pq.FileMetaData, at: int) -> tuple[int, int]:

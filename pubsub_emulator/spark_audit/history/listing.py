@@ -116,7 +116,7 @@ class Listing:
 
     def surplus(self, commit: Commit) -> int:
         """The number of data files of a segment, one after what is known, that its manifest does not name."""
-        named = sum(place_of(entry.path) is not None for entry in commit.files)
+        named = sum(place_of(path) is not None for path in {entry.path for entry in commit.files})
         return max(self._counts.get((commit.network, commit.segment), 0) - named, 0)
 
     def beyond(self, lasts: dict[str, int]) -> int:

@@ -2,9 +2,14 @@
 
     <history>/_commits/<network>-<segment>-<first 16 digits of digest>.json
 
-    {"format": 2, "network": …, "segment": …, "previous": digest of the manifest before, null for the first,
-     "files": [{"table", "version", "path", "network", "chain", "segment", "rows", "size", "frame", "row_groups"}],
+    {"format": 3, "network": …, "segment": …, "previous": digest of the manifest before, null for the first,
+     "files": [{"table", "version", "path", "network", "chain", "segment", "rows", "size", "frame",
+                "row_groups": [{"offset", "length", "digest", "chain", "rows"}]}],
      "next_positions": {chain: position of its next candidate}, "digest": blake2b-256 of all else, canonical}
+
+A segment has one file of each table. Row groups of tables by chain are in the order of the chains, each of one chain,
+and `chain` of such a file is null. In format 2, which is read as well, each chain has a file, and row groups have
+neither chain nor rows.
 
 A manifest is read as a stranger's: names, types, ranges and paths are checked before anything is done with them, and a
 path says nothing that the table, network, chain and segment beside it do not say. The head of a history is one digest
@@ -13,8 +18,9 @@ over the last manifest of every network: who knows it knows that nothing was lef
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, Final, TypeVar
 
 from pubsub_emulator.primitives.errors import PubsubError
@@ -24,7 +30,9 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store
 
-FORMAT: Final = 2
+FORMAT: Final = 3
+BY_CHAIN: Final = 2
+"""The format of 0.2.0, with a file for each chain."""
 UNCHAINED: Final = 1
 """The format of 0.1.0, whose manifests do not name each other."""
 COMMITS: Final = "_commits"
@@ -61,16 +69,33 @@ class CommitError(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The bytes of one row group: where they start, how many, their blake2b-256 in hex."""
+    """The bytes of one row group: where they start, how many, their blake2b-256 in hex; its chain and rows if told."""
 
     offset: int
     length: int
     digest: str
+    chain: int | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One chain's part of a file: its first row group, groups and rows of the whole, and where the other groups are."""
+
+    first: int
+    groups: int
+    rows: int
+    others: tuple[tuple[int, int], ...]
+    """Stretches of bytes: offset and length."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One file of a commit; `path` is relative to the history, `frame` the digest of all bytes outside row groups."""
+    """One file of a commit, or the `share` of it that one chain has; `rows` and `row_groups` are of that share.
+
+    `path` is relative to the history, `size` that of the whole file, `frame` the digest of all bytes outside of row
+    groups.
+    """
 
     table: str
     version: int
@@ -82,12 +107,64 @@ class FileEntry:
     size: int
     frame: str
     row_groups: tuple[Extent, ...]
+    share: Share | None = None
+
+    @property
+    def weight(self) -> int:
+        """Bytes of the chain's row groups, or of the whole file."""
+        return self.size if self.share is None else sum(group.length for group in self.row_groups)
+
+    def outside(self, size: int) -> Iterator[tuple[int, int]]:
+        """The stretches (offset, length) of a file of `size` bytes that are in no row group."""
+        inside = [(group.offset, group.length) for group in self.row_groups]
+        return outside(size, (*inside, *(() if self.share is None else self.share.others)))
+
+    def shares(self) -> "tuple[FileEntry, ...]":
+        """The file as its chains have it; itself where it is of one chain, or of none."""
+        if all(group.chain is None for group in self.row_groups):
+            return (self,)
+        out: list[FileEntry] = []
+        first = 0
+        for chain, found in groupby(self.row_groups, lambda group: group.chain):
+            groups = tuple(found)
+            end = first + len(groups)
+            others = [(each.offset, each.length) for each in (*self.row_groups[:first], *self.row_groups[end:])]
+            share = Share(first, len(self.row_groups), self.rows, tuple(_joined(others)))
+            rows = sum(group.rows or 0 for group in groups)
+            out.append(replace(self, chain=chain, rows=rows, row_groups=groups, share=share))
+            first = end
+        return tuple(out)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> "FileEntry":
         """The entry that `asdict` took apart; one from a manifest goes through `read_manifest`."""
         groups = tuple(Extent(**extent) for extent in data["row_groups"])
-        return FileEntry(**{**data, "row_groups": groups})
+        share = data["share"]
+        if share is not None:
+            share = Share(**{**share, "others": tuple((offset, length) for offset, length in share["others"])})
+        return FileEntry(**{**data, "row_groups": groups, "share": share})
+
+
+def outside(size: int, inside: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The stretches (offset, length) of a file of `size` bytes that are in none of those."""
+    at = 0
+    for offset, length in sorted(inside):
+        if offset > at:
+            yield at, offset - at
+        at = max(at, offset + length)
+    if size > at:
+        yield at, size - at
+
+
+def _joined(stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Stretches in order, those that touch as one."""
+    out: list[tuple[int, int]] = []
+    for offset, length in stretches:
+        if out and sum(out[-1]) == offset:
+            out[-1] = (out[-1][0], out[-1][1] + length)
+        else:
+            out.append((offset, length))
+    return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +205,13 @@ def check_name(network: str) -> None:
         raise CommitError(f"a network's name is 1 to 100 letters, digits, '-', '_' and '.': {_shown(network)}")
 
 
-def folders_of(table: Table, network: str, chain: int | None, segment: int) -> str:
-    """The folder of a table's files, below a history."""
+def folder_of(table: Table, network: str) -> str:
+    """The folder of a table's files of a network, below a history."""
+    return f"{table.name}/network={network}"
+
+
+def _former_folder(table: Table, network: str, chain: int | None, segment: int) -> str:
+    """The same in format 2."""
     values = {"network": network, "chain": chain, "segment": segment}
     return "/".join((table.name, *(f"{name}={values[name]}" for name in table.partitions)))
 
@@ -141,43 +223,33 @@ def head_of(last: Mapping[str, str]) -> str:
 
 def read_manifest(store: Store, name: str) -> Commit:
     """The commit that a file below `_commits` states. Raises `CommitError` when it cannot be used, `OSError`."""
-    commit = _commit(*_checked_body(store, name, FORMAT))
+    commit, found = read_any_manifest(store, name)
+    if found == UNCHAINED:
+        more = ": `pubsub migrate` brings it up to date"
+        raise CommitError(f"manifest format {found} is not known, only formats {BY_CHAIN} and {FORMAT} are{more}")
     if commit.name != name:
         raise CommitError(f"the manifest is not called what its content is, {commit.name}")
     return commit
 
 
-def read_unchained(store: Store, name: str) -> Commit:
-    """The commit of a manifest of format 1, which names none before it. Raises `CommitError`, `OSError`."""
-    body, digest = _checked_body(store, name, UNCHAINED)
-    if "previous" in body:
-        raise CommitError("a manifest of format 1 names none before it")
-    return _commit({**body, "previous": None}, digest)
-
-
-def format_of(store: Store, name: str) -> object:
-    """The format that a file below `_commits` states; `None` where it is no manifest. Raises `OSError`."""
-    try:
-        body = json.loads(store.read(f"{COMMITS}/{name}", MOST_BYTES))
-    except (ValueError, RecursionError):
-        return None
-    return body.get("format") if isinstance(body, dict) else None
-
-
-def _checked_body(store: Store, name: str, wanted: int) -> tuple[dict[str, Any], str]:
+def read_any_manifest(store: Store, name: str) -> tuple[Commit, int]:
+    """As `read_manifest`, of format 1 as well, and the format."""
     data = store.read(f"{COMMITS}/{name}", MOST_BYTES)
     try:
         body = json.loads(data)
     except (ValueError, RecursionError):
         raise CommitError("the manifest is not JSON") from None
-    if not isinstance(body, dict) or body.get("format") != wanted:
-        known = body.get("format") if isinstance(body, dict) else None
-        more = ": `pubsub migrate` brings it up to date" if known == UNCHAINED else ""
-        raise CommitError(f"manifest format {_shown(known)} is not known, only format {wanted} is{more}")
+    known = body.get("format") if isinstance(body, dict) else None
+    if known not in {UNCHAINED, BY_CHAIN, FORMAT} or isinstance(known, bool):
+        raise CommitError(f"manifest format {_shown(known)} is not known, only formats {BY_CHAIN} and {FORMAT} are")
     stated = body.pop("digest", None)
     if stated != digest_of(canonical_json(body)):
         raise CommitError("the manifest does not have the digest it states")
-    return body, str(stated)
+    if known == UNCHAINED:
+        if "previous" in body:
+            raise CommitError("a manifest of format 1 names none before it")
+        body["previous"] = None
+    return _commit(body, str(stated)), known
 
 
 def committed(store: Store, network: str) -> list[Commit]:
@@ -218,21 +290,22 @@ def _commit(body: dict[str, Any], digest: str) -> Commit:
     files = body["files"]
     if not isinstance(files, list):
         raise CommitError("files is no list")
-    entries = tuple(_file(data, network, segment) for data in files)
+    entries = tuple(_file(data, network, segment, body["format"]) for data in files)
     if len({entry.path for entry in entries}) != len(entries):
         raise CommitError("a file is named twice")
-    return Commit(network, segment, entries, _positions(body["next_positions"]), previous, digest)
+    shares = tuple(share for entry in entries for share in entry.shares())
+    return Commit(network, segment, shares, _positions(body["next_positions"]), previous, digest)
 
 
-def _file(data: object, network: str, segment: int) -> FileEntry:
+def _file(data: object, network: str, segment: int, found: int) -> FileEntry:
     if not isinstance(data, dict):
         raise CommitError("a file is no object")
-    _same_keys("a file", data, set(FileEntry.__dataclass_fields__))
+    _same_keys("a file", data, set(FileEntry.__dataclass_fields__) - {"share"})
     table = HISTORY_TABLES.get(_text(data, "table"))
     if table is None:
         raise CommitError(f"a table named {_shown(data['table'])} is not known")
-    chain = data["chain"]
-    if ("chain" in table.partitions) != (chain is not None):
+    chain, has_chains = data["chain"], "chain" in table.partitions
+    if (has_chains and found != FORMAT) != (chain is not None):
         raise CommitError(f"a file of {table.name} has the chain {_shown(chain)}")
     if chain is not None:
         _whole(data, "chain", U32_MAX)
@@ -240,10 +313,11 @@ def _file(data: object, network: str, segment: int) -> FileEntry:
         raise CommitError("a file is of another network or segment than its manifest")
     path = _text(data, "path")
     folder, _, name = path.rpartition("/")
-    if folder != folders_of(table, network, chain, segment) or _FILE.fullmatch(name) is None:
+    due = folder_of(table, network) if found == FORMAT else _former_folder(table, network, chain, segment)
+    if folder != due or _FILE.fullmatch(name) is None:
         raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
     size = _whole(data, "size", _I64_MAX)
-    return FileEntry(
+    entry = FileEntry(
         table=table.name,
         version=_whole(data, "version", U32_MAX),
         path=path,
@@ -253,23 +327,41 @@ def _file(data: object, network: str, segment: int) -> FileEntry:
         rows=_whole(data, "rows", _I64_MAX),
         size=size,
         frame=_digest(data, "frame"),
-        row_groups=_extents(data["row_groups"], size),
+        row_groups=_extents(data["row_groups"], size, found),
     )
+    if found == FORMAT:
+        _check_groups(entry, has_chains=has_chains)
+    return entry
 
 
-def _extents(data: object, size: int) -> tuple[Extent, ...]:
+def _check_groups(entry: FileEntry, *, has_chains: bool) -> None:
+    """Raises `CommitError` for row groups of other chains, or of other rows, than a file of this table has."""
+    chains = [group.chain for group in entry.row_groups]
+    if any((chain is None) == has_chains for chain in chains) or (has_chains and not chains):
+        raise CommitError(f"a file of {entry.table} has row groups of the chains {_shown(chains)}")
+    if chains != sorted(chains, key=lambda chain: chain or 0):
+        raise CommitError("row groups are not in the order of their chains")
+    if sum(group.rows or 0 for group in entry.row_groups) != entry.rows:
+        raise CommitError(f"rows is {_shown(entry.rows)}, and row groups have others")
+
+
+def _extents(data: object, size: int, found: int) -> tuple[Extent, ...]:
     if not isinstance(data, list):
         raise CommitError("row_groups is no list")
+    keys = set(Extent.__dataclass_fields__) - (set() if found == FORMAT else {"chain", "rows"})
     out: list[Extent] = []
     at = 0
     for each in data:
         if not isinstance(each, dict):
             raise CommitError("a row group is no object")
-        _same_keys("a row group", each, set(Extent.__dataclass_fields__))
+        _same_keys("a row group", each, keys)
         extent = Extent(_whole(each, "offset", size), _whole(each, "length", size), _digest(each, "digest"))
         if extent.offset < at or extent.offset + extent.length > size:
             raise CommitError("row groups overlap, or reach beyond their file")
         at = extent.offset + extent.length
+        if found == FORMAT:
+            chain = None if each["chain"] is None else _whole(each, "chain", U32_MAX)
+            extent = replace(extent, chain=chain, rows=_whole(each, "rows", _I64_MAX))
         out.append(extent)
     return tuple(out)
 

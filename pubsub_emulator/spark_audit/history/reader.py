@@ -11,13 +11,14 @@ import pyarrow.parquet as pq
 
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.commit import outside, read_stretches
+from pubsub_emulator.spark_audit.history.commit import read_stretches
 from pubsub_emulator.spark_audit.history.manifest import (
     COMMITS,
     HISTORY_TABLES,
     Commit,
     CommitError,
     FileEntry,
+    Share,
     digest_of,
     head_of,
     read_manifest,
@@ -178,7 +179,7 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
         if size != entry.size:
             yield _fault(entry, f"the file has {size} bytes, not the {entry.size} that were committed")
             return
-        stretches = list(outside(size, entry.row_groups))
+        stretches = list(entry.outside(size))
         if sum(length for _, length in stretches) > MOST_OUTSIDE:
             yield _fault(entry, f"the file has more than {MOST_OUTSIDE} bytes outside of its row groups")
             return
@@ -198,8 +199,8 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
         except pa.ArrowException as error:
             yield _fault(entry, f"unreadable: {type(error).__name__}")
             return
-        for at in range(after, len(entry.row_groups)):
-            extent = entry.row_groups[at]
+        first = 0 if entry.share is None else entry.share.first
+        for at, extent in enumerate(entry.row_groups[after:], first + after):
             verified.hold(extent.offset, read_stretches(file, [(extent.offset, extent.length)]))
             if digest_of(verified.held) != extent.digest:
                 yield _fault(entry, "the row group differs from what was committed", at)
@@ -262,11 +263,15 @@ class _VerifiedBytes(io.RawIOBase):
 
 def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
     """Raises `SchemaError` for a footer that says otherwise than the manifest."""
-    if metadata.num_row_groups != len(entry.row_groups):
-        raise SchemaError(f"the file has {metadata.num_row_groups} row groups, its manifest {len(entry.row_groups)}")
-    if metadata.num_rows != entry.rows:
-        raise SchemaError(f"the file has {metadata.num_rows} rows, its manifest says {entry.rows}")
-    for at, extent in enumerate(entry.row_groups):
+    whole = entry.share or Share(0, len(entry.row_groups), entry.rows, ())
+    if metadata.num_row_groups != whole.groups:
+        raise SchemaError(f"the file has {metadata.num_row_groups} row groups, its manifest {whole.groups}")
+    if metadata.num_rows != whole.rows:
+        raise SchemaError(f"the file has {metadata.num_rows} rows, its manifest says {whole.rows}")
+    for at, extent in enumerate(entry.row_groups, whole.first):
+        found = metadata.row_group(at).num_rows
+        if extent.rows not in {None, found}:
+            raise SchemaError(f"row group {at} has {found} rows, its manifest says {extent.rows}")
         if extent.length > MOST_UNPACKED:
             raise SchemaError(f"row group {at} has more than {MOST_UNPACKED} bytes")
 

@@ -60,7 +60,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table; rows are unique by `key`, and its files are in one directory for each value of `partitions`.
+    """One table; rows are unique by `key`, and a history's rows of one value of `partitions` are read by themselves.
 
     A file has the columns of a list of `added`, and a later version, only where some row has something to put there:
     without them it is byte for byte what it was before there were such columns. All these versions are read, and those
@@ -166,10 +166,13 @@ class Table:
         if not found.equals(self.schema, check_metadata=False):
             raise SchemaError(f"the columns are not those of {self.name} version {self.version}")
 
-    def arrow(self, rows: list[Row]) -> pa.Table:
-        """The rows, in key order, as Arrow. Raises `SchemaError` for a missing, surplus or mistyped value."""
+    def arrow(self, rows: list[Row], among: Iterable[Row] | None = None) -> pa.Table:
+        """The rows, in key order, as Arrow, in the version that all rows `among` which they are need.
+
+        Raises `SchemaError` for a missing, surplus or mistyped value.
+        """
         if self.added:
-            version = replace(self.for_rows(rows), added=())
+            version = replace(self.for_rows(rows if among is None else among), added=())
             return version.arrow(_fitted(version, self.added, rows))
         names = {column.name for column in self.columns}
         for row in rows:

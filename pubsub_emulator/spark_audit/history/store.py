@@ -36,7 +36,11 @@ from pubsub_emulator.spark_audit.history.rows import (
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 
 _CODE: Final = b":code"
-_NODES_PER_GROUP: Final = 4096
+_ROWS_PER_GROUP: Final = {
+    **dict.fromkeys(("relay_headers", "deliveries", "events", "nodes", "truth"), 4096),
+    "checkpoints": 1,
+}
+"""Of the tables that have others than usual."""
 
 
 class HistoryWriter(Observer):
@@ -178,15 +182,15 @@ class HistoryWriter(Observer):
         name = f"{segment:08d}"
         positions = {int(chain): state.position for chain, state in self._chains.items()}
         parts = [
-            HistoryPart(schema.RELAY_HEADERS, self._relay, name, rows_per_group=4096),
-            HistoryPart(schema.AUTHORITIES, self._authorities, name),
-            HistoryPart(schema.SUBSCRIPTIONS, self._subscriptions, name),
-            *_by_chain(schema.CHECKPOINTS, self._checkpoints, name, 1),
-            *_by_chain(schema.BLOCKS, self._blocks, name, 256),
-            *_by_chain(schema.DELIVERIES, self._deliveries, name, 4096),
-            HistoryPart(schema.EVENTS, self._events, name, rows_per_group=4096),
-            HistoryPart(schema.NODES, self._nodes.rows(self.network, segment), name, rows_per_group=_NODES_PER_GROUP),
-            HistoryPart(schema.TRUTH, self._truth, name, rows_per_group=4096),
+            history_part(schema.RELAY_HEADERS, self._relay, name),
+            history_part(schema.AUTHORITIES, self._authorities, name),
+            history_part(schema.SUBSCRIPTIONS, self._subscriptions, name),
+            *_by_chain(schema.CHECKPOINTS, self._checkpoints, name),
+            *_by_chain(schema.BLOCKS, self._blocks, name),
+            *_by_chain(schema.DELIVERIES, self._deliveries, name),
+            history_part(schema.EVENTS, self._events, name),
+            history_part(schema.NODES, self._nodes.rows(self.network, segment), name),
+            history_part(schema.TRUTH, self._truth, name),
         ]
         commit = self._committed.get(segment)
         if commit is None:
@@ -225,5 +229,10 @@ class _Chain:
         self.spec: RuntimeSpec | None = None
 
 
-def _by_chain(table: schema.Table, rows: Mapping[int, list[Row]], name: str, group: int) -> list[HistoryPart]:
-    return [HistoryPart(table, rows[chain], name, chain, group) for chain in sorted(rows)]
+def history_part(table: schema.Table, rows: list[Row], name: str, chain: int | None = None) -> HistoryPart:
+    """Rows of one chain, or of none, with as many in a row group as their table has."""
+    return HistoryPart(table, rows, name, chain, _ROWS_PER_GROUP.get(table.name, 256))
+
+
+def _by_chain(table: schema.Table, rows: Mapping[int, list[Row]], name: str) -> list[HistoryPart]:
+    return [history_part(table, rows[chain], name, chain) for chain in sorted(rows)]

@@ -49,7 +49,7 @@ class ChainFiles:
     @property
     def size(self) -> int:
         """Bytes of the segment's own files."""
-        return sum(entry.size for entry in (*self.blocks, *self.deliveries))
+        return sum(entry.weight for entry in (*self.blocks, *self.deliveries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Task:
     @property
     def weight(self) -> int:
         """Bytes to read: what tells long tasks from short ones."""
-        return sum(entry.size for entry in self.files())
+        return sum(entry.weight for entry in self.files())
 
     @property
     def candidates(self) -> int:
@@ -160,7 +160,7 @@ def _by_table(commit: Commit | None) -> dict[tuple[str, int | None], list[FileEn
 
 def _groups(chains: Sequence[ChainFiles], commit: Commit) -> list[tuple[ChainFiles, ...]]:
     """One task, or two of about the same weight."""
-    if len(chains) < 2 or sum(entry.size for entry in commit.files) < LARGE:
+    if len(chains) < 2 or sum(entry.weight for entry in commit.files) < LARGE:
         return [tuple(chains)] if chains else []
     half = sum(chain.size for chain in chains) / 2
     first: list[ChainFiles] = []

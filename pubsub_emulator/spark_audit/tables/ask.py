@@ -72,7 +72,7 @@ def _history_tables(store: Store) -> dict[str, list[str]]:
     entries = [entry for commit in history.commits for entry in commit.files]
     for fault in (*history.faults, *(fault for entry in entries for fault in check_file(store, entry))):
         raise AskError(f"{store}/{fault.path}: {fault.error}")
-    return {name: [entry.path for entry in entries if entry.table == name] for name in HISTORY_TABLES}
+    return {name: list(dict.fromkeys(each.path for each in entries if each.table == name)) for name in HISTORY_TABLES}
 
 
 def ask(place: Address | Store, question: str) -> Answer:

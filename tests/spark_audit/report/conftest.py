@@ -5,6 +5,8 @@ from support.audits import drop_a_node, write_history
 from support.forged_report import Reported
 
 from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.report import PAGE
 from pubsub_emulator.spark_audit.report.page import write_report
 
@@ -13,9 +15,10 @@ from pubsub_emulator.spark_audit.report.page import write_report
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     folder = tmp_path_factory.mktemp("report")
     history = write_history(folder / "history", 12, subscribers=3, cheats={3: drop_a_node, 7: drop_a_node})
-    damaged = sorted((history / "blocks" / "network=dev" / "chain=2002").glob("*.parquet"))[1]
+    (entry,) = History.open(history).files(schema.BLOCKS, "dev", 2002, 1)
+    damaged = history / entry.path
     data = bytearray(damaged.read_bytes())
-    data[len(data) // 2] ^= 1
+    data[entry.row_groups[0].offset + 5] ^= 1
     damaged.write_bytes(data)
     audit(history, folder / "audit", engine="python")
     out = folder / "out"

@@ -209,8 +209,8 @@ def _entries() -> "tuple[FileEntry, ...]":
 
 def _read_table(data: bytes) -> str:
     """A Parquet file whose manifest says of it what is true: its size and the digests of its parts."""
-    from pubsub_emulator.spark_audit.history.commit import outside, read_stretches
-    from pubsub_emulator.spark_audit.history.manifest import Extent, digest_of
+    from pubsub_emulator.spark_audit.history.commit import read_stretches
+    from pubsub_emulator.spark_audit.history.manifest import digest_of
     from pubsub_emulator.spark_audit.history.reader import Fault, read_file
 
     entry, body = _entries()[(data[0] if data else 0) % len(_entries())], data[1:]
@@ -219,10 +219,9 @@ def _read_table(data: bytes) -> str:
     path.write_bytes(body)
     file = io.BytesIO(body)
     groups = tuple(
-        Extent(each.offset, each.length, digest_of(read_stretches(file, [(each.offset, each.length)])))
-        for each in entry.row_groups
+        replace(each, digest=digest_of(read_stretches(file, [(each.offset, each.length)]))) for each in entry.row_groups
     )
-    frame = digest_of(read_stretches(file, outside(len(body), groups))) if len(body) >= entry.size else ""
+    frame = digest_of(read_stretches(file, entry.outside(len(body)))) if len(body) >= entry.size else ""
     stated = replace(entry, path=path.name, size=len(body), row_groups=groups, frame=frame)
     found = list(read_file(path.parent, stated))
     return ", ".join(

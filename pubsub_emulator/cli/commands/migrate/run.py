@@ -9,12 +9,12 @@ def run_migrate(history: str) -> Result:
     """Convert a history to the present format, in place."""
     with stage(f"checking and migrating {history}") as advance:
         try:
-            done = migrate(history, lambda at, total: advance(at, total, "checking files"))
+            done = migrate(history, lambda at, total: advance(at, total, "writing segments"))
         except KeyboardInterrupt:
-            say("interrupted: no file of data was touched, and the same command goes on")
+            say("interrupted: nothing was removed that is still needed, and the same command goes on")
             raise
     if done.manifests:
-        say(f"{done.manifests:,} manifests written again; the history has {done.segments:,} segments")
+        say(f"{done.manifests:,} of {done.segments:,} segments written again")
     else:
         say("nothing to do: the history is of the present format")
     say(f"head: 0x{done.head}")

@@ -83,11 +83,11 @@ class WantedHistory:
             place = {name: (getattr(entry, name),) * 2 for name in ("network", "chain", "segment")}
             if self.table not in {entry.table, schema.QUARANTINE.name} or not may_match(filters, **place):
                 continue
-            if not held or size + entry.size > PARTITION_BYTES:
+            if not held or size + entry.weight > PARTITION_BYTES:
                 parts.append(FilesPartition(()))
                 size = 0
             parts[-1].entries += (entry,)
-            held, size = held + 1, size + entry.size
+            held, size = held + 1, size + entry.weight
         return parts
 
 
