@@ -120,7 +120,7 @@ def _with_retries(url: str) -> str:
 def _settings(*, local: bool) -> dict[str, str]:
     """The settings that hold unless whoever submits says otherwise."""
     settings = {
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": str(not local).lower(),
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
         "spark.log.level": "ERROR",

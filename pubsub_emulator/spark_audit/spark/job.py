@@ -1,11 +1,11 @@
-"""Units as Spark jobs: tasks go out as rows of a DataFrame, receipts come back; no proof passes the JVM (AU-4, AU-14).
+"""Units as Spark jobs: tasks go out as an RDD, receipts come back; no proof passes the JVM (AU-4, AU-14).
 
 A worker opens the Parquet row groups that its task names itself, with pyarrow, and writes its result beside the others,
 so that a worker that dies costs the units it was at, and the JVM sees a few kilobytes per unit. History and output are
 at addresses that driver and workers share.
 
 Each task is a partition of its own and the heaviest come first, so all cores are at work to the end, however many there
-are and whenever they come. Retries are Spark's.
+are and whenever they come. Retries are Spark's. An RDD: the first DataFrame of a context costs a JVM seconds.
 """
 
 import json
@@ -18,29 +18,22 @@ from itertools import count
 from threading import Event, Thread
 from typing import Final
 
-import pyarrow as pa
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from pubsub_emulator.spark_audit.engine.engine import Answer, Report, Unit, heaviest_first
 from pubsub_emulator.spark_audit.engine.rules import named_rules
 from pubsub_emulator.spark_audit.spark.context import forget_context, one_line, start_context
 from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
-from pubsub_emulator.spark_audit.spark.units import ANSWER, run_units
+from pubsub_emulator.spark_audit.spark.units import run_units
 
 _POLL_SECONDS: Final = 0.5
 _NO_WORDS: Final = "it was killed, or the machine had no memory left for it"
 _GROUPS: Final = count(1)
 _PYTHON_ERROR: Final = re.compile(r"^([A-Za-z_][\w.]*: .+)$", re.MULTILINE)
 _GROUP_PROPERTIES: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
-_ONE_ROW_A_PARTITION: Final = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
-    "spark.sql.execution.arrow.localRelationThreshold": "0",
-}
-"""A table that comes from Arrow makes a partition of each batch, unless it is small enough to stay on the driver."""
 
 
 class SparkMapper:
@@ -75,14 +68,8 @@ class SparkMapper:
         try:
             before.update((name, self.context.getLocalProperty(name)) for name in _GROUP_PROPERTIES)
             self.context.setJobGroup(group, f"pubsub: {unit.__name__}, {len(tasks):,} units{size}")
-            # A session of its own: what is set in it is seen by nobody else's.
-            session = SparkSession(self.context).newSession()
-            for name, value in _ONE_ROW_A_PARTITION.items():
-                session.conf.set(name, value)
-            table = pa.table({"number": order, "task": [tasks[at] for at in order]})
-            work = partial(run_units, unit, out, named_rules())
-            answers = session.createDataFrame(table).mapInArrow(work, ANSWER).collect()
-            receipts = {answer["number"]: answer["receipt"] for answer in answers}
+            given = self.context.parallelize([(at, tasks[at]) for at in order], len(tasks))
+            receipts = dict(given.mapPartitions(partial(run_units, unit, out, named_rules())).collect())
         except (PySparkException, Py4JError, ConnectionError) as error:
             if self._is_lost():
                 raise SparkUnavailable(f"Spark's JVM is gone: {one_line(_NO_WORDS)}") from error

@@ -2,27 +2,19 @@
 
 import gc
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final
-
-import pyarrow as pa
 
 from pubsub_emulator.spark_audit.engine.engine import Unit
 from pubsub_emulator.spark_audit.engine.rules import Named, choose_named
 
-ANSWER: Final = "number long, receipt string"
-"""The columns that come back, as Spark writes a schema."""
 
-
-def run_units(unit: Unit, out: str, rules: Named, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Run the unit on each row of `number` and `task`, and hand back its number and its receipt as JSON."""
+def run_units(unit: Unit, out: str, rules: Named, tasks: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Run the unit on each task, and hand back the task's number and its receipt as JSON."""
     choose_named(rules)
     _settle()
-    for batch in batches:
-        for number, text in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-            receipt = json.dumps(unit(text, out))
-            yield pa.RecordBatch.from_pydict({"number": [number], "receipt": [receipt]})
+    for number, text in tasks:
+        yield number, json.dumps(unit(text, out))
 
 
 @cache
