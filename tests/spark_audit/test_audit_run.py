@@ -82,7 +82,7 @@ def test_what_a_killed_run_judged_is_taken_and_what_is_damaged_of_it_is_judged_a
     history = write_history(tmp_path / "history", 11)
     whole = audit(history, tmp_path / "whole", engine="python")
 
-    def kill(_tables: Tables) -> None:
+    def kill(_tables: Tables, _run: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

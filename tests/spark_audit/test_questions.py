@@ -27,7 +27,7 @@ from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, ResultError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.spark.session import register
-from pubsub_emulator.spark_audit.tables import delta, parts
+from pubsub_emulator.spark_audit.tables import delta, pack, parts
 from pubsub_emulator.spark_audit.tables.ask import AskError, ask, local_tables
 from pubsub_emulator.spark_audit.tables.delta import CHECKPOINT_EVERY, DeltaError
 
@@ -127,7 +127,7 @@ def test_au15_every_integer_of_an_audit_is_signed_and_has_a_delta_type() -> None
     for table in RESULT_TABLES.values():
         for column in table.wider.columns:
             assert column.type not in {schema.U32, schema.U64}, (table.name, column.name)
-        delta._metadata(f"tables/{table.name}", table.doc, parts.published_schema(table))
+        delta._metadata(f"tables/{table.name}", table.doc, pack.published_schema(table))
 
 
 def test_au15_the_log_and_the_folder_are_one_whole_state_of_each_table(asked: AuditResult) -> None:
@@ -151,7 +151,7 @@ def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpacked: int
 ) -> None:
     """Whatever the parts' size, the tables hold the rows of a single run, and their log says the same."""
-    monkeypatch.setattr(parts, "UNPACKED", unpacked)
+    monkeypatch.setattr(pack, "UNPACKED", unpacked)
     monkeypatch.setattr(parts, "MOST_SMALL", 3)
     monkeypatch.setattr(ledger, "PAGE", 3)
     network = small_network(segment_length=2)
@@ -215,7 +215,7 @@ def test_au11_tables_that_somebody_else_changed_are_made_again(tmp_path: Path) -
     assert again.units_judged == first.units_judged
     assert len(ask(out, "SELECT * FROM block_measures").rows) == first.candidates
     with pytest.raises(DeltaError, match="somebody else writes to it"):
-        delta.log_table(first.store, "tables/waste", "", parts.published_schema(schema.WASTE), 0, [], [], 0)
+        delta.log_table(first.store, "tables/waste", "", pack.published_schema(schema.WASTE), 0, [], [], 0)
 
 
 def test_au15_a_question_from_the_command_line(asked: AuditResult) -> None:

@@ -127,12 +127,12 @@ def test_au17_one_more_segment_reads_one_manifest_of_before(
 
 
 @pytest.mark.parametrize(
-    "case",  # what happens to a file, its table, segments judged: the new one and those that need the file
+    "case",  # what happens to a file, its table, segments judged: the new one and those that need or check the file
     [
         ("nothing", schema.BLOCKS, 1),
         ("changed", schema.BLOCKS, 2),
         ("changed", schema.RELAY_HEADERS, 3),
-        ("changed", schema.EVENTS, 1),
+        ("changed", schema.EVENTS, 2),
         ("lost", schema.NODES, 2),
         ("added", schema.NODES, 2),
     ],

@@ -29,7 +29,7 @@ from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.spark.session import register, spark_path
 from pubsub_emulator.spark_audit.tables.ask import ask
 from pubsub_emulator.spark_audit.tables.delta import LOG
-from pubsub_emulator.spark_audit.tables.parts import BOUNDED
+from pubsub_emulator.spark_audit.tables.pack import BOUNDED
 
 Files = frozenset[str]
 

@@ -13,7 +13,7 @@ from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.unpack import Source, TooLarge, check_group
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
-from pubsub_emulator.spark_audit.tables.parts import published_schema
+from pubsub_emulator.spark_audit.tables.pack import published_schema
 
 MOST_ROWS: Final = 3
 MOST_BYTES: Final = 64 * 1_048_576

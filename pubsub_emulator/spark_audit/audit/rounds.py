@@ -27,6 +27,7 @@ from pubsub_emulator.spark_audit.judge.account import NetworkAccount
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
 from pubsub_emulator.spark_audit.judge.results import (
     FOLDERS,
+    ITEMS,
     RECEIPT,
     REPORT,
     FoldReceipt,
@@ -40,7 +41,8 @@ from pubsub_emulator.spark_audit.judge.results import (
 )
 from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, make_tasks
 from pubsub_emulator.spark_audit.judge.units import Fold, fold_fingerprint, fold_network, judge_segment
-from pubsub_emulator.spark_audit.tables.parts import RETAIN, SOURCES, Tables
+from pubsub_emulator.spark_audit.tables.pack import SOURCES, pack, pack_here
+from pubsub_emulator.spark_audit.tables.parts import RETAIN, Tables
 
 ROUND: Final = 512
 """Segments of a round, about."""
@@ -150,6 +152,7 @@ class Rounds:
                 self._keep(whole=False)
         if not rounds:
             self.watch(Progress("verify", 0, 0))
+        self.tables.flush(self._pack)
         self.close()  # what is left is done here, and takes memory itself
 
     def keep(self, replaced: Mapping[str, Iterable[tuple[str, Rows | pa.Table]]]) -> None:
@@ -180,7 +183,7 @@ class Rounds:
         self._remove(path for path in self.out.walk(PAGES) if path not in pages and not path.startswith(SOURCES))
 
     def _keep(self, *, whole: bool) -> None:
-        self.tables.flush()
+        self.tables.flush(self._pack)
         give_back()
         if whole:
             self.tables.log()
@@ -189,8 +192,24 @@ class Rounds:
             kept.listing = "" if self._unsure & {None, name} else sums[name]
         waiting = {} if whole else {n: each for n, each in self.ledger.networks.items() if n not in self.networks}
         AuditLedger(self.ledger.basis, {**waiting, **self.networks}, self.tables.to_json(), whole).write(self.out)
-        self._remove(self._gathered)
-        self._gathered = []
+        self._remove_gathered()
+
+    def _pack(self, tasks: Sequence[str], store: Store) -> Sequence[Answer]:
+        """Have an engine that runs write parts."""
+        if self.opened is None or not tasks:
+            return pack_here(tasks, store)
+        return self.opened.map(pack, tasks, store.uri, lambda _done: None)
+
+    def _remove_gathered(self) -> None:
+        """Remove the files of results whose rows are in the tables: all at once where there are no others."""
+        gathered, self._gathered = self._gathered, []
+        others = {path for path in self._there if path.startswith(f"{ITEMS}/")} - set(gathered)
+        if others or not gathered:
+            self._remove(gathered)
+            return
+        self.out.clear(ITEMS)
+        for path in gathered:
+            self._there.pop(path, None)
 
     def _remove(self, paths: Iterable[str]) -> None:
         for path in list(paths):
@@ -345,15 +364,15 @@ class Rounds:
         done = self.opened.map(
             unit, texts, self.out.uri, lambda count: self.watch(Progress(phase, before + count, total)), weights
         )
+        self._there.update(self.out.walk(tasks[0].name.partition("/")[0]))  # one listing for all files
         for receipt in done:
             for path, size in receipt["files"].values():
-                stamp = self.out.stamp(path)
+                stamp = self._there.get(path)
                 if stamp is None or stamp.size != size:
                     raise ResultError(
                         f"{self.out}/{path} is missing although a worker wrote it: "
                         "driver and workers must share the output, for example an s3:// address"
                     )
-                self._there[path] = stamp
         return done
 
     def _fold(self, receipts: Mapping[str, list[SegmentReceipt]]) -> dict[str, FoldReceipt]:

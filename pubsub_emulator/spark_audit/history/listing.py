@@ -21,15 +21,13 @@ _FILE: Final = re.compile(r"(\d{8,10})-[0-9a-f]{16}\.parquet$")
 _MODULUS: Final = 1 << 128
 
 OWN: Final = 0
-"""Files that judging their segment reads."""
+"""Files that judging their segment reads or checks."""
 SHARED: Final = 1
 """Files that judging the segment after it reads as well."""
 UNREAD: Final = 2
-"""Files of the segment that no judgement reads, its manifest included."""
+"""The manifest of the segment, which is called what it holds."""
 
-_KINDS: Final = {schema.RELAY_HEADERS.name: SHARED, schema.CHECKPOINTS.name: SHARED} | dict.fromkeys(
-    (schema.EVENTS.name, schema.TRUTH.name), UNREAD
-)
+_KINDS: Final = {schema.RELAY_HEADERS.name: SHARED, schema.CHECKPOINTS.name: SHARED}
 
 
 def place_of(path: str) -> tuple[str, int, int] | None:

@@ -4,6 +4,7 @@ import io
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -124,15 +125,11 @@ def read_commits(
     """
     by_network: dict[str, list[Commit]] = {}
     faults: list[Fault] = []
-    for name in names:
-        try:
-            commit = read_manifest(store, name)
-        except (CommitError, OSError) as error:
-            network, *rest = name.removesuffix(".json").rsplit("-", 2)
-            reason = str(error) if isinstance(error, CommitError) else f"unreadable: {error.strerror or error}"
-            faults.append(Fault(f"{COMMITS}/{name}", reason, network=network if len(rest) == 2 else None))
+    for found in store.each(partial(_read_commit, store), names):
+        if isinstance(found, Fault):
+            faults.append(found)
         else:
-            by_network.setdefault(commit.network, []).append(commit)
+            by_network.setdefault(found.network, []).append(found)
     commits: list[Commit] = []
     for network in sorted(by_network):
         chained = sorted(by_network[network], key=lambda commit: (commit.segment, commit.name))
@@ -142,6 +139,15 @@ def read_commits(
         commits += {commit.segment: commit for commit in reversed(chained)}.values()
     commits.sort(key=lambda commit: (commit.network, commit.segment))
     return commits, faults
+
+
+def _read_commit(store: Store, name: str) -> Commit | Fault:
+    try:
+        return read_manifest(store, name)
+    except (CommitError, OSError) as error:
+        network, *rest = name.removesuffix(".json").rsplit("-", 2)
+        reason = str(error) if isinstance(error, CommitError) else f"unreadable: {error.strerror or error}"
+        return Fault(f"{COMMITS}/{name}", reason, network=network if len(rest) == 2 else None)
 
 
 def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fault]:

@@ -12,15 +12,17 @@ are named by their content, so two writers of one name write the same bytes. Cre
 """
 
 import contextlib
+import io
 import os
 import secrets
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -28,8 +30,16 @@ from pyarrow import fs
 
 from pubsub_emulator.spark_audit.history.address import Address, StorageError, canonical_uri, is_remote, local_path
 
+_MOST_HELD: Final = 32 * 1_048_576
+"""Bytes of files that a task holds."""
+_REQUESTS: Final = 16
+"""Requests that wait for a server at the same time."""
 _RETRY_SECONDS: Final = 15
 """For a request to Google's storage, which Arrow would repeat for a quarter of an hour, deaf to interrupts."""
+
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,19 @@ class Store(ABC):
     @abstractmethod
     def exists(self, folder: str = "") -> bool:
         """Whether a folder is there; in an object store, whether there are files below it."""
+
+    def clear(self, folder: str) -> None:
+        """Remove all files below a folder. Raises `OSError`."""
+        for path in self.walk(folder):
+            self.remove(path)
+
+    def holding(self) -> "Store":
+        """This place for one task, which may keep what it has read."""
+        return self
+
+    def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """What the work gives for each item, in order; where requests wait for a server, several at a time."""
+        return map(work, items)
 
     def read(self, path: str, most: int | None = None) -> bytes:
         """The whole file. Raises `OSError`, also for a file of more than `most` bytes."""
@@ -224,12 +247,39 @@ class RemoteStore(Store):
         self.uri = uri
         self._fs = system
         self._base = base.rstrip("/")
+        self._held: dict[str, bytes] | None = None
 
     def open(self, path: str) -> IO[bytes]:
-        """A file, read by ranges."""
+        """A file, read by ranges; where what was read is held, a small one is read whole and once."""
+        held = self._held
+        if held is not None and path in held:
+            return io.BytesIO(held[path])
         with _plain_errors(path):
             file: Any = self._fs.open_input_file(self._full(path))
-        return file  # type: ignore[no-any-return]  # pyarrow has no types
+            if held is None or file.size() > _MOST_HELD:
+                return file  # type: ignore[no-any-return]  # pyarrow has no types
+            with file:
+                data: bytes = file.read()
+        if sum(map(len, held.values())) + len(data) > _MOST_HELD:
+            held.clear()
+        held[path] = data
+        return io.BytesIO(data)
+
+    def holding(self) -> Store:
+        """The same place; what is read there is held as long as it is."""
+        out = RemoteStore(self.uri, self._fs, self._base)
+        out._held = {}
+        return out
+
+    def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """As anywhere, some requests at a time."""
+        with ThreadPoolExecutor(_REQUESTS) as threads:
+            yield from threads.map(work, items)
+
+    def clear(self, folder: str) -> None:
+        """Remove all files below a folder, a thousand by a request."""
+        with _plain_errors(folder):
+            self._fs.delete_dir_contents(self._full(folder), missing_dir_ok=True)
 
     def stamp(self, path: str) -> Stamp | None:
         """Size and time as the store tells them."""

@@ -36,7 +36,9 @@ from pubsub_emulator.spark_audit.history.unpack import TooLarge, check_group, re
 RECEIPT: Final = "receipt.json"
 REPORT: Final = "run_report.json"
 TABLES: Final = "tables"
-FOLDERS: Final = ("items", "chains")
+ITEMS: Final = "items"
+"""Where results of segments are."""
+FOLDERS: Final = (ITEMS, "chains")
 OF_BEFORE: Final = ("items/", "chains/", "summary/")
 """Where earlier versions kept the files that a report names."""
 RESULT_TABLES: Final[dict[str, Table]] = {

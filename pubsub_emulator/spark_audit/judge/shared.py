@@ -38,7 +38,9 @@ class Shared:
     @staticmethod
     def of(task: Task) -> "Shared":
         """The shared data of a task's chains; relay headers are read at once, the rest when it is needed."""
-        out = Shared(task, open_store(task.root), _older=commits_before(task.root, task.network, task.segment))
+        out = Shared(
+            task, open_store(task.root).holding(), _older=commits_before(task.root, task.network, task.segment)
+        )
         out._read_relay(task.relay)
         return out
 

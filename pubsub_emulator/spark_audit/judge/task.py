@@ -33,7 +33,7 @@ LARGE: Final = 4 * 1_048_576
 """Bytes of a segment's files from which its chains make two tasks: nodes are then read twice, never more often."""
 
 _CHAIN_FILES: Final = ("checkpoints", "blocks", "deliveries")
-_SHARED_FILES: Final = ("nodes", "relay", "changes")
+_SHARED_FILES: Final = ("nodes", "relay", "changes", "checked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Task:
     """One segment of some chains.
 
     Files are in commit order; `relay` are the headers of this segment and the one before, `changes` the tables of
-    collator sets and subscriptions, `first` whether nothing of the network comes before.
+    collator sets and subscriptions, `checked` files of the segment that no judgement reads.
     """
 
     root: str
@@ -67,6 +67,7 @@ class Task:
     nodes: tuple[FileEntry, ...]
     relay: tuple[FileEntry, ...]
     changes: tuple[FileEntry, ...]
+    checked: tuple[FileEntry, ...]
     fingerprint: str
 
     @property
@@ -88,7 +89,7 @@ class Task:
         """Every file that is read."""
         for chain in self.chains:
             yield from (*chain.checkpoints, *chain.blocks, *chain.deliveries)
-        yield from (*self.nodes, *self.relay, *self.changes)
+        yield from (*self.nodes, *self.relay, *self.changes, *self.checked)
 
     def to_json(self) -> str:
         """The task as text for a worker."""
@@ -148,7 +149,13 @@ def _tasks(root: str, commit: Commit, before: Commit | None, listing: Listing | 
         "relay": of(schema.RELAY_HEADERS, None, older, own),
         "changes": (*of(schema.AUTHORITIES, None, own), *of(schema.SUBSCRIPTIONS, None, own)),
     }
-    return [_task(root, commit, group, shared, listing) for group in _groups(chains, commit)]
+    parts = ((*chain.checkpoints, *chain.blocks, *chain.deliveries) for chain in chains)
+    read = {(entry.path, entry.chain) for entries in (*parts, *shared.values()) for entry in entries}
+    rest = tuple(entry for entry in commit.files if (entry.path, entry.chain) not in read)
+    return [
+        _task(root, commit, group, {**shared, "checked": () if at else rest}, listing)
+        for at, group in enumerate(_groups(chains, commit))
+    ]
 
 
 def _by_table(commit: Commit | None) -> dict[tuple[str, int | None], list[FileEntry]]:

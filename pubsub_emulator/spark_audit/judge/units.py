@@ -15,7 +15,7 @@ from pubsub_emulator.spark_audit.engine.pace import told
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.reader import Fault
+from pubsub_emulator.spark_audit.history.reader import Fault, check_file
 from pubsub_emulator.spark_audit.history.reader import read_file as read_history
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
@@ -61,6 +61,7 @@ def judge_segment(text: str, out: str) -> Answer:
     tables: dict[str, tuple[Table, list[Row]]] = {
         table.name: (table, [row for chain in chains for row in chain.tables()[table]]) for table in _ITEM_TABLES
     }
+    shared.faults += [fault for entry in task.checked for fault in check_file(shared.store, entry)]
     tables[schema.QUARANTINE.name][1].extend(fault.row() for fault in shared.faults)
     passing = shared.passing or any(chain.passing for chain in chains)
     receipt = {

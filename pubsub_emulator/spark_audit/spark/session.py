@@ -10,7 +10,7 @@ from pubsub_emulator.spark_audit.history.storage import LocalStore
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.spark.context import start_context
 from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
-from pubsub_emulator.spark_audit.tables.parts import published_schema
+from pubsub_emulator.spark_audit.tables.pack import published_schema
 
 
 def start_session(audit: Address | None = None, master: str | None = None) -> SparkSession:

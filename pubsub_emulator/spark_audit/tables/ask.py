@@ -19,7 +19,7 @@ from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.reader import History, check_file
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store, open_store
 from pubsub_emulator.spark_audit.judge.results import REPORT, RESULT_TABLES, Results
-from pubsub_emulator.spark_audit.tables.parts import empty_part
+from pubsub_emulator.spark_audit.tables.pack import empty_part
 
 MOST_BYTES: Final = 1_073_741_824
 """Bytes of memory that answering a question may take."""

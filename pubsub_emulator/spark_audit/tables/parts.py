@@ -15,14 +15,11 @@ that are replaced from run to run, such as those about whole chains, are in part
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.schema import CHAINS, Table
@@ -32,48 +29,26 @@ from pubsub_emulator.spark_audit.judge.results import (
     TABLES,
     ResultError,
     Rows,
-    put_whole,
     read_file,
-    read_some,
 )
 from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table, read_log
+from pubsub_emulator.spark_audit.tables.pack import (
+    SOURCES,
+    UNIT,
+    Packed,
+    Packing,
+    Runner,
+    Source,
+    TablePart,
+    pack_here,
+    published_schema,
+    stem_of,
+    write_parts,
+)
 
-SOURCES: Final = "ledger/parts"
-LARGE: Final = 4 * 1_048_576
-"""Bytes from which a part is full."""
-UNPACKED: Final = 256 * 1_048_576
-"""Bytes of uncompressed rows at which a part is full."""
-GROUP: Final = 4 * 1_048_576
-"""Bytes of rows that make a row group."""
 MOST_SMALL: Final = 8
 RETAIN: Final = 24 * 3_600_000
 """Milliseconds for which files stay that are no part any more, unless the caller says otherwise."""
-BOUNDED: Final = ("network", "chain", "number", "day")
-"""Columns of which the log has the least and the largest value of each file."""
-
-Source = str
-"""The name of a result."""
-
-
-@dataclass(slots=True)
-class TablePart:
-    """One file of a table; `sources` are the results whose rows it holds and how many, if no note has them."""
-
-    name: str
-    size: int
-    rows: int
-    time: int
-    changed: int
-    """When the file was written by the clock of where it is: tells that it was not written to since."""
-    full: bool
-    replaced: bool
-    """Whether each run replaces its rows."""
-    sources: list[list[Any]] | None
-    bounds: dict[str, list[Any]] = field(default_factory=dict)
-
-    def file(self) -> DataFile:
-        """The file's entry in the log."""
-        return DataFile(self.name, self.size, self.rows, self.time, self.bounds)
 
 
 @dataclass(slots=True)
@@ -93,14 +68,6 @@ class _State:
         parts = [{name: getattr(part, name) for name in TablePart.__slots__} for part in self.parts]
         log = {"version": self.version, "logged": self.logged, "columns": self.columns}
         return {"parts": parts, **log, "removed": self.removed}
-
-
-@dataclass(slots=True)
-class _Chunk:
-    """Rows of one result."""
-
-    source: Source
-    rows: pa.Table
 
 
 @dataclass(slots=True)
@@ -176,16 +143,34 @@ class Tables:
         """Leave out the rows of results, before those that are added."""
         self._dropped[replaced].update(sources)
 
-    def flush(self) -> None:
-        """Write what was added, and without what was dropped. Raises `ResultError`, `OSError`."""
+    def flush(self, run: Runner = pack_here) -> None:
+        """Write what was added, and without what was dropped, by units that `run` does.
+
+        Raises `ResultError`, `OSError`, and what `run` raises.
+        """
         now = time.time_ns() // 1_000_000
+        made: list[tuple[_State, list[TablePart]]] = []
+        tasks: list[Packing] = []
+        owners: list[list[TablePart]] = []
         for name, state in self.states.items():
             for replaced in (False, True):
-                fresh = [
-                    (source, rows) for table, source, rows, group in self._fresh if (table, group) == (name, replaced)
-                ]
-                self._bring_up(RESULT_TABLES[name], state, fresh, now, replaced=replaced)
-            state.parts = [part for part in state.parts if part.rows] or [self._empty(RESULT_TABLES[name], now)]
+                fresh = [each[1:3] for each in self._fresh if (each[0], each[3]) == (name, replaced)]
+                rows = self._renew(name, state, fresh, replaced=replaced)
+                parts: list[TablePart] = []
+                made.append((state, parts))
+                if any(isinstance(held, pa.Table) for _, held in rows):
+                    parts += write_parts(self.store, name, rows, now, replaced=replaced)
+                    continue
+                for at in range(0, len(rows), UNIT):
+                    tasks.append(Packing(name, now, replaced, tuple(rows[at : at + UNIT])))
+                    owners.append(parts)
+        for parts, answer in zip(owners, run([task.to_json() for task in tasks], self.store), strict=True):
+            parts += [TablePart(**part) for part in answer["parts"]]
+        for state, parts in made:
+            state.parts += parts
+        for name, state in self.states.items():
+            filled = [part for part in state.parts if part.rows]
+            state.parts = filled or state.parts[:1] or list(write_parts(self.store, name, (), now, replaced=False))
         self._fresh.clear()
         for dropped in self._dropped:
             dropped.clear()
@@ -228,7 +213,7 @@ class Tables:
         stems: set[str] = set()
         for name, state in self.states.items():
             parts = {part.name for part in state.parts}
-            stems.update(f"{_stem(part)}.json" for part in state.parts if part.sources is None)
+            stems.update(f"{stem_of(part)}.json" for part in state.parts if part.sources is None)
             state.removed = {each: at for each, at in state.removed.items() if at > since and each not in parts}
             for found in self.store.names(f"{TABLES}/{name}"):
                 if found not in parts and found not in state.removed:
@@ -246,78 +231,30 @@ class Tables:
 
     # Parts
 
-    def _bring_up(  # what a table is brought up from
-        self, table: Table, state: _State, fresh: Sequence[tuple[Source, Rows | pa.Table]], now: int, *, replaced: bool
-    ) -> None:
+    def _renew(self, name: str, state: _State, fresh: Sequence[Packed], *, replaced: bool) -> list[Packed]:
+        """Take away the parts that are to be written anew; their rows that stay, and the fresh ones."""
         dropped = self._dropped[replaced]
         mine = [part for part in state.parts if part.replaced == replaced]
         hit = [part for part in mine if dropped and any(source in dropped for source, _ in self._sources(part))]
         if not fresh and not hit:
-            return
+            return []
         small = [part for part in mine if not part.full and part not in hit]
         again = [*hit, *(small if len(small) >= MOST_SMALL else ())]
-        chunks = self._chunks(table, again, dropped, fresh)
-        made = list(self._write(table, chunks, now, replaced=replaced))
-        state.parts = [*(part for part in state.parts if part not in again), *made]
-
-    def _chunks(
-        self,
-        table: Table,
-        parts: Sequence[TablePart],
-        dropped: set[Source],
-        fresh: Iterable[tuple[Source, Rows | pa.Table]],
-    ) -> Iterator[_Chunk]:
-        shape = published_schema(table)
-        for part in parts:
+        rows: list[Packed] = []
+        for part in again:
             at = 0
-            whole = read_some(self.store, Rows(f"{TABLES}/{table.name}/{part.name}"), table)
             for source, count in self._sources(part):
                 if source not in dropped:
-                    yield _Chunk(source, _fit(whole.slice(at, count), shape))
+                    rows.append((source, Rows(f"{TABLES}/{name}/{part.name}", at, count)))
                 at += count
-        for source, rows in fresh:
-            yield _Chunk(source, _fit(read_some(self.store, rows, table) if isinstance(rows, Rows) else rows, shape))
-
-    def _write(self, table: Table, chunks: Iterable[_Chunk], now: int, *, replaced: bool) -> Iterator[TablePart]:
-        draft = _Draft(published_schema(table))
-        for chunk in chunks:
-            draft.add(chunk)
-            if draft.is_full():
-                yield self._part(table, draft, now, replaced=replaced)
-                draft = _Draft(published_schema(table))
-        if draft.sources:
-            yield self._part(table, draft, now, replaced=replaced)
-
-    def _part(self, table: Table, draft: "_Draft", now: int, *, replaced: bool) -> TablePart:
-        full, data = draft.is_full(), draft.close()
-        path = f"{TABLES}/{table.name}/part-{digest_of(data)[:32]}.parquet"
-        put_whole(self.store, path, data)
-        stamp = self.store.stamp(path)
-        part = TablePart(
-            path.rpartition("/")[2],
-            len(data),
-            sum(count for _, count in draft.sources),
-            now,
-            0 if stamp is None else stamp.time,
-            full or len(data) >= LARGE,
-            replaced,
-            draft.sources,
-            draft.bounds,
-        )
-        if part.full and not replaced:
-            body = canonical_json(draft.sources)
-            self.store.put(f"{SOURCES}/{_stem(part)}.json", digest_of(body).encode() + b"\n" + body)
-            part.sources = None
-        return part
-
-    def _empty(self, table: Table, now: int) -> TablePart:
-        return self._part(table, _Draft(published_schema(table)), now, replaced=False)
+        state.parts = [part for part in state.parts if part not in again]
+        return [*rows, *fresh]
 
     def _sources(self, part: TablePart) -> list[list[Any]]:
         """The results of a part; none when its note is gone, and then it is no part any more. Raises `ResultError`."""
         if part.sources is not None:
             return part.sources
-        path = f"{SOURCES}/{_stem(part)}.json"
+        path = f"{SOURCES}/{stem_of(part)}.json"
         try:
             stated, _, data = self.store.read(path).partition(b"\n")
         except OSError as error:
@@ -345,66 +282,6 @@ class Tables:
             self.store.remove(path)
 
 
-class _Draft:
-    """A part that is being made: rows are packed as they come, so only a row group of them is held."""
-
-    def __init__(self, shape: pa.Schema) -> None:
-        self.sources: list[list[Any]] = []
-        self.bounds: dict[str, list[Any]] = {}
-        self._sink = pa.BufferOutputStream()
-        self._writer = pq.ParquetWriter(self._sink, shape, compression="zstd", compression_level=3)
-        self._held: list[pa.Table] = []
-        self._weight = 0
-        self._written = 0
-
-    def add(self, chunk: _Chunk) -> None:
-        """Add the rows of a result."""
-        self.sources.append([chunk.source, chunk.rows.num_rows])
-        self._held.append(chunk.rows)
-        self._weight += chunk.rows.nbytes
-        if self._weight >= min(GROUP, UNPACKED):
-            self._pack()
-
-    def is_full(self) -> bool:
-        """Whether the part is full."""
-        return self._written >= UNPACKED or self._sink.tell() >= LARGE
-
-    def close(self) -> bytes:
-        """The file."""
-        self._pack()
-        self._writer.close()
-        return bytes(self._sink.getvalue().to_pybytes())
-
-    def _pack(self) -> None:
-        if self._held:
-            rows = pa.concat_tables(self._held)
-            self._writer.write_table(rows)
-            for name in (name for name in BOUNDED if name in rows.column_names):
-                self.bounds[name] = _wider(self.bounds.get(name), rows.column(name))
-        self._written += self._weight
-        self._held, self._weight = [], 0
-
-
-def _wider(known: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
-    """Least and largest value of a column and what is known, and how many are empty; days as text."""
-    ends = pc.min_max(column).as_py()
-    found = [None if end is None else end.isoformat() if isinstance(end, date) else end for end in ends.values()]
-    least, most = (
-        [end for end in pair if end is not None] for pair in zip(found, (known or [None] * 3)[:2], strict=True)
-    )
-    return [min(least, default=None), max(most, default=None), column.null_count + (known[2] if known else 0)]
-
-
-def empty_part(table: Table) -> bytes:
-    """A file of a table without rows."""
-    return _Draft(published_schema(table)).close()
-
-
-def published_schema(table: Table) -> pa.Schema:
-    """A table's columns, those of later versions too, in types that every engine knows."""
-    return pa.schema([_fitting(each) for each in table.wider.schema])
-
-
 def _first_columns(table: Table) -> list[str]:
     """The columns that a table's log names where no note tells: `chains` was then without those added to it."""
     return list(published_schema(_known_by(table)).names)
@@ -422,28 +299,6 @@ def _shape() -> str:
         for name, table in RESULT_TABLES.items()
     ]
     return digest_of(canonical_json(shapes))
-
-
-def _stem(part: TablePart) -> str:
-    return part.name.removesuffix(".parquet")
-
-
-def _fit(group: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with all columns of the last version, which are empty where their file had none."""
-    columns = []
-    for each in schema:
-        if each.name in group.column_names:
-            columns.append(group.column(each.name).cast(each.type))
-        else:
-            columns.append(pa.nulls(group.num_rows, each.type))
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _fitting(column: pa.Field) -> pa.Field:
-    kind = pa.binary() if pa.types.is_fixed_size_binary(column.type) else column.type
-    if pa.types.is_timestamp(kind):
-        kind = pa.timestamp("us", tz="UTC")
-    return pa.field(column.name, kind, nullable=True, metadata=column.metadata)
 
 
 def _is_logged(store: Store, folder: str, version: int) -> bool:

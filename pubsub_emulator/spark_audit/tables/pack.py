@@ -1,0 +1,228 @@
+"""Parts of tables written from the rows of results, by units that any engine gives out: no row passes the driver."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pubsub_emulator.spark_audit.engine.engine import Answer
+from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.schema import Table
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, TABLES, Rows, put_whole, read_some
+from pubsub_emulator.spark_audit.tables.delta import DataFile
+
+SOURCES: Final = "ledger/parts"
+LARGE: Final = 4 * 1_048_576
+"""Bytes from which a part is full."""
+UNPACKED: Final = 256 * 1_048_576
+"""Bytes of uncompressed rows at which a part is full."""
+GROUP: Final = 4 * 1_048_576
+"""Bytes of rows that make a row group."""
+UNIT: Final = 256
+"""Results whose rows one unit packs."""
+BOUNDED: Final = ("network", "chain", "number", "day")
+"""Columns of which the log has the least and the largest value of each file."""
+
+Source = str
+"""The name of a result."""
+
+
+Packed = tuple[Source, Rows | pa.Table]
+"""Rows of a result: where they are, or themselves."""
+
+Runner = Callable[[Sequence[str], Store], Sequence[Answer]]
+"""Has units of `pack` done, whose tasks these are, over this place."""
+
+
+@dataclass(slots=True)
+class TablePart:
+    """One file of a table; `sources` are the results whose rows it holds and how many, if no note has them."""
+
+    name: str
+    size: int
+    rows: int
+    time: int
+    changed: int
+    """When the file was written by the clock of where it is: tells that it was not written to since."""
+    full: bool
+    replaced: bool
+    """Whether each run replaces its rows."""
+    sources: list[list[Any]] | None
+    bounds: dict[str, list[Any]] = field(default_factory=dict)
+
+    def file(self) -> DataFile:
+        """The file's entry in the log."""
+        return DataFile(self.name, self.size, self.rows, self.time, self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """The task of a unit: rows of one table that become parts of it."""
+
+    table: str
+    now: int
+    """Milliseconds since 1970."""
+    replaced: bool
+    rows: tuple[tuple[Source, Rows], ...]
+
+    def to_json(self) -> str:
+        """The task as text for a worker."""
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "Packing":
+        """The inverse of `to_json`."""
+        data: dict[str, Any] = json.loads(text)
+        rows = tuple((source, Rows(**rows)) for source, rows in data["rows"])
+        return Packing(**{**data, "rows": rows})
+
+
+def pack(text: str, out: str) -> Answer:
+    """The unit that writes parts. Raises `ResultError`, `OSError`."""
+    task = Packing.from_json(text)
+    parts = write_parts(open_store(out), task.table, task.rows, task.now, replaced=task.replaced)
+    return {"parts": [{name: getattr(part, name) for name in TablePart.__slots__} for part in parts]}
+
+
+def pack_here(tasks: Sequence[str], store: Store) -> list[Answer]:
+    """The units one after the other, in this process. Raises `ResultError`, `OSError`."""
+    return [pack(text, store.uri) for text in tasks]
+
+
+def write_parts(store: Store, name: str, rows: Iterable[Packed], now: int, *, replaced: bool) -> Iterator[TablePart]:
+    """Write parts with these rows, one without rows if there are none. Raises `ResultError`, `OSError`."""
+    shape = published_schema(RESULT_TABLES[name])
+    draft, written = _Draft(shape), False
+    for source, held in _read(store, RESULT_TABLES[name], rows):
+        draft.add(source, _fit(held, shape))
+        if draft.is_full():
+            yield _write_part(store, name, draft, now, replaced=replaced)
+            draft, written = _Draft(shape), True
+    if draft.sources or not written:
+        yield _write_part(store, name, draft, now, replaced=replaced)
+
+
+def _read(store: Store, table: Table, rows: Iterable[Packed]) -> Iterator[tuple[Source, pa.Table]]:
+    """Rows of results; a file that several have rows in is read once for those that follow each other."""
+    path, whole = "", pa.table({})
+    for source, held in rows:
+        if not isinstance(held, Rows):
+            yield source, held
+        elif held.count is None:
+            yield source, read_some(store, held, table)
+        else:
+            if held.path != path:
+                path, whole = held.path, read_some(store, Rows(held.path), table)
+            yield source, whole.slice(held.start, held.count)
+
+
+def _write_part(store: Store, name: str, draft: "_Draft", now: int, *, replaced: bool) -> TablePart:
+    full, data = draft.is_full(), draft.close()
+    path = f"{TABLES}/{name}/part-{digest_of(data)[:32]}.parquet"
+    put_whole(store, path, data)
+    stamp = store.stamp(path)
+    part = TablePart(
+        path.rpartition("/")[2],
+        len(data),
+        sum(count for _, count in draft.sources),
+        now,
+        0 if stamp is None else stamp.time,
+        full or len(data) >= LARGE,
+        replaced,
+        draft.sources,
+        draft.bounds,
+    )
+    if part.full and not replaced:
+        body = canonical_json(draft.sources)
+        store.put(f"{SOURCES}/{stem_of(part)}.json", digest_of(body).encode() + b"\n" + body)
+        part.sources = None
+    return part
+
+
+class _Draft:
+    """A part that is being made: rows are packed as they come, so only a row group of them is held."""
+
+    def __init__(self, shape: pa.Schema) -> None:
+        self.sources: list[list[Any]] = []
+        self.bounds: dict[str, list[Any]] = {}
+        self._sink = pa.BufferOutputStream()
+        self._writer = pq.ParquetWriter(self._sink, shape, compression="zstd", compression_level=3)
+        self._held: list[pa.Table] = []
+        self._weight = 0
+        self._written = 0
+
+    def add(self, source: Source, rows: pa.Table) -> None:
+        """Add the rows of a result."""
+        self.sources.append([source, rows.num_rows])
+        self._held.append(rows)
+        self._weight += rows.nbytes
+        if self._weight >= min(GROUP, UNPACKED):
+            self._pack()
+
+    def is_full(self) -> bool:
+        """Whether the part is full."""
+        return self._written >= UNPACKED or self._sink.tell() >= LARGE
+
+    def close(self) -> bytes:
+        """The file."""
+        self._pack()
+        self._writer.close()
+        return bytes(self._sink.getvalue().to_pybytes())
+
+    def _pack(self) -> None:
+        if self._held:
+            rows = pa.concat_tables(self._held)
+            self._writer.write_table(rows)
+            for name in (name for name in BOUNDED if name in rows.column_names):
+                self.bounds[name] = _wider(self.bounds.get(name), rows.column(name))
+        self._written += self._weight
+        self._held, self._weight = [], 0
+
+
+def _wider(known: list[Any] | None, column: pa.ChunkedArray) -> list[Any]:
+    """Least and largest value of a column and what is known, and how many are empty; days as text."""
+    ends = pc.min_max(column).as_py()
+    found = [None if end is None else end.isoformat() if isinstance(end, date) else end for end in ends.values()]
+    least, most = (
+        [end for end in pair if end is not None] for pair in zip(found, (known or [None] * 3)[:2], strict=True)
+    )
+    return [min(least, default=None), max(most, default=None), column.null_count + (known[2] if known else 0)]
+
+
+def empty_part(table: Table) -> bytes:
+    """A file of a table without rows."""
+    return _Draft(published_schema(table)).close()
+
+
+def published_schema(table: Table) -> pa.Schema:
+    """A table's columns, those of later versions too, in types that every engine knows."""
+    return pa.schema([_fitting(each) for each in table.wider.schema])
+
+
+def stem_of(part: TablePart) -> str:
+    """The name of a part without its ending."""
+    return part.name.removesuffix(".parquet")
+
+
+def _fit(group: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with all columns of the last version, which are empty where their file had none."""
+    columns = []
+    for each in schema:
+        if each.name in group.column_names:
+            columns.append(group.column(each.name).cast(each.type))
+        else:
+            columns.append(pa.nulls(group.num_rows, each.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _fitting(column: pa.Field) -> pa.Field:
+    kind = pa.binary() if pa.types.is_fixed_size_binary(column.type) else column.type
+    if pa.types.is_timestamp(kind):
+        kind = pa.timestamp("us", tz="UTC")
+    return pa.field(column.name, kind, nullable=True, metadata=column.metadata)
