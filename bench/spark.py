@@ -131,9 +131,10 @@ def stored_bytes(history: Path) -> tuple[int, int, int]:
         for entry in commit.files:
             if entry.table != schema.BLOCKS.name:
                 continue
-            references = proof_bytes(pq.read_metadata(history / entry.path))
-            kept += references
-            rest += entry.size - references
+            if entry.share is None or entry.share.first == 0:  # once for all chains of a file
+                references = proof_bytes(pq.read_metadata(history / entry.path))
+                kept += references
+                rest += entry.size - references
             table = pa.concat_tables([part for part in opened.read(entry) if not isinstance(part, Fault)])
             proofs = [[nodes[number] for number in proof] for proof in table["proof"].to_pylist()]
             sink = pa.BufferOutputStream()

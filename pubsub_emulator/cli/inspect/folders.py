@@ -43,6 +43,8 @@ def history(path: Path) -> View:
         for entry in commit.files:
             if entry.table != schema.BLOCKS.name:
                 faults += check_file(found.root, entry)
+    # What is wrong with a whole file is a fault of each chain in it.
+    faults = list({(each.path, each.row_group, each.error): each for each in faults}.values())
     figures = {
         "networks": sorted({commit.network for commit in found.commits}),
         "segments": len(found.commits),
@@ -85,7 +87,7 @@ def _history_pages(
 
 def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
     """The files that could not be read, by lines: names of files leave no room for columns."""
-    listed = list(places)
+    listed = list(dict.fromkeys(places))
     yield Line(f"not readable: {len(listed):,}")
     yield from (Line(f"  {place}: {error}") for place, error in listed[:MOST_NAMED])
     if len(listed) > MOST_NAMED:
