@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,10 @@ def metadatum(content: bytes, size: int = 64) -> dict[str, Any]:
 class DbSync:
     """One database; each method is a transaction of db-sync."""
 
+    begins = 1_672_531_200
+    seconds = 20
+    """The time of block 0, since 1970, and of each block."""
+
     def __init__(self, url: str, *, has_json: bool = True) -> None:
         self.url = url
         self.has_json = has_json
@@ -67,9 +72,13 @@ class DbSync:
         self.run((FOLDER / "schema.sql").read_text())
         self._block(None, sha256(b"genesis"), None)
 
+    def _connected(self) -> AbstractContextManager[psycopg.Connection[Any]]:
+        """A transaction."""
+        return psycopg.connect(self.url)
+
     def run(self, statement: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Any statement."""
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        with self._connected() as connection:
             cursor = connection.execute(statement.encode(), tuple(params) or None)
             return cursor.fetchall() if cursor.description else []
 
@@ -134,8 +143,8 @@ class DbSync:
         valid: bool = True,
         key: int = LABEL,
     ) -> None:
-        time = datetime.fromtimestamp(1_672_531_200 + 20 * (number or 0), UTC).replace(tzinfo=None)
-        with psycopg.connect(self.url) as connection:
+        time = datetime.fromtimestamp(self.begins + self.seconds * (number or 0), UTC).replace(tzinfo=None)
+        with self._connected() as connection:
             row = connection.execute(
                 "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count, proto_major, "
                 "proto_minor) VALUES (%s, %s, %s, 1, 1, %s, 0, 8, 0) RETURNING id",

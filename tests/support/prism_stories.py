@@ -113,6 +113,8 @@ def _filters() -> list[tuple[Filter, ...]]:
 class PrismStory:
     """One story, decided by its seed, on an empty database."""
 
+    source = Source()
+
     def __init__(self, seed: int, database: Database, recorder: Callable[[], StatusDeliveries] | None = None) -> None:
         self.recorder: Callable[[], StatusDeliveries | None] = recorder or (lambda: None)
         """Makes one for each run of the node."""
@@ -162,7 +164,7 @@ class PrismStory:
         self.recording = self.recorder()
         while True:
             try:
-                processor = Processor(self.mortal, self.log, Source(), self.depth)
+                processor = Processor(self.mortal, self.log, self.source, self.depth)
                 limits = PrismLimits(bound=self.draw.choice((1, 3, 500)), pending_blocks=PENDING_BLOCKS)
                 self._service = PrismService(processor, limits, status_recorder=self.recording)
                 break

@@ -2,9 +2,9 @@
 
     PYTHONPATH=tests python -m support.story_campaign prism --count 100000 --kept prism.jsonl
 
-`events` are stories of a log, a hub and its clients, `prism` those of a PRISM node. Story 7 is always the same. Each
-line of the kept file says how many stories in a row were played and which had a surprise; the next run begins after
-the last. Exit code 1 when there was a surprise.
+`events` are stories of a log, a hub and its clients, `prism` those of a PRISM node, `db-sync` the same over a chain in
+PostgreSQL. Story 7 is always the same. Each line of the kept file says how many stories in a row were played and which
+had a surprise; the next run begins after the last. Exit code 1 when there was a surprise.
 """
 
 import argparse
@@ -16,10 +16,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from support.db_sync_stories import DbSyncStory, ManyChains
+from support.postgres import mortal_server
 from support.prism_stories import PrismStory
 from support.stories import Story
 
@@ -32,9 +34,28 @@ _LINE = 500
 _MEMORY = Path("/dev/shm")  # noqa: S108  # files in memory, in a folder of our own
 
 
+Player = AbstractContextManager[Callable[[int], None]]
+Make = Callable[[int, SqliteDatabase], PrismStory]
+
+
+def prism_player(recorder: Callable[[], StatusDeliveries] | None = None) -> Player:
+    """Plays the PRISM story of a seed."""
+    return _player(lambda seed, database: PrismStory(seed, database, recorder))
+
+
 @contextmanager
-def prism_player(recorder: Callable[[], StatusDeliveries] | None = None) -> Iterator[Callable[[int], None]]:
-    """Plays the PRISM story of a seed, on a copy of empty tables in memory where there are files in memory."""
+def db_sync_player(url: str | None = None) -> Iterator[Callable[[int], None]]:
+    """Plays the PRISM story of a seed over a db-sync in an empty database, or in a server of its own."""
+    with ExitStack() as stack:
+        server = stack.enter_context(mortal_server()) if url is None else None
+        cardano = ManyChains(server.database() if server else str(url))
+        stack.callback(cardano.close)
+        yield stack.enter_context(_player(lambda seed, database: DbSyncStory(seed, database, cardano)))
+
+
+@contextmanager
+def _player(make: Make) -> Iterator[Callable[[int], None]]:
+    """Plays a story on a copy of empty tables in memory where there are files in memory."""
     folder = Path(tempfile.mkdtemp(prefix="stories-", dir=_MEMORY if _MEMORY.is_dir() else None))
     empty = SqliteDatabase(str(folder / "empty.db"))
     prepare(empty)
@@ -46,7 +67,7 @@ def prism_player(recorder: Callable[[], StatusDeliveries] | None = None) -> Iter
         shutil.copy(folder / "empty.db", place / "story.db")
         database = SqliteDatabase(str(place / "story.db"))
         try:
-            PrismStory(seed, database, recorder).play()
+            make(seed, database).play()
         finally:
             database.close()
             shutil.rmtree(place)
@@ -63,10 +84,13 @@ def event_player() -> Iterator[Callable[[int], None]]:
     yield lambda seed: Story(seed).run()
 
 
+PLAYERS: dict[str, Callable[[], Player]] = {"events": event_player, "prism": prism_player, "db-sync": db_sync_player}
+
+
 def main() -> int:
     """Play them."""
     parser = argparse.ArgumentParser(prog="support.story_campaign", description=__doc__)
-    parser.add_argument("of", choices=("events", "prism"))
+    parser.add_argument("of", choices=tuple(PLAYERS))
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--count", type=int, default=1_000, help="how many, of all runs together")
     parser.add_argument("--kept", type=Path, help="where the results are, which the next run goes on from")
@@ -76,7 +100,7 @@ def main() -> int:
     first = max([given.first, *(each["first"] + each["stories"] for each in done)])
     surprises = [name for each in done for name in each["surprises"]]
     started = time.process_time()
-    with prism_player() if given.of == "prism" else event_player() as play:
+    with PLAYERS[given.of]() as play:
         gc.freeze()  # what all stories share is no story's garbage
         for at in range(first, given.first + given.count, _LINE):
             count = min(_LINE, given.first + given.count - at)

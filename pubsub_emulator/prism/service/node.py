@@ -39,6 +39,8 @@ class PrismNode:
         """Objects that were handed over and still wait, each with the best block at that time."""
         self._to_anchor = asyncio.Event()
         self._best = b""
+        self._looked: tuple[int, bytes | None] | None = None
+        """The last settled block that was looked into, with its hash."""
         self._is_away = False
 
     async def __aenter__(self) -> Self:
@@ -89,10 +91,12 @@ class PrismNode:
         kept = await self._common()
         known = {each.number for each in branch.blocks if each.number <= kept}
         # A block that the log took back, and the chain has still, is missing before those that are known.
-        unprocessed = max(min(kept, self._service.processor.processed), self._chain.settled(best.number)) + 1
+        settled = self._chain.settled(best.number)
+        unprocessed = max(min(kept, self._service.processor.processed), await self._looked_into(settled)) + 1
         first = max(unprocessed, best.number - _MOST_UNPROCESSED, 1)
         missing = [number for number in range(first, best.number + 1) if number not in known]
         added = [await self._chain.block(number) for number in missing]
+        looked = (settled, await self._chain.hash_at(settled) if settled > 0 else None)
         if added and await self._chain.hash_at(best.number) != best.hash:  # the branch changed meanwhile
             return
         for number in [each for each in missing if each > kept] or [best.number]:
@@ -113,7 +117,14 @@ class PrismNode:
             await self._service.notice()
         if self._anchored or not self._best:
             self._to_anchor.set()
-        self._best = best.hash
+        self._best, self._looked = best.hash, looked
+
+    async def _looked_into(self, settled: int) -> int:
+        """Up to where blocks were looked into that the chain still has, or settled before the node began."""
+        if self._looked is None:
+            return settled
+        number, found = self._looked
+        return number if found is not None and await self._chain.hash_at(number) == found else -1
 
     async def _common(self) -> int:
         """The last block of the branch that the chain still has; those before it were processed."""
