@@ -28,7 +28,7 @@ from pubsub_emulator.distributor.adapter.evm.account import (
     key_of_environment,
     key_of_keystore,
 )
-from pubsub_emulator.distributor.adapter.evm.contract import MOST_DATA, call_data, refusal
+from pubsub_emulator.distributor.adapter.evm.contract import MOST_DATA, TOPIC, call_data, refusal
 from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings, open_ledger
 from pubsub_emulator.distributor.adapter.evm.node import MOST_PRICE, EvmNode
 from pubsub_emulator.distributor.adapter.ledger import Published
@@ -85,6 +85,17 @@ def test_the_package_holds_what_the_source_says() -> None:
     assert made["source"] == hashlib.sha256(folder.joinpath("DomeEvents.sol").read_bytes()).hexdigest()
 
 
+def test_call_and_event_are_those_of_the_public_contract() -> None:
+    """As `DOME_EVENTS_CONTRACT_ABI` of `alastria/DOME-blockchain_connector-dlt_interface` at 3405d23 has them."""
+    arguments = "bytes32,address,bytes32,bytes32,string,string,string[]"
+    assert call_data(event_of(1)[1], account().address)[:4].hex() == _selector(f"emitNewEvent({arguments})")
+    assert keccak256(f"EventDOMEv1(uint256,uint256,{arguments})".encode()).hex() == TOPIC[2:]
+    text = resources.files("pubsub_emulator.distributor.adapter.evm").joinpath("DomeEvents.json").read_text()
+    kinds = {each.get("name"): [one["type"] for one in each["inputs"]] for each in json.loads(text)["abi"]}
+    assert kinds["emitNewEvent"] == arguments.split(",")
+    assert kinds["EventDOMEv1"] == ["uint256", "uint256", *arguments.split(",")]
+
+
 def test_an_event_is_published_once_read_back_and_found_by_a_second_call() -> None:
     async def what(ledger: EvmLedger, chain: EvmChain) -> None:
         both = [publishing(ledger, 1), publishing(ledger, 1)]
@@ -97,7 +108,7 @@ def test_an_event_is_published_once_read_back_and_found_by_a_second_call() -> No
         page = await ledger.read(0, 10)
         assert page is not None
         assert [(notice.number, notice.event, notice.fault) for notice in page.notices] == [(1, event_of(1)[1], "")]
-        assert page.notices[0].block == chain._hash(1)
+        assert (page.notices[0].signer, page.notices[0].block) == (account().address, chain._hash(1))
 
     play(what)
 
@@ -197,7 +208,7 @@ def test_a_transaction_whose_nonce_another_one_used_is_a_doubt_and_not_sent_twic
 
 
 def _call_of(number: int) -> bytes:
-    return call_data(event_of(number)[1])
+    return call_data(event_of(number)[1], account().address)
 
 
 def test_a_publication_is_done_when_its_block_is_final_and_not_before() -> None:

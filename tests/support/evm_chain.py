@@ -106,7 +106,7 @@ class EvmChain:
         found = []
         for at in range(block + 1):
             for each in self.blocks[at]:
-                event_id = global_id(decode(_CALL, each.data[4:])[4])
+                event_id = global_id(decode(_CALL, each.data[4:])[5])
                 if not (self.unique and event_id in done) and at == block:
                     found.append((each, event_id))
                 done.add(event_id)
@@ -177,15 +177,15 @@ class EvmChain:
         index = 0
         for number in range(len(self.blocks)):
             for each, _ in self._emitted(number):
-                origin, entity, previous, kind, place, metadata = decode(_CALL, each.data[4:])
-                data = encode(_DATA, (index, 1_700_000_000 + number, kind, place, metadata))
+                publisher, author, entity, previous, kind, place, metadata = decode(_CALL, each.data[4:])
+                data = encode(_DATA, (index, 1_700_000_000 + number, author, kind, place, metadata))
                 index += 1
                 if int(asked["fromBlock"], 16) <= number <= int(asked["toBlock"], 16):
-                    topics = [TOPIC, *("0x" + one.hex() for one in (origin, entity, previous))]
+                    topics = [TOPIC, *("0x" + one.hex() for one in (publisher, entity, previous))]
                     place_of = {"blockNumber": hex(number), "blockHash": self._hash(number)}
                     found.append({"address": CONTRACT, "topics": topics, "data": "0x" + data.hex(), **place_of})
         return found
 
 
-_CALL = ("bytes32", "bytes32", "bytes32", "string", "string", "string[]")
-_DATA = ("uint256", "uint256", "string", "string", "string[]")
+_CALL = ("bytes32", "address", "bytes32", "bytes32", "string", "string", "string[]")
+_DATA = ("uint256", "uint256", "address", "string", "string", "string[]")

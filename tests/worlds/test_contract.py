@@ -125,9 +125,9 @@ def test_the_largest_publication_fits_its_gas_and_a_second_one_is_refused_by_the
             assert page is not None
             assert page.notices[-1].event == event
             used = max(int(each["gasUsed"], 16) for each in [chain.call("eth_getBlockByNumber", "latest", False)])
-            assert used < gas_of(call_data(event)) * 3 // 4
+            assert used < gas_of(call_data(event, account.address)) * 3 // 4
             with pytest.raises(NodeRefused) as refused:
-                await node.call(contract, call_data(event))
+                await node.call(contract, call_data(event, account.address))
             assert refusal(refused.value.data) == "AlreadyPublished"
             long = event_of(2)[1]._replace(event_type="t" * 2000)
             assert await ledger.publish(long) == No("TooLong")

@@ -76,7 +76,7 @@ async def _by_transaction(chain: Ganache, contract: str, events: list[Event]) ->
     async with connect(chain.url) as rpc:
         node = EvmNode(rpc)
         for nonce, event in enumerate(events):
-            data = call_data(event)
+            data = call_data(event, STRANGER.address)
             fees = await usual_fees(node, 0)
             await node.send(STRANGER.signed(1337, nonce, gas_of(data), fees, (contract, data)))
             await asyncio.sleep(0.02)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.30;
 
-/// The log of a network: events of the public contract's signature, each global id once where `unique` is set.
+/// The log of a network: call and events are the public contract's, each global id once where `unique` is set.
 contract DomeEvents {
     error BadGlobalId();
     error TooLong();
@@ -10,13 +10,16 @@ contract DomeEvents {
     event EventDOMEv1(
         uint256 index,
         uint256 timestamp,
-        bytes32 indexed origin,
+        bytes32 indexed publisherAddress,
+        address authorAddress,
         bytes32 indexed entityIDHash,
         bytes32 indexed previousEntityHash,
         string eventType,
         string dataLocation,
         string[] metadata
     );
+    /// Public adapters pass over the contract's first log entry, which is this one.
+    event OwnershipTransferred(address indexed previousOwner, address indexed newOwner);
 
     bool public immutable unique;
     uint256 public index;
@@ -25,10 +28,12 @@ contract DomeEvents {
 
     constructor(bool unique_) {
         unique = unique_;
+        emit OwnershipTransferred(address(0), msg.sender);
     }
 
     function emitNewEvent(
-        bytes32 origin,
+        bytes32 publisherAddress,
+        address authorAddress,
         bytes32 entityIDHash,
         bytes32 previousEntityHash,
         string calldata eventType,
@@ -44,7 +49,15 @@ contract DomeEvents {
             placeOf[id] = index + 1;
         }
         emit EventDOMEv1(
-            index++, block.timestamp, origin, entityIDHash, previousEntityHash, eventType, dataLocation, metadata
+            index++,
+            block.timestamp,
+            publisherAddress,
+            authorAddress,
+            entityIDHash,
+            previousEntityHash,
+            eventType,
+            dataLocation,
+            metadata
         );
         return true;
     }

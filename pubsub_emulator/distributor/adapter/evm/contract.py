@@ -28,10 +28,10 @@ from pubsub_emulator.distributor.event import (
 _MADE: Final[dict[str, str]] = json.loads(
     resources.files(__package__ or "").joinpath("DomeEvents.json").read_text(encoding="utf-8")
 )
-_CALL: Final = ("bytes32", "bytes32", "bytes32", "string", "string", "string[]")
-"""The arguments of a publication: origin, entity, previous hash, type, location, metadata."""
-DATA: Final = ("uint256", "uint256", "bytes", "bytes", "bytes[]")
-"""Not indexed, in order: index, timestamp, type, location, metadata. Texts of strangers need not be UTF-8."""
+_CALL: Final = ("bytes32", "address", "bytes32", "bytes32", "string", "string", "string[]")
+"""The arguments of a publication: publisher, author, entity, previous hash, type, location, metadata."""
+DATA: Final = ("uint256", "uint256", "address", "bytes", "bytes", "bytes[]")
+"""Not indexed, in order: index, timestamp, author, type, location, metadata. Texts of strangers need not be UTF-8."""
 MOST_DATA: Final = 64 * 1024
 """Bytes of a log entry; a longer one is quarantined unread."""
 
@@ -40,8 +40,9 @@ def _selector(text: str) -> bytes:
     return keccak256(text.encode())[:4]
 
 
-TOPIC: Final = "0x" + keccak256(b"EventDOMEv1(uint256,uint256,bytes32,bytes32,bytes32,string,string,string[])").hex()
+TOPIC: Final = "0x" + keccak256(f"EventDOMEv1(uint256,uint256,{','.join(_CALL)})".encode()).hex()
 EMIT: Final = _selector(f"emitNewEvent({','.join(_CALL)})")
+_NOBODY: Final = "0x" + "00" * 32
 IS_UNIQUE: Final = _selector("unique()")
 _ERRORS: Final = {
     _selector(f"{name}({kinds})").hex(): name
@@ -55,10 +56,11 @@ def creation(*, unique: bool) -> bytes:
     return bytes.fromhex(_MADE["bytecode"][2:]) + encode(("bool",), (unique,))
 
 
-def call_data(event: Event) -> bytes:
-    """The data of the transaction that publishes an event; without `iss` the origin is zero."""
-    hashes = [bytes.fromhex(each[2:]) for each in (event.iss or "0x" + "00" * 32, event.entity, event.previous)]
-    return EMIT + encode(_CALL, (*hashes, event.event_type, event.data_location, list(event.metadata)))
+def call_data(event: Event, author: str) -> bytes:
+    """The data of the transaction by which an address publishes an event; without `iss` the publisher is zero."""
+    publisher, *hashes = (bytes.fromhex(each[2:]) for each in (event.iss or _NOBODY, event.entity, event.previous))
+    texts = (event.event_type, event.data_location, list(event.metadata))
+    return EMIT + encode(_CALL, (publisher, author, *hashes, *texts))
 
 
 def gas_of(data: bytes) -> int:
@@ -77,8 +79,8 @@ def refusal(data: object) -> str:
     return "" if found is None else _ERRORS[found[1]]
 
 
-def read_entry(log: Log, contract: str, place: str, chain_id: str | None) -> Notice:
-    """The notice of a log entry. `chain_id` is what publishers to the public contract append, `None` for our own.
+def read_entry(log: Log, contract: str, place: str, appended: str) -> Notice:
+    """The notice of a log entry, without what public adapters append to the metadata: `appended` or an empty string.
 
     Raises `BadAnswer` for what no such contract emits; an event without a valid content is quarantined.
     """
@@ -97,7 +99,7 @@ def read_entry(log: Log, contract: str, place: str, chain_id: str | None) -> Not
     if len(log.data) > MOST_DATA:
         return bad
     try:
-        _, _, kind, location, metadata = decode(DATA, log.data)
+        _, _, author, kind, location, metadata = decode(DATA, log.data)
     except (DecodingError, OverflowError) as error:
         return bad._replace(fault=f"malformed: {error}"[:200])
     row = {
@@ -109,10 +111,10 @@ def read_entry(log: Log, contract: str, place: str, chain_id: str | None) -> Not
         "entityId": "0x" + log.topics[2].hex(),
         "previousEntityHash": "0x" + log.topics[3].hex(),
         "iss": "0x" + log.topics[1].hex() if any(log.topics[1]) else "",
+        "ethereumAddress": author,
         "blockHash": block,
     }
     try:
-        notice = parse_row(row)
+        return legacy_notice(parse_row(row), appended)
     except BadEventError as error:
         return bad._replace(fault=f"malformed: {error}"[:200])
-    return notice if chain_id is None else legacy_notice(notice, chain_id)

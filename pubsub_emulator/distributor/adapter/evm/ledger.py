@@ -153,7 +153,7 @@ class EvmLedger:
     async def _why_not(self, event: Event) -> No | Unknown:
         """The contract's reason for a transaction that is over and left no event."""
         try:
-            await self._node.call(self.contract, call_data(event), self._account.address)
+            await self._node.call(self.contract, call_data(event, self._account.address), self._account.address)
         except NodeRefused as error:
             reason = refusal(error.data)
             if reason not in {"", "AlreadyPublished"}:
@@ -172,7 +172,7 @@ class EvmLedger:
         taken = {each.nonce for each in self._sent.values()}
         nonce = next(number for number in itertools.count(begin) if number not in taken)
         fees = await usual_fees(self._node, self._settings.price)
-        data = call_data(event)
+        data = call_data(event, self._account.address)
         sent = _Sent(wanted, nonce, data, gas_of(data), fees, asyncio.get_running_loop().time())
         self._remember(sent)  # before it is sent: a process that is killed now goes on with it
         self._sent[wanted] = sent
@@ -309,8 +309,8 @@ class EvmLedger:
         after = await self._node.block(block.number)
         if after is None or after.hash != block.hash:
             raise BadAnswer(f"{self._node.url}: block {block.number} changed while it was read")
-        public = None if self._settings.unique else str(self.chain_id)
-        fresh = [read_entry(each, self.contract, f"{self._node.url}: eth_getLogs", public) for each in entries]
+        appended = "" if self._settings.unique else str(self.chain_id)
+        fresh = [read_entry(each, self.contract, f"{self._node.url}: eth_getLogs", appended) for each in entries]
         for number, notice in enumerate(fresh, len(self._log) + 1):
             if notice.number != number:  # nodes leave out entries; a part that was read before may lack some, too
                 if self._readings:
