@@ -3,8 +3,9 @@
     PYTHONPATH=tests python -m support.story_campaign prism --count 100000 --kept prism.jsonl
 
 `events` are stories of a log, a hub and its clients, `prism` those of a PRISM node, `db-sync` the same over a chain in
-PostgreSQL. Story 7 is always the same. Each line of the kept file says how many stories in a row were played and which
-had a surprise; the next run begins after the last. Exit code 1 when there was a surprise.
+PostgreSQL, `evm` those of an adapter on ganache. Story 7 is always the same, except with ganache. Each line of the kept
+file says how many stories in a row were played and which had a surprise; the next run begins after the last. Exit code
+1 when there was a surprise.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from support.db_sync_stories import DbSyncStory, ManyChains
+from support.evm_stories import evm_player
 from support.postgres import mortal_server
 from support.prism_stories import PrismStory
 from support.stories import Story
@@ -84,7 +86,12 @@ def event_player() -> Iterator[Callable[[int], None]]:
     yield lambda seed: Story(seed).run()
 
 
-PLAYERS: dict[str, Callable[[], Player]] = {"events": event_player, "prism": prism_player, "db-sync": db_sync_player}
+PLAYERS: dict[str, Callable[[], Player]] = {
+    "events": event_player,
+    "prism": prism_player,
+    "db-sync": db_sync_player,
+    "evm": evm_player,
+}
 
 
 def main() -> int:

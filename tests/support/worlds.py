@@ -11,7 +11,7 @@ ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1"}
 
 
 class Program:
-    """`pubsub distributor …` in a process; `log` is a file with all that it says."""
+    """`pubsub …` in a process; `log` is a file with all that it says."""
 
     def __init__(self, log: Path, *arguments: str, **environment: str) -> None:
         self.log = log
@@ -24,14 +24,14 @@ class Program:
         """Start it, and wait until it says where it listens."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "pubsub_emulator", "distributor", *self.arguments),
+                *(sys.executable, "-m", "pubsub_emulator", *self.arguments),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 env=self.environment,
             )
         assert self._process.stdout is not None
         async with asyncio.timeout(60):
-            while b"http://" not in (line := await self._process.stdout.readline()):
+            while b"://127.0.0.1" not in (line := await self._process.stdout.readline()):
                 assert line, self.log.read_text()
 
     async def kill(self) -> None:

@@ -158,7 +158,7 @@ async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
     programs = {
         name: Program(
             folder / f"{name}.log",
-            *("adapter", name, "--port", str(ports[name]), "--store", f"sqlite:{folder / name}.db"),
+            *("distributor", "adapter", name, "--port", str(ports[name]), "--store", f"sqlite:{folder / name}.db"),
             *("--contract", contracts[name], "--key-env", "EVM_KEY", *options),
             EVM_KEY=KEYS[0],
         )
@@ -178,7 +178,7 @@ async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
             f"[adapters.quick]\nurl = 'http://127.0.0.1:{ports['quick']}'\n"
             f"[adapters.public]\nurl = '{public_url}'\nprofile = 'legacy'\nchain_id = '{public.chain_id}'\n"
         )
-        programs["distributor"] = Program(folder / "distributor.log", "serve", str(config))
+        programs["distributor"] = Program(folder / "distributor.log", "distributor", "serve", str(config))
         ends = asyncio.Event()
         reorganising = None
         try:

@@ -1,0 +1,202 @@
+"""The demonstration of all kinds: one distributor over five networks, two programs killed, and nothing lost or doubled.
+
+    PYTHONPATH=tests python tests/worlds/five_networks.py
+
+    alastria   a public adapter in front of its own chain, profile `legacy`: its model, or a real one with `--public`
+    hashnet    a Substrate chain with pallet `DomeEvents`, behind a node
+    fabric     the same in the process of its adapter
+    besu       an EVM chain whose transactions are free
+    polygon    an EVM chain with a market of fees and a block a second, by WebSocket
+
+Somebody publishes at each network, and a client at the distributor. Each event must come to every network once,
+and to a subscriber of everything. `python tests/worlds/install.py` brings the EVM chains from npm.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from support.distributor import free_port
+from support.ganache import KEYS, Ganache, ganache
+from support.public_adapter import PublicAdapter
+from support.worlds import Program
+
+from pubsub_emulator.distributor.event import Event
+from pubsub_emulator.distributor.service.serve import served
+
+EACH = 4
+"""Events that are published at each network, and at the distributor."""
+SECONDS = 240
+KINDS = {
+    "alastria": "public adapter",
+    "hashnet": "Substrate, node",
+    "fabric": "Substrate, inside",
+    "besu": "EVM, free",
+    "polygon": "EVM, fees",
+}
+ORIGIN = "0x" + "0d" * 32
+
+
+@dataclass
+class Seen:
+    """How often each id is on each network, and came to the subscriber."""
+
+    on: dict[str, Counter[str]] = field(default_factory=dict)
+    told: Counter[str] = field(default_factory=Counter)
+    published: list[str] = field(default_factory=list)
+    killed: list[str] = field(default_factory=list)
+
+    def is_whole(self) -> bool:
+        """Whether every event is everywhere, at least once."""
+        return bool(self.on) and all(set(self.published) <= set(counts) for counts in (*self.on.values(), self.told))
+
+    def doubled(self) -> list[str]:
+        """What is anywhere twice; the subscriber knows repeated deliveries by their `webhook-id`."""
+        return [f"{name}: {each}" for name, counts in self.on.items() for each, count in counts.items() if count > 1]
+
+    def lines(self) -> list[str]:
+        """A table."""
+        found = [f"{'network':<10}{'kind':<20}{'events':>7}{'twice':>7}"]
+        for name, counts in self.on.items():
+            twice = sum(count > 1 for count in counts.values())
+            found.append(f"{name:<10}{KINDS[name]:<20}{len(counts):>7}{twice:>7}")
+        found.append(
+            f"{'':<10}{'a subscriber':<20}{len(self.told):>7}{sum(each > 1 for each in self.told.values()):>7}"
+        )
+        return [*found, f"killed meanwhile: {', '.join(self.killed)}"]
+
+
+def _event(name: str, number: int, run: str) -> Event:
+    place = f"{name}-{number}-{run}"
+    entity = "0x" + place.encode().hex().rjust(64, "0")[-64:]
+    return Event("ProductOffering", f"https://node.example/e?hl={place}", ("sbx",), entity, entity, ORIGIN)
+
+
+@contextlib.asynccontextmanager
+async def _networks(folder: Path, besu: Ganache, polygon: Ganache) -> AsyncIterator[dict[str, Program]]:
+    """Start the node and the adapters; yields the adapters, whose last word is their port."""
+    node = free_port()
+    chosen = {
+        "hashnet": ("--node", f"ws://127.0.0.1:{node}"),
+        "fabric": (),
+        "besu": ("--evm", besu.url, "--key-env", "EVM_KEY", "--finality", "0", "--gas-price", "0"),
+        "polygon": ("--evm", polygon.ws, "--key-env", "EVM_KEY", "--finality", "1"),
+    }
+    chain = Program(folder / "node.log", "serve", "--dome-events", "hashnet", "--dev", "--port", str(node))
+    found = {
+        name: Program(
+            folder / f"{name}.log",
+            *("distributor", "adapter", name, "--store", f"sqlite:{folder / name}.db", *options),
+            *("--port", str(free_port())),
+            EVM_KEY=KEYS[0],
+        )
+        for name, options in chosen.items()
+    }
+    try:
+        await chain.start()
+        await asyncio.gather(*(each.start() for each in found.values()))
+        yield found
+    finally:
+        for each in (*found.values(), chain):
+            await each.kill()
+
+
+async def demonstrate(folder: Path, public_url: str | None = None, chain_id: str = "2020") -> Seen:
+    """Play it. Raises `TimeoutError` where an event is not everywhere in time."""
+    model, seen = PublicAdapter("alastria", chain_id), Seen()
+
+    async def told(request: web.Request) -> web.Response:
+        body: dict[str, Any] = await request.json()
+        seen.told[body["dataLocation"].partition("hl=")[2]] += 1
+        return web.Response()
+
+    inbox = web.Application()
+    inbox.router.add_post("/in", told)
+    async with contextlib.AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        await enter(asyncio.timeout(SECONDS))
+        besu = stack.enter_context(ganache("--miner.defaultGasPrice", "0", "--hardfork", "berlin"))
+        polygon = stack.enter_context(ganache("--miner.blockTime", "1"))
+        adapters = await enter(_networks(folder, besu, polygon))
+        urls = {
+            "alastria": public_url or await enter(served(model.application(), "127.0.0.1", 0)),
+            **{name: f"http://127.0.0.1:{each.arguments[-1]}" for name, each in adapters.items()},
+        }
+        inbox_url = await enter(served(inbox, "127.0.0.1", 0)) + "/in"
+        http = await enter(aiohttp.ClientSession())
+        port = free_port()
+        url = f"http://127.0.0.1:{port}"
+        config = folder / "distributor.toml"
+        tables = [f"[adapters.{name}]\nurl = '{each}'\n" for name, each in urls.items()]
+        tables[0] += f"profile = 'legacy'\nchain_id = '{chain_id}'\n"
+        config.write_text(
+            f"public_url = '{url}'\nport = {port}\nstore = 'sqlite:{folder / 'distributor.db'}'\n"
+            f"since = 'now'\nprivate_endpoints = true\ncall_timeout = 20\nreplication_delay = 0.5\n{''.join(tables)}"
+        )
+        distributor = Program(folder / "distributor.log", "distributor", "serve", str(config))
+        stack.push_async_callback(distributor.kill)
+        await distributor.start()
+        wish = {"eventTypes": ["*"], "notificationEndpoint": inbox_url}
+        await _ok(http, f"{url}/api/v2/subscribe", wish)
+        run = f"{time.time_ns() // 1_000_000:x}"
+        for number in range(EACH):
+            for name, place in (*urls.items(), ("client", url)):
+                event = _event(name, number, run)
+                seen.published.append(event.data_location.partition("hl=")[2])
+                await _ok(http, f"{place}/api/v2/publishEvent", event.body())
+            victim = (distributor, adapters["polygon"], distributor, adapters["hashnet"])[number]
+            await victim.kill()
+            await victim.start()
+            seen.killed.append(victim.log.stem)
+        while not seen.is_whole():
+            await asyncio.sleep(1)
+            for name, place in urls.items():
+                seen.on[name] = await _on(http, place, seen.published, is_public=name == "alastria")
+    return seen
+
+
+async def _ok(http: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> None:
+    """Post until it is taken."""
+    while True:
+        with contextlib.suppress(aiohttp.ClientError):
+            async with http.post(url, json=body) as answer:
+                if answer.status in {200, 201, 202}:
+                    return
+        await asyncio.sleep(0.5)
+
+
+async def _on(http: aiohttp.ClientSession, url: str, wanted: list[str], *, is_public: bool) -> Counter[str]:
+    """How often a network has each of the ids, by its adapter; a public one wants dates."""
+    now = int(time.time())
+    dates = {"startDate": f"{now - 600}000", "endDate": f"{now + 60}000", "envM": "sbx"}
+    with contextlib.suppress(aiohttp.ClientError, ValueError):
+        async with http.get(f"{url}/api/v2/events", params=dates if is_public else {"all": "true"}) as answer:
+            found = [each["dataLocation"].partition("hl=")[2] for each in await answer.json()]
+            return Counter(each for each in found if each in wanted)
+    return Counter()
+
+
+def main() -> int:
+    """Play it and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--public", metavar="URL", help="a real public adapter, instead of its model")
+    parser.add_argument("--chain-id", default="2020", help="of the public adapter's chain")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="five-") as folder:
+        seen = asyncio.run(demonstrate(Path(folder), given.public, given.chain_id))
+    sys.stdout.write("\n".join(seen.lines()) + "\n")
+    return 1 if seen.doubled() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
