@@ -10,7 +10,7 @@ prism_ts    PRISM's client in TypeScript: @grpc/grpc-js, and ts-proto, which gen
 prism_java  PRISM's client in Java: grpc-java, built by Maven where Maven is
 
 `python tests/clients/install.py` brings them; what is there already is left. `--newest` takes the newest versions
-instead, into folders of their own, to see what comes.
+instead, into folders of their own, and builds PRISM's clients with them, to see what comes.
 """
 
 import hashlib
@@ -83,10 +83,11 @@ def _install_js(name: str = "js", *, newest: bool) -> None:
     _note(target, HERE / name / "package.json")
 
 
-def build_prism_ts(place: Path) -> Path:
+def build_prism_ts(place: Path, *, newest: bool = False) -> Path:
     """PRISM's client in TypeScript: stubs generated, types checked, all in one file. Raises `CannotInstall`."""
-    _install_js("prism_ts", newest=False)
-    tools = folder("prism_ts") / "node_modules"
+    if not newest:
+        _install_js("prism_ts", newest=False)
+    tools = folder("prism_ts", newest=newest) / "node_modules"
     for file in ("package.json", "client.ts", "tsconfig.json"):
         shutil.copy(HERE / "prism_ts" / file, place / file)
     (place / "node_modules").symlink_to(tools)
@@ -147,15 +148,16 @@ def _install_python(name: str, *, newest: bool) -> None:
     _note(target, wanted)
 
 
-def build_prism_java() -> Path:
+def build_prism_java(*, newest: bool = False) -> Path:
     """PRISM's client in Java, its stubs generated: the folder of its classes. Raises `CannotInstall`."""
     if MAVEN is None:
         raise CannotInstall("PRISM's client in Java is built by Maven, which is not here")
-    target = folder("prism_java")
+    target = folder("prism_java", newest=newest)
     shutil.copytree(HERE / "prism_java", target, dirs_exist_ok=True)
     (target / "src" / "main" / "proto").mkdir(exist_ok=True)
     shutil.copy(PROTOCOL / "prism.proto", target / "src" / "main" / "proto")
-    _run([MAVEN, "--quiet", "--batch-mode", "compile"], target)
+    versions = ["-Dgrpc.version=[1.76.0,2)"] if newest else []
+    _run([MAVEN, "--quiet", "--batch-mode", *versions, "compile"], target)
     return target / "target"
 
 
@@ -206,10 +208,14 @@ def _run(command: list[str | Path], place: Path, environment: dict[str, str] | N
 
 if __name__ == "__main__":
     try:
-        install(newest="--newest" in sys.argv[1:])
-        if CARGO is not None and "--newest" not in sys.argv[1:]:
+        is_newest = "--newest" in sys.argv[1:]
+        install(newest=is_newest)
+        if is_newest:
+            with tempfile.TemporaryDirectory() as made:
+                build_prism_ts(Path(made), newest=True)
+        elif CARGO is not None:
             build_subxt()
         if MAVEN is not None:
-            build_prism_java()
+            build_prism_java(newest=is_newest)
     except CannotInstall as error:
         sys.exit(f"clients: {error}")

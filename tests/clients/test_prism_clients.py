@@ -104,20 +104,25 @@ async def _play(program: list[str], tls: Tls, folder: Path) -> None:
     }
 
 
-def _typescript(folder: Path) -> list[str]:
-    return [str(install.NODE), str(install.build_prism_ts(folder))]
+def _typescript(folder: Path, *, newest: bool = False) -> list[str]:
+    if newest and not install.folder("prism_ts", newest=True).exists():
+        pytest.skip("the newest packages were not asked for: python3 dev.py clients --newest")
+    return [str(install.NODE), str(install.build_prism_ts(folder, newest=newest))]
 
 
-def _java(_folder: Path) -> list[str]:
+def _java(_folder: Path, *, newest: bool = False) -> list[str]:
     if install.MAVEN is None:
         pytest.skip("the client in Java is built by Maven, which is not here")
-    built = install.build_prism_java()
+    if newest and not install.folder("prism_java", newest=True).exists():
+        pytest.skip("the newest packages were not asked for: python3 dev.py clients --newest")
+    built = install.build_prism_java(newest=newest)
     return ["java", "-cp", f"{built / 'classes'}:{built / 'dependency'}/*", "Client"]
 
 
+@pytest.mark.parametrize("newest", [False, True], ids=["pinned", "newest"])
 @pytest.mark.parametrize("build", [_typescript, _java], ids=["typescript", "java"])
 def test_a_generated_client_sees_what_the_one_in_python_sees(
-    build: Callable[[Path], list[str]], tmp_path: Path
+    build: Callable[..., list[str]], newest: bool, tmp_path: Path
 ) -> None:
-    program = build(tmp_path)
+    program = build(tmp_path, newest=newest)
     asyncio.run(_play(program, certificate(tmp_path), tmp_path))

@@ -30,7 +30,7 @@ from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 TOGETHER = 100
 REORGANISATIONS = 5
 KILLS = 3
-SECONDS = 240
+SECONDS = 600
 ACCOUNT = Account(bytes.fromhex(KEYS[0]))
 STRANGER = Account(bytes.fromhex(KEYS[1]))
 
@@ -38,13 +38,13 @@ STRANGER = Account(bytes.fromhex(KEYS[1]))
 @contextlib.contextmanager
 def evm_player() -> Iterator[Any]:
     """Plays the stories of a hundred seeds when it is asked for the first of them."""
-    with ganache("--miner.blockTime", "3600") as chain:
 
-        def play(seed: int) -> None:
-            if seed % TOGETHER == 0:
+    def play(seed: int) -> None:
+        if seed % TOGETHER == 0:
+            with ganache("--miner.blockTime", "3600") as chain:
                 asyncio.run(_Life(chain, seed).live())
 
-        yield play
+    yield play
 
 
 def events_of(seed: int) -> list[Event]:

@@ -33,7 +33,7 @@ class Ganache:
     def call(self, method: str, *params: object) -> Any:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         asked = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})  # noqa: S310  # local
-        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310  # as above
+        with urllib.request.urlopen(asked, timeout=300) as answer:  # noqa: S310  # as above
             found = json.load(answer)
         assert "error" not in found, found
         return found["result"]

@@ -31,7 +31,7 @@ from pubsub_emulator.database.sqlite import SqliteDatabase
 from pubsub_emulator.prism.status_deliveries import StatusDeliveries
 from pubsub_emulator.prism.tables.schema import prepare
 
-_LINE = 500
+_LINE = 100
 """Stories of one line."""
 _MEMORY = Path("/dev/shm")  # noqa: S108  # files in memory, in a folder of our own
 

@@ -36,7 +36,7 @@ from pubsub_emulator.distributor.service.serve import served
 
 EACH = 4
 """Events that are published at each network, and at the distributor."""
-SECONDS = 240
+SECONDS = 600
 KINDS = {
     "alastria": "public adapter",
     "hashnet": "Substrate, node",
