@@ -27,6 +27,7 @@ class Ganache:
     """A running chain."""
 
     def __init__(self, port: int) -> None:
+        self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.ws = f"ws://127.0.0.1:{port}"
 
@@ -44,9 +45,10 @@ class Ganache:
 
 
 @contextlib.contextmanager
-def ganache(*options: str) -> Iterator[Ganache]:
-    """A chain for the length of a block."""
-    chain = Ganache(port := free_port())
+def ganache(*options: str, port: int = 0) -> Iterator[Ganache]:
+    """A chain for the length of a block; with `--database.dbPath` the next one goes on with it."""
+    port = port or free_port()
+    chain = Ganache(port)
     command = [_NODE, _CLI, "--server.port", str(port), "--wallet.deterministic", "--logging.quiet", *options]
     made = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 from eth_abi.abi import encode
 from hypothesis import given
@@ -18,9 +19,13 @@ from pubsub_emulator.distributor.adapter.evm.account import Account, keccak256
 from pubsub_emulator.distributor.adapter.evm.contract import _selector, call_data, gas_of, refusal
 from pubsub_emulator.distributor.adapter.evm.ledger import EvmSettings, open_ledger
 from pubsub_emulator.distributor.adapter.evm.node import EvmNode
+from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import Published
-from pubsub_emulator.distributor.core.messages import No
+from pubsub_emulator.distributor.core.messages import No, Yes
 from pubsub_emulator.distributor.once import MemoryStore
+from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.adapters import HttpAdapter, Place, Profile
+from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
@@ -106,6 +111,31 @@ def _wanted(location: str) -> bytes | str:
 @pytest.mark.parametrize("length", [256, 257])
 def test_the_longest_id_is_taken_and_a_longer_one_refused(chain: Ganache, contract: str, length: int) -> None:
     assert (_asked(chain, contract, f"https://a?hl={'x' * length}") == "TooLong") == (length == 257)
+
+
+def test_id20_ids_that_a_path_would_lose_are_probed_as_they_are_and_published_once(
+    chain: Ganache, contract: str
+) -> None:
+    names = [".", "..", "...", "a/../b", "a/.", "a//b", "a+b", "a@b:c", "~"]
+
+    async def run() -> None:
+        async with connect(chain.url) as rpc, aiohttp.ClientSession() as session:
+            settings, account = EvmSettings(contract, finality=0), Account(bytes.fromhex(KEYS[0]))
+            ledger = await open_ledger("a", EvmNode(rpc), account, settings, MemoryStore())
+            app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
+            async with served(app, "127.0.0.1", 0) as url:
+                adapter = HttpAdapter(url, Profile(), session)
+                for name in names:
+                    event = event_of(1)[1]._replace(data_location=f"https://a.example/e?hl={name}")
+                    assert await adapter.probe(name, 0, "") == Place(there=False)
+                    for _ in range(3):
+                        assert isinstance(await adapter.publish(event), Yes)
+                    assert await adapter.probe(name, 0, "") == Place(there=True)
+                page = await ledger.read(0, 100)
+                assert page is not None
+                assert [notice.id for notice in page.notices] == names
+
+    asyncio.run(run())
 
 
 def test_the_largest_publication_fits_its_gas_and_a_second_one_is_refused_by_the_contract(
