@@ -1,11 +1,10 @@
 """An emulated chain with pallet `DomeEvents`, used as the ledger of an adapter (ID-50)."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.distributor.adapter.ledger import Published
+from pubsub_emulator.distributor.adapter.ledger import Growth, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.service.adapters import Page
@@ -92,7 +91,7 @@ class ChainLedger:
         self._clock = clock
         self.chain = DomeChain(network, unique=unique)
         self._log: list[Notice] = []
-        self._grown = asyncio.Event()
+        self._growth = Growth()
 
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Build a block with the call."""
@@ -106,8 +105,7 @@ class ChainLedger:
         name = block.header.hash()
         found = [record.event for record in block.events if isinstance(record.event, EventDOMEv1)]
         self._log += [notice_of(each, now, name) for each in found]
-        grown, self._grown = self._grown, asyncio.Event()
-        grown.set()
+        self._growth.tell()
         return Published(now // 1000, new=True)
 
     def _time_of(self, event: Event) -> int:
@@ -120,12 +118,8 @@ class ChainLedger:
 
     async def wait(self, after: int, seconds: float) -> None:
         """Return when the log has grown."""
-        grown = self._grown
         if len(self._log) <= after:
-            try:
-                await asyncio.wait_for(grown.wait(), seconds)
-            except TimeoutError:
-                return
+            await self._growth.wait(seconds)
 
     async def close(self) -> None:
         """Does nothing: there is no connection."""

@@ -1,6 +1,7 @@
 """The ledger of an adapter: a log to which events are published and from which they are read."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
@@ -16,6 +17,23 @@ class Published(NamedTuple):
 
     time: int
     new: bool
+
+
+class Growth:
+    """Wakes who waits for a log to grow."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def tell(self) -> None:
+        """The log has grown."""
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, seconds: float | None = None) -> None:
+        """Return when the log has grown, or after `seconds`."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), seconds)
 
 
 class NetworkLog(Protocol):
@@ -44,7 +62,7 @@ class MemoryLedger:
     def __init__(self, network: SimulatedNetwork, clock: Callable[[], float] = time.time) -> None:
         self.network = network
         self._clock = clock
-        self._grown = asyncio.Event()
+        self._growth = Growth()
 
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Publish as the emulated network does: it may be down, refuse, lie, or publish without an answer."""
@@ -66,8 +84,7 @@ class MemoryLedger:
     def append(self, event: Event) -> Notice | None:
         """Put an event into the log, past its adapter."""
         notice = self.network.append(event, int(self._clock() * 1000))
-        self._grown.set()
-        self._grown = asyncio.Event()
+        self._growth.tell()
         return notice
 
     async def read(self, after: int, limit: int) -> Page | None:
@@ -79,12 +96,8 @@ class MemoryLedger:
 
     async def wait(self, after: int, seconds: float) -> None:
         """Return when the log has grown."""
-        grown = self._grown
         if len(self.network.log) <= after:
-            try:
-                await asyncio.wait_for(grown.wait(), seconds)
-            except TimeoutError:
-                return
+            await self._growth.wait(seconds)
 
     async def close(self) -> None:
         """Does nothing: there is no connection."""

@@ -145,9 +145,7 @@ class DbSyncChain:
             if self._read is None or _hash_at(session, self._read.number) != self._read.hash:
                 self._read = self._common(session, log)
             after = self._read
-            events: dict[
-                tuple[Any, ...], list[tuple[str, dict[str, bytes]]]
-            ] = {}  # by number, hash and time of a block
+            events: dict[tuple[Any, ...], list[tuple[str, dict[str, bytes]]]] = {}  # by a block's number, hash, time
             if after is None:
                 begins = session.run(_FIRST, (self._first,))
                 if not begins or begins[0][0] > final:

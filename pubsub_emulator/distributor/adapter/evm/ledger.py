@@ -11,7 +11,7 @@ import itertools
 import json
 import logging
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused
@@ -28,7 +28,7 @@ from pubsub_emulator.distributor.adapter.evm.contract import (
     refusal,
 )
 from pubsub_emulator.distributor.adapter.evm.node import Block, EvmNode, Finality
-from pubsub_emulator.distributor.adapter.ledger import Published
+from pubsub_emulator.distributor.adapter.ledger import Growth, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once import Store
@@ -107,7 +107,7 @@ class EvmLedger:
         self._span = MOST_SPAN
         self._reading = asyncio.Lock()
         self._signing = asyncio.Lock()
-        self._grown = asyncio.Event()
+        self._growth = Growth()
         self._head = asyncio.Event()
         self._sent: dict[str, _Sent] = {}
         self._said = ""
@@ -137,14 +137,12 @@ class EvmLedger:
                     return found
                 if found is None:
                     while wanted not in self._times:
-                        await self._grown.wait()
+                        await self._growth.wait()
                 else:
                     await found.over.wait()
             if wanted in self._times:
                 return Published(self._times[wanted], new=found is not None)
             return await self._why_not(event)
-        except NodeRefused as error:
-            return Unknown(f"the node refused: {error}"[:300])
         except ClientError as error:
             return Unknown(str(error)[:300])
         except TimeoutError:
@@ -324,8 +322,7 @@ class EvmLedger:
             del self._readings[: MOST_READINGS // 2 : 2]
         self._span = min(self._span * 2, MOST_SPAN)
         if entries:
-            grown, self._grown = self._grown, asyncio.Event()
-            grown.set()
+            self._growth.tell()
         return True
 
     def _note(self, notice: Notice) -> None:
@@ -343,10 +340,8 @@ class EvmLedger:
 
     async def wait(self, after: int, seconds: float) -> None:
         """Return when the log has grown, or after `seconds`."""
-        grown = self._grown
         if len(self._log) <= after:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(grown.wait(), seconds)
+            await self._growth.wait(seconds)
 
     async def close(self) -> None:
         """End the work in progress, and close the connection."""
@@ -383,7 +378,7 @@ async def open_ledger(network: str, node: EvmNode, account: Account, settings: E
     if unique != settings.unique:
         said = "takes each id once" if unique else "takes an id twice"
         raise ClientError(f"{node.url}: the contract at {contract} {said}; the settings say otherwise (--not-unique)")
-    settings = EvmSettings(contract, first, chain_id, unique, settings.finality, settings.price, settings.stuck)
+    settings = replace(settings, contract=contract, first=first, chain_id=chain_id)
     return EvmLedger(node, account, settings, store, contract=contract, chain_id=chain_id)
 
 

@@ -78,7 +78,10 @@ class EvmNode:
 
     async def newest(self) -> Block:
         """The newest block."""
-        return await self._known("latest")
+        found = await self.block("latest")
+        if found is None:
+            raise BadAnswer(f"{self.url}: the node has no block latest")
+        return found
 
     async def final(self, finality: Finality) -> Block | None:
         """The newest final block; `None` if there is none yet."""
@@ -95,12 +98,6 @@ class EvmNode:
         found = read(_BLOCK, await self.rpc.call("eth_getBlockByNumber", name, False), f"{self.url}: block {name}")
         if found is not None and isinstance(which, int) and found.number != which:
             raise BadAnswer(f"{self.url}: asked for block {which}, the node answered block {found.number}")
-        return found
-
-    async def _known(self, which: str) -> Block:
-        found = await self.block(which)
-        if found is None:
-            raise BadAnswer(f"{self.url}: the node has no block {which}")
         return found
 
     async def logs(self, contract: str, topic: str, first: int, last: int) -> tuple[Log, ...]:
