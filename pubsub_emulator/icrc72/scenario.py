@@ -1,6 +1,6 @@
 """Runs scenarios to their end and sums them up: what was published and handled, and who is accused."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pubsub_emulator.icrc72.audit.core import Audit
@@ -10,9 +10,9 @@ from pubsub_emulator.icrc72.client import App, Config, EventNotification
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.filters import matches as filter_matches
-from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.canister import Canister, Context
 from pubsub_emulator.icrc72.ic.messaging import EMPTY, RUNNING, STOPPED
-from pubsub_emulator.icrc72.ic.network import CanisterNetwork
+from pubsub_emulator.icrc72.ic.network import GENESIS, CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening, Observer
@@ -20,9 +20,12 @@ from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.namespaces import matches
 from pubsub_emulator.icrc72.publisher.state import Logged
 from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.scenario_file import FaultModel, PublisherModel, ScenarioModel, SubscriberModel
+from pubsub_emulator.icrc72.scenario_file import FaultModel, ModuleModel, PublisherModel, ScenarioModel, SubscriberModel
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.primitives.hashing import blake2_256
+
+Modules = Callable[[ModuleModel, Principal], Canister]
+"""What makes the canister of a module, given the orchestrator. Raises `IcError`."""
 
 
 class Teller(App):
@@ -94,10 +97,19 @@ class Outcome:
 class Run:
     """A scenario that is being run."""
 
-    def __init__(self, model: ScenarioModel, observers: tuple[Observer, ...] = ()) -> None:
+    def __init__(
+        self,
+        model: ScenarioModel,
+        observers: tuple[Observer, ...] = (),
+        *,
+        modules: Modules | None = None,
+        genesis: int = GENESIS,
+    ) -> None:
         self.model = model
         seed = model.seed.encode()
-        self.network = CanisterNetwork(model.subnets, seed=seed, schedule=Schedule(seed, model.delay, model.refuse))
+        schedule = Schedule(seed, model.delay, model.refuse)
+        self.network = CanisterNetwork(model.subnets, seed=seed, schedule=schedule, genesis=genesis)
+        self._modules = modules
         self.digest = Digest()
         self.network.observers.extend((self.digest, *observers))
         self.settings = replace(DEFAULTS, queue_notifications=model.queue)
@@ -111,6 +123,9 @@ class Run:
             self.who[publisher.name] = self.network.create(publisher.subnet, self._teller(publisher))
         for subscriber in model.subscriber:
             self.who[subscriber.name] = self.network.create(subscriber.subnet, self._listener(subscriber))
+        for module in model.canister:
+            controllers = [Principal.from_text(each) for each in module.controllers]
+            self.who[module.name] = self.network.create(module.subnet, self._made_of(module), controllers=controllers)
         self._upgrading: list[str] = []
 
     def _teller(self, model: PublisherModel) -> Teller:
@@ -125,6 +140,11 @@ class Run:
             config[SKIP] = list(model.skip)
         chosen = {model.pattern: config}
         return Listener(self.system.orchestrator, self.settings, subscriptions=chosen, publications={})
+
+    def _made_of(self, model: ModuleModel) -> Canister:
+        if self._modules is None:
+            raise Icrc72Error(f"{model.name} is a module, and nothing here makes canisters of modules")
+        return self._modules(model, self.system.orchestrator)
 
     def finish(self) -> Outcome:
         """Run to the last round, and on until everything is at rest, for at most ten times as many rounds."""
@@ -170,13 +190,16 @@ class Run:
                 self._upgrading.append(fault.who)
 
     def _upgrade(self, name: str) -> None:
-        made: RoleCanister
+        made: Canister
+        modules = {each.name: each for each in self.model.canister}
         publishers = {each.name: each for each in self.model.publisher}
         subscribers = {each.name: each for each in self.model.subscriber}
         if name in publishers:
             made = self._teller(publishers[name])
         elif name in subscribers:
             made = self._listener(subscribers[name])
+        elif name in modules:
+            made = self._made_of(modules[name])
         else:
             made = RoleCanister([Broadcaster(self.system.orchestrator, self.settings)])
         if not self.network.upgrade(self.who[name], made):

@@ -11,6 +11,8 @@ from pubsub_emulator.emulator.settings import Bundle, Location, Misplaced, Model
 from pubsub_emulator.emulator.settings import parse as parse_settings
 from pubsub_emulator.icrc72.errors import FilterError, NamespaceError
 from pubsub_emulator.icrc72.filters import parse as parse_filter
+from pubsub_emulator.icrc72.ic.errors import PrincipalError
+from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.namespaces import check_namespace, check_pattern
 from pubsub_emulator.icrc72.settings import DEFAULTS
 
@@ -60,6 +62,17 @@ class SubscriberModel(CanisterModel):
     """Only every mod-th event: [mod] or [mod, offset]."""
 
 
+class ModuleModel(CanisterModel):
+    """A canister that somebody else wrote."""
+
+    wasm: Text
+    """The file of its module, from the scenario's folder on."""
+    bare: Flag = False
+    """It is installed without an argument; otherwise, with the principal of the orchestrator."""
+    controllers: tuple[Text, ...] = ()
+    """The principals of users who may stop, upgrade and reinstall it."""
+
+
 class FaultModel(Model):
     """Something that goes wrong in a round."""
 
@@ -68,7 +81,7 @@ class FaultModel(Model):
     what: Literal["kill", "stop", "start", "upgrade", "retire"]
     """What happens; to retire is to move everybody off a broadcaster."""
     who: Text
-    """The name of a publisher or subscriber, `orchestrator`, or `broadcaster` and its place in the list from 0."""
+    """The name of a canister of the scenario, `orchestrator`, or `broadcaster` and its place in the list from 0."""
 
 
 class ScenarioModel(Model):
@@ -94,6 +107,8 @@ class ScenarioModel(Model):
     """Who publishes."""
     subscriber: tuple[SubscriberModel, ...] = ()
     """Who subscribes."""
+    canister: tuple[ModuleModel, ...] = ()
+    """Canisters that somebody else wrote."""
     fault: tuple[FaultModel, ...] = ()
     """What goes wrong."""
 
@@ -115,13 +130,18 @@ def parse(data: bytes | str, place: str) -> ScenarioModel:
 
 def check(model: ScenarioModel) -> list[Misplaced]:
     """All contradictions of a scenario."""
-    return [*_places(model), *_names(model), *_texts(model), *_times(model), *_struck(model)]
+    return [*_places(model), *_names(model), *_texts(model), *_controllers(model), *_times(model), *_struck(model)]
+
+
+def _canisters(model: ScenarioModel) -> tuple[tuple[str, tuple[CanisterModel, ...]], ...]:
+    """Those that the scenario names, by table."""
+    return ("publisher", model.publisher), ("subscriber", model.subscriber), ("canister", model.canister)
 
 
 def _places(model: ScenarioModel) -> Iterator[Misplaced]:
     """Subnets that there are."""
     named: list[tuple[Location, int]] = [(("broadcasters", at), each) for at, each in enumerate(model.broadcasters)]
-    for table, entries in (("publisher", model.publisher), ("subscriber", model.subscriber)):
+    for table, entries in _canisters(model):
         named += [((table, at, "subnet"), each.subnet) for at, each in enumerate(entries)]
     for location, subnet in named:
         if subnet >= model.subnets:
@@ -131,9 +151,9 @@ def _places(model: ScenarioModel) -> Iterator[Misplaced]:
 def _names(model: ScenarioModel) -> Iterator[Misplaced]:
     """Names that are nobody else's."""
     taken: dict[str, None] = {}
-    for table, entries in (("publisher", model.publisher), ("subscriber", model.subscriber)):
+    for table, entries in _canisters(model):
         for at, each in enumerate(entries):
-            if each.name == "orchestrator" or _BROADCASTER.fullmatch(each.name):
+            if each.name in {"orchestrator", "proxy"} or _BROADCASTER.fullmatch(each.name):
                 yield Misplaced((table, at, "name"), f"{each.name!r} is the name of a canister that is always there")
             elif each.name in taken:
                 yield Misplaced((table, at, "name"), f"two are called {each.name!r}")
@@ -167,6 +187,16 @@ def _texts(model: ScenarioModel) -> Iterator[Misplaced]:
             yield Misplaced(("subscriber", at, "skip"), reason)
 
 
+def _controllers(model: ScenarioModel) -> Iterator[Misplaced]:
+    """Controllers that are principals."""
+    for at, each in enumerate(model.canister):
+        for controller in each.controllers:
+            try:
+                Principal.from_text(controller)
+            except PrincipalError as error:
+                yield Misplaced(("canister", at, "controllers"), str(error))
+
+
 def _times(model: ScenarioModel) -> Iterator[Misplaced]:
     """Rounds that are played."""
     for at, publisher in enumerate(model.publisher):
@@ -184,7 +214,7 @@ def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
     brokers = {f"broadcaster {at}": subnet for at, subnet in enumerate(model.broadcasters)}
     if model.kind == "broadcaster":
         brokers = {"broadcaster 0": 0}
-    known = ["orchestrator", *brokers, *(each.name for each in (*model.publisher, *model.subscriber))]
+    known = ["orchestrator", *brokers, *(each.name for _, entries in _canisters(model) for each in entries)]
     state: dict[str, str] = {}
     for at, fault in sorted(enumerate(model.fault), key=lambda each: each[1].round):
         who, where = fault.who, ("fault", at, "who")

@@ -15,7 +15,7 @@ EXTRAS: Final = {
     "aiohttp": "node",
     "coincurve": "prism",
     "duckdb": "sql",
-    "wasmtime": "canisters",
+    **dict.fromkeys(("wasmtime", "cbor2", "py_arkworks_bls12381"), "canisters"),
     **dict.fromkeys(("grpc", "google", "google.protobuf", "psycopg", "psycopg_pool"), "events"),
     **dict.fromkeys(("jwt", "redis"), "distributor"),
     **dict.fromkeys(("eth_abi", "rlp"), "evm"),

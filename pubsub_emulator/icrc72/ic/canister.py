@@ -4,7 +4,7 @@ An execution gets a `Context`: caller and time go in, at most one response, call
 `Trap`; then nothing of it has happened.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Final, NamedTuple, Protocol, cast
 
@@ -201,6 +201,12 @@ class Canister:
 
     module_hash: bytes | None = None
     """SHA-256 of its module, where it has one."""
+
+    metadata: Mapping[str, bytes] = {}
+    """What of it everybody may read, by name."""
+
+    certified: bytes = b""
+    """What it has certified."""
 
     heartbeat: bool = False
     """True when `on_heartbeat` is executed each round."""

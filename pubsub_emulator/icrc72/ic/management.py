@@ -132,6 +132,9 @@ def _install_code(network: ManagedNetwork, call: Call) -> Answer:
     return Answer(_NOTHING)
 
 
+OF_USERS: Final = frozenset(["canister_status", "stop_canister", "start_canister", "install_code"])
+"""The methods that users call, not only canisters."""
+
 _METHODS: Final[dict[str, Callable[[ManagedNetwork, Call], Answer | None]]] = {
     "raw_rand": _raw_rand,
     "deposit_cycles": _deposit_cycles,

@@ -6,7 +6,7 @@ are subnets, however many canisters they have.
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from pubsub_emulator.icrc72.ic.canister import (
@@ -24,7 +24,7 @@ from pubsub_emulator.icrc72.ic.canister import (
     Context,
 )
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, Trap
-from pubsub_emulator.icrc72.ic.management import Make, serve
+from pubsub_emulator.icrc72.ic.management import OF_USERS, Make, serve
 from pubsub_emulator.icrc72.ic.messaging import (
     EMPTY,
     RUNNING,
@@ -127,6 +127,10 @@ class CanisterNetwork(Messaging):
             host.code, host.status = None, EMPTY
             raise IcError(f"the installation of {host.id.text} trapped: {trapped}")
 
+    def hosts(self) -> Iterable[Host]:
+        """Every place of a canister, in the order of creation."""
+        return self._hosts.values()
+
     def running(self) -> list[Principal]:
         """Every canister that is running, in the order of creation."""
         return [each.id for each in self._hosts.values() if each.status == RUNNING]
@@ -159,7 +163,11 @@ class CanisterNetwork(Messaging):
         ticket = Ticket()
         host = self._hosts.get(canister)
         self._tell("ingress", 0, user, canister, method, arg)
-        if host is None or host.code is None:
+        if canister == MANAGEMENT and method in OF_USERS:
+            call = self._new_call(user, canister, method, arg, GUARANTEED)
+            call.ticket = ticket
+            self._arrive(0, 0, call, None, self.limits.own_subnet)
+        elif host is None or host.code is None:
             ticket.answer = Answer(b"", DESTINATION_INVALID, "there is no such canister")
         elif not host.code.inspect(method, user, arg):
             ticket.answer = Answer(b"", CANISTER_REJECT, "refused at inspect")

@@ -370,6 +370,20 @@ ROWS: Final = (
     ),
     Row("a scenario of subnets", "icrc72/scenario_file.py::parse", _TEXT, "", _LINE, "canister-scenario"),
     Row(
+        "a request of an agent",
+        "icrc72/port/envelope.py::read_request",
+        (
+            Limit("icrc72.port.envelope:MOST_BODY"),
+            Limit("icrc72.port.envelope:MOST_DEPTH", "levels"),
+            Limit("icrc72.port.envelope:MOST_PATHS", "paths"),
+            Limit("icrc72.port.envelope:MOST_LABELS", "labels of a path"),
+            Limit("icrc72.port.envelope:MOST_DELEGATIONS", "delegations"),
+        ),
+        "it ends within six minutes; 100 rounds of waiting, 1,000 answers kept",
+        "`BadRequest`; status 400 or 413",
+        "ingress",
+    ),
+    Row(
         "a message to a canister",
         "icrc72/ic/candid/decode.py::Decoder.decode",
         (),

@@ -297,6 +297,26 @@ def _read_candid(data: bytes) -> str:
     return f"{min(len(PUBLISH.value(data)), 9)} events"
 
 
+def _ingress() -> Iterable[bytes]:
+    import cbor2
+
+    content = {"request_type": "call", "sender": b"\4", "ingress_expiry": 10**9, "arg": b"DIDL\0\0"}
+    for more in (
+        {"canister_id": b"\0\1", "method_name": "m"},
+        {"request_type": "read_state", "paths": [[b"time"], []]},
+    ):
+        yield cbor2.dumps({"content": {**content, **more}})
+    delegation = {"delegation": {"pubkey": b"", "expiration": 2**63, "targets": [b"\0\1"]}, "signature": b""}
+    yield cbor2.dumps({"content": content, "sender_pubkey": b"", "sender_sig": b"", "sender_delegation": [delegation]})
+
+
+def _read_ingress(data: bytes) -> str:
+    from pubsub_emulator.icrc72.port.envelope import read_request
+
+    kind = "read_state" if b"read_state" in data else "call"
+    return f"{min(len(read_request(data, kind, 1).paths), 9)} paths"
+
+
 def _modules() -> Iterable[bytes]:
     import wasmtime
 
@@ -377,6 +397,7 @@ ALL: Final = (
         False,
         ("pubsub_emulator.icrc72.ic.candid",),
     ),
+    Target("ingress", "a request of an agent", _ingress, _read_ingress, False, ("pubsub_emulator.icrc72.port",)),
     Target(
         "canister-module",
         "the WebAssembly module of a canister",

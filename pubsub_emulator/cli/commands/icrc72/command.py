@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
@@ -85,6 +86,32 @@ def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *,
     from pubsub_emulator.cli.commands.icrc72.run import play_stories, replay_story
 
     return replay_story(again) if again is not None else play_stories(cases, first, seed, out, cheats=cheats)
+
+
+@command.command(
+    "serve",
+    epilog="\b\nExamples:\n  pubsub icrc72 serve demo\n  pubsub icrc72 serve my-subnets.toml --port 4943\n",
+)
+@click.argument("scenario")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@options.names
+@click.option(
+    "--origin",
+    "origins",
+    multiple=True,
+    metavar="ORIGIN",
+    help="A further origin of pages that may call; repeatable.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=4943, show_default=True, help="0 selects a free one.")
+def serve(scenario: str, host: str, names: tuple[str, ...], origins: tuple[str, ...], port: int) -> None:
+    """Serve SCENARIO to agents over the HTTP interface of the Internet Computer, until Ctrl-C.
+
+    Agents fetch the root key. Users call the roles through the canister `proxy`.
+    """
+    from pubsub_emulator.cli.commands.icrc72.serve import serve_scenario
+    from pubsub_emulator.serving.guard import Names
+
+    serve_scenario(scenario, Names(host, names, origins), port)
 
 
 @command.command(

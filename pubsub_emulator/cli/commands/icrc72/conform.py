@@ -1,10 +1,12 @@
 """`pubsub icrc72 conform`: tries a canister that somebody else wrote in one role, and says which rules hold."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.commands.icrc72.modules import canister_of, read_module
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
@@ -12,11 +14,10 @@ from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orch
 from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.wasm.canister import NOTHING, WasmCanister
+from pubsub_emulator.icrc72.ic.wasm.canister import NOTHING
 from pubsub_emulator.icrc72.services import Codec
 
 _SHOWN = 3  # breaches of one rule on the screen; the document has all
@@ -28,7 +29,6 @@ _TRIALS: dict[str, Callable[[Candidate, bytes, int], Trial]] = {
 }
 _IDS = Codec(parse_types("(vec nat)"))
 _NUMBER = Codec(parse_types("(nat)"))
-_PRINCIPAL = Encoder(parse_types("(principal)"))
 
 
 def conform(
@@ -43,13 +43,7 @@ def conform(
     trace: Path | None,
 ) -> Result:
     """Try a module in a role; exit code 1 where a rule is broken."""
-    try:
-        wasm = place.read_bytes()
-    except OSError as error:
-        raise Icrc72Error(f"{place}: cannot be read: {error.strerror}") from error
-
-    def make(who: Principal) -> WasmCanister:
-        return WasmCanister(wasm, NOTHING if bare else _PRINCIPAL.encode(who))
+    wasm = read_module(place)
 
     def say_publish(network: CanisterNetwork, who: Principal, number: int) -> None:
         network.submit(ANONYMOUS, who, publish or "", _NUMBER.encode(number))
@@ -65,7 +59,9 @@ def conform(
 
     if role == "publisher" and publish is None:
         raise Icrc72Error("--publisher needs --publish: the update, of a nat, that makes an event")
-    candidate = Candidate(make, say_publish if publish else None, say_handled if handled else None)
+    candidate = Candidate(
+        partial(canister_of, wasm, bare=bare), say_publish if publish else None, say_handled if handled else None
+    )
     trial = _TRIALS[role](candidate, seed.encode(), refuse)
     if trace is not None:
         write_whole(trace, _trace(trial))

@@ -10,7 +10,7 @@ from pubsub_emulator.icrc72.campaign import campaign, play_cheat, play_plan, rea
 from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.ic.messaging import EMPTY
-from pubsub_emulator.icrc72.ic.trace import Recorder
+from pubsub_emulator.icrc72.ic.trace import Observer, Recorder
 from pubsub_emulator.icrc72.scenario import Outcome, Run
 from pubsub_emulator.icrc72.scenario_file import load
 from pubsub_emulator.icrc72.sequence import as_svg, as_text, way
@@ -18,9 +18,19 @@ from pubsub_emulator.icrc72.sequence import as_svg, as_text, way
 _PROGRESS = 100  # stories between two lines of progress
 
 
+def _run(place: str, *observers: Observer) -> Run:
+    """A scenario that is about to begin; what runs modules is imported where it has some."""
+    model = load(place)
+    if not model.canister:
+        return Run(model, observers)
+    from pubsub_emulator.cli.commands.icrc72.modules import modules_of
+
+    return Run(model, observers, modules=modules_of(place))
+
+
 def run_scenario(place: str) -> Result:
     """Run a scenario and print its summary."""
-    outcome = Run(load(place)).finish()
+    outcome = _run(place).finish()
     for name, count in outcome.published.items():
         taken = outcome.taken[name]
         say(f"{name:<12} published {count if taken == count else f'{taken} of {count}'} events")
@@ -63,7 +73,7 @@ def _document(outcome: Outcome) -> dict[str, object]:
 def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Result:
     """Run a scenario and show the path of one event."""
     recorder = Recorder()
-    outcome = Run(load(place), (recorder,)).finish()
+    outcome = _run(place, recorder).finish()
     arrows = way(recorder.happenings, outcome.names, namespace, number)
     if not arrows:
         raise Icrc72Error(f"{place} has no event {number} in {namespace}")

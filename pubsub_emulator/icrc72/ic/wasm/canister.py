@@ -57,6 +57,7 @@ class WasmCanister(Canister):
         self.arg = arg
         self.limits = limits or WasmLimits()
         self.module_hash = self.module.hash
+        self.metadata = self.module.public
         self.heartbeat = "canister_heartbeat" in self.module.exports
         self.stable = StableMemory(self.limits.stable_bytes)
         self.certified = b""

@@ -25,6 +25,7 @@ TABLE: Final = f"{OURS}table"
 START: Final = f"{OURS}start"
 PERSISTENT: Final = "enhanced-orthogonal-persistence"
 """The custom section of a module whose memory an upgrade keeps."""
+_PUBLIC: Final = "icp:public "
 MODULE_BYTES: Final = 100 << 20
 """Most bytes of a module, unpacked."""
 
@@ -51,8 +52,8 @@ class Module:
     wide: bool
     """True where addresses have 64 bits."""
     persistent: bool
-    custom: dict[str, bytes]
-    """The custom sections of a canister's metadata, by name."""
+    public: dict[str, bytes]
+    """The custom sections that everybody may read, by name."""
 
 
 def engine() -> wasmtime.Engine:
@@ -109,13 +110,15 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
         number = reader.byte()
         sections.append((number, reader.take(reader.leb())))
     added: list[tuple[str, str, int]] = []
-    custom: dict[str, bytes] = {}
-    wide = False
+    public: dict[str, bytes] = {}
+    wide = persistent = False
     for number, content in sections:
         inside = Reader(content)
         if number == _CUSTOM:
             name = inside.take(inside.leb()).decode()
-            custom[name.removeprefix("icp:private ").removeprefix("icp:public ")] = content[inside.at :]
+            persistent = persistent or name.endswith(PERSISTENT)
+            if name.startswith(_PUBLIC):
+                public[name.removeprefix(_PUBLIC)] = content[inside.at :]
         elif number == _TABLES and inside.leb():
             added.append((TABLE, "table", 0))
         elif number == _MEMORIES and inside.leb():
@@ -133,7 +136,7 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
             )
     exports = frozenset(each.name for each in code.exports if isinstance(each.type, wasmtime.FuncType))
     mutable = tuple(name for name, kind, _ in added if kind == "global")
-    return Module(code, digest, exports, mutable, wide, PERSISTENT in custom, custom)
+    return Module(code, digest, exports, mutable, wide, persistent, public)
 
 
 def _mutable(reader: Reader) -> Iterator[int]:

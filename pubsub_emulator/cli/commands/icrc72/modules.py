@@ -1,0 +1,33 @@
+"""Canisters of `.wasm` files, for scenarios and trials."""
+
+from pathlib import Path
+
+from pubsub_emulator.icrc72.errors import Icrc72Error
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.wasm.canister import NOTHING, WasmCanister
+from pubsub_emulator.icrc72.scenario import Modules
+from pubsub_emulator.icrc72.scenario_file import ModuleModel
+
+
+def read_module(place: Path) -> bytes:
+    """The bytes of a file. Raises `Icrc72Error`."""
+    try:
+        return place.read_bytes()
+    except OSError as error:
+        raise Icrc72Error(f"{place}: cannot be read: {error.strerror}") from error
+
+
+def canister_of(wasm: bytes, who: Principal, *, bare: bool) -> WasmCanister:
+    """A canister that is installed with a principal, or without an argument."""
+    return WasmCanister(wasm, NOTHING if bare else Encoder(parse_types("(principal)")).encode(who))
+
+
+def modules_of(place: str) -> Modules:
+    """What makes the canisters of a scenario, whose files are named from its folder on."""
+
+    def made(model: ModuleModel, orchestrator: Principal) -> WasmCanister:
+        return canister_of(read_module(Path(place).parent / model.wasm), orchestrator, bare=model.bare)
+
+    return made

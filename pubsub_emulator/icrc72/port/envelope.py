@@ -1,0 +1,190 @@
+"""Requests of agents: CBOR of limited size and depth, a signature that its sender's key made, and a time to end.
+
+Keys are Ed25519, or ECDSA on P-256 or secp256k1. Signatures of canisters and of WebAuthn are refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+import cbor2
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from pubsub_emulator.icrc72.ic.canister import SECOND
+from pubsub_emulator.icrc72.ic.errors import IcError
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, LONGEST, Principal, self_authenticating
+from pubsub_emulator.icrc72.port.authority import hash_of
+from pubsub_emulator.icrc72.port.hash_tree import Path, separated
+
+MOST_BODY: Final = 3 << 20
+"""Bytes of a request."""
+MOST_DEPTH: Final = 8
+MOST_PATHS: Final = 1000
+MOST_LABELS: Final = 127
+MOST_DELEGATIONS: Final = 20
+LONGEST_STAY: Final = 6 * 60 * SECOND
+"""Nanoseconds from now until a request ends: five minutes and what clocks differ."""
+_TAGS: Final = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260, 261, 1004, 43000)
+"""Tags to which the library gives a meaning; requests have none but that which says that they are CBOR."""
+
+
+class BadRequest(IcError):
+    """Bytes are no request, or nobody signed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request whose sender signed it."""
+
+    id: bytes
+    sender: Principal
+    canister: Principal
+    """Whom it is for; nobody where state is read."""
+    method: str
+    arg: bytes
+    paths: tuple[Path, ...]
+
+
+def read_request(body: bytes, kind: str, now: int) -> Request:
+    """Read a request of a kind (`call`, `query`, `read_state`) at a time (ns). Raises `BadRequest`."""
+    envelope = _Fields(_decoded(body), "the envelope")
+    content = envelope.map("content")
+    if content.text("request_type") != kind:
+        raise BadRequest(f"request_type is not {kind!r}, which this address takes")
+    expiry = content.nat("ingress_expiry")
+    if not now < expiry <= now + LONGEST_STAY:  # agents look for these words and then ask for the time
+        raise BadRequest(
+            f"Invalid request expiry: ingress_expiry {expiry} is not between {now} and {now + LONGEST_STAY}"
+        )
+    try:
+        identity = hash_of(content.values)
+    except (TypeError, RecursionError) as error:
+        raise BadRequest(f"content: {error}") from None
+    sender = content.principal("sender")
+    reads = kind == "read_state"
+    canister = None if reads else content.principal("canister_id")
+    _check_sender(envelope, sender, canister, separated("ic-request") + identity, now)
+    if canister is None:
+        return Request(identity, sender, Principal(), "", b"", _paths(content))
+    return Request(identity, sender, canister, content.text("method_name"), content.blob("arg"), ())
+
+
+class _Fields:
+    """The fields of a map, by name and type."""
+
+    def __init__(self, values: object, place: str) -> None:
+        if not isinstance(values, Mapping):
+            raise BadRequest(f"{place} is no map")
+        self.values: Mapping[object, object] = values
+        self._place = place
+
+    def _wrong(self, name: str, wanted: str) -> NoReturn:
+        raise BadRequest(f"{self._place}: {name} is not {wanted}")
+
+    def has(self, name: str) -> bool:
+        return self.values.get(name) is not None
+
+    def text(self, name: str) -> str:
+        value = self.values.get(name)
+        return value if isinstance(value, str) else self._wrong(name, "text")
+
+    def blob(self, name: str) -> bytes:
+        value = self.values.get(name)
+        return value if isinstance(value, bytes) else self._wrong(name, "bytes")
+
+    def nat(self, name: str) -> int:
+        value = self.values.get(name)
+        natural = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
+        return value if natural and isinstance(value, int) else self._wrong(name, "a natural of 64 bits")
+
+    def list(self, name: str, most: int) -> tuple[object, ...]:
+        value = self.values.get(name)
+        found = tuple(value) if isinstance(value, (list, tuple)) else None
+        return self._wrong(name, f"a list of up to {most}") if found is None or len(found) > most else found
+
+    def map(self, name: str) -> "_Fields":
+        return _Fields(self.values.get(name), name)
+
+    def principal(self, name: str) -> Principal:
+        value = self.blob(name)
+        return Principal(value) if len(value) <= LONGEST else self._wrong(name, "a principal")
+
+
+def _decoded(body: bytes) -> object:
+    try:
+        found: object = cbor2.loads(
+            body,
+            semantic_decoders=dict.fromkeys(_TAGS, _no_tag),
+            tag_hook=_no_tag,
+            max_depth=MOST_DEPTH,
+            allow_duplicate_keys=False,
+        )
+    except (cbor2.CBORDecodeError, TypeError) as error:
+        raise BadRequest(f"the body is no CBOR of a request: {error}") from None
+    return found
+
+
+def _no_tag(_value: object, _immutable: bool) -> NoReturn:
+    raise BadRequest("a request has no tags")
+
+
+def _paths(content: _Fields) -> tuple[Path, ...]:
+    found: list[Path] = []
+    for path in content.list("paths", MOST_PATHS):
+        each = path if isinstance(path, (list, tuple)) else (None,)
+        labels = tuple(label for label in each if isinstance(label, bytes))
+        if len(labels) != len(each) or len(labels) > MOST_LABELS:
+            raise BadRequest(f"content: a path is a list of up to {MOST_LABELS} labels, which are bytes")
+        found.append(labels)
+    return tuple(found)
+
+
+def _check_sender(envelope: _Fields, sender: Principal, canister: Principal | None, message: bytes, now: int) -> None:
+    """Raises `BadRequest` where the sender did not sign the message."""
+    if sender == ANONYMOUS:
+        if envelope.has("sender_pubkey") or envelope.has("sender_sig"):
+            raise BadRequest("the anonymous sender has no key and no signature")
+        return
+    key = envelope.blob("sender_pubkey")
+    if self_authenticating(key) != sender:
+        raise BadRequest(f"sender_pubkey is not the key of {sender.text}")
+    if envelope.has("sender_delegation"):
+        for at, each in enumerate(envelope.list("sender_delegation", MOST_DELEGATIONS)):
+            signed = _Fields(each, f"sender_delegation[{at}]")
+            delegation = signed.map("delegation")
+            if delegation.nat("expiration") < now:
+                raise BadRequest(f"sender_delegation[{at}] has ended")
+            targets = delegation.list("targets", MOST_PATHS) if delegation.has("targets") else (canister,)
+            if canister is not None and canister not in targets:
+                raise BadRequest(f"sender_delegation[{at}] is not for {canister.text}")
+            try:
+                digest = hash_of(delegation.values)
+            except TypeError as error:
+                raise BadRequest(f"sender_delegation[{at}]: {error}") from None
+            _verify(key, signed.blob("signature"), separated("ic-request-auth-delegation") + digest)
+            key = delegation.blob("pubkey")
+    _verify(key, envelope.blob("sender_sig"), message)
+
+
+def _verify(key: bytes, signature: bytes, message: bytes) -> None:
+    """Check a signature of a key in DER. Raises `BadRequest`."""
+    try:
+        found = load_der_public_key(key)
+    except (ValueError, UnsupportedAlgorithm):
+        raise BadRequest("the key is neither Ed25519 nor ECDSA in DER") from None
+    try:
+        if isinstance(found, Ed25519PublicKey):
+            found.verify(signature, message)
+            return
+        if isinstance(found, EllipticCurvePublicKey) and found.curve.name in {"secp256k1", "secp256r1"}:
+            halves = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+            found.verify(encode_dss_signature(*halves), message, ECDSA(SHA256()))
+            return
+    except InvalidSignature:
+        raise BadRequest("the signature is not one of its key") from None
+    raise BadRequest("the key is neither Ed25519 nor ECDSA on P-256 or secp256k1")

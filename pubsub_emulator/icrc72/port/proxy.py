@@ -1,0 +1,72 @@
+"""The proxy canister: calls others for users, whom the roles do not let in (IC-10), and keeps what it is told."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, cast
+
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import Answer, Canister, Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.services import Codec
+
+INTERFACE: Final = """service : {
+  forward : (canister : principal, method : text, arg : blob) ->
+    (variant { Ok : blob; Err : record { code : nat; message : text } });
+  received : (after : nat) -> (vec record { caller : principal; method : text; arg : blob }) query;
+}
+"""
+MOST_KEPT: Final = 1000
+"""Messages of others that it keeps: the newest."""
+_FORWARD: Final = Codec(parse_types("(principal, text, blob)"))
+_FORWARDED: Final = Codec(parse_types("(variant { Ok : blob; Err : record { code : nat; message : text } })"))
+_AFTER: Final = Codec(parse_types("(nat)"))
+_RECEIVED: Final = Codec(parse_types("(vec record { caller : principal; method : text; arg : blob })"))
+
+
+class Received(NamedTuple):
+    """A message of another canister."""
+
+    caller: Principal
+    method: str
+    arg: bytes
+
+
+class Proxy(Canister):
+    """Forwards what users send, and replies nothing to what canisters send."""
+
+    metadata: Mapping[str, bytes] = {"candid:service": INTERFACE.encode()}
+
+    def __init__(self) -> None:
+        self.received: tuple[Received, ...] = ()
+        self.dropped = 0
+
+    def inspect(self, method: str, caller: Principal, arg: bytes) -> bool:
+        """Users forward, and nothing else."""
+        del caller, arg
+        return method == "forward"
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        """Forward a call, or keep what came."""
+        if method == "forward":
+            raw, name, inner = cast("tuple[bytes, str, bytes]", _FORWARD.decode(arg))
+            ctx.call(Principal(raw), name, inner, self._back)
+            return
+        kept = (*self.received, Received(ctx.caller, method, arg))
+        self.dropped += max(len(kept) - MOST_KEPT, 0)
+        self.received = kept[-MOST_KEPT:]
+        ctx.reply(b"DIDL\0\0")
+
+    @staticmethod
+    def _back(ctx: Context, answer: Answer) -> None:
+        told: Variant[str, object]
+        told = Variant("Ok", answer.data) if answer.ok else Variant("Err", (answer.code, answer.message))
+        ctx.reply(_FORWARDED.encode(told))
+
+    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
+        """Answer what was kept behind the first `after` messages."""
+        del caller, time
+        if method != "received":
+            raise Trap(f"IC0536: there is no query {method}")
+        after = max(cast("tuple[int]", _AFTER.decode(arg))[0] - self.dropped, 0)
+        return _RECEIVED.encode(self.received[after:])

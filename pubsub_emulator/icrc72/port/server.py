@@ -1,0 +1,242 @@
+"""The HTTP interface over a scenario that is being run.
+
+GET  /api/v2/status                                     CBOR with the root key
+POST /api/v4|v3|v2/canister/ID/call                     a certificate when it has ended; v2: 202, then read_state
+POST /api/v3|v2/canister/ID/query                       the answer, signed by the node of the subnet
+POST /api/v3|v2/canister/ID|subnet/ID/read_state        a certificate
+
+Certificates have this machine's time. Rounds follow it, a second each; a call that waits runs further rounds at once,
+and then the time of the canisters is ahead until this machine's has come up.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from pubsub_emulator.icrc72.ic.canister import SECOND, Answer
+from pubsub_emulator.icrc72.ic.errors import IcError, PrincipalError
+from pubsub_emulator.icrc72.ic.messaging import Ticket
+from pubsub_emulator.icrc72.ic.principal import MANAGEMENT, Principal
+from pubsub_emulator.icrc72.port.authority import Authority, cbor, nat
+from pubsub_emulator.icrc72.port.envelope import MOST_BODY, BadRequest, Request, read_request
+from pubsub_emulator.icrc72.port.hash_tree import State
+from pubsub_emulator.icrc72.port.proxy import Proxy
+from pubsub_emulator.icrc72.scenario import Run
+from pubsub_emulator.serving.body import read_body
+from pubsub_emulator.serving.guard import Names, guard
+from pubsub_emulator.serving.log import http_log
+
+CBOR: Final = "application/cbor"
+MOST_ROUNDS: Final = 100
+"""Rounds that one call waits for; then its caller asks again."""
+MOST_REQUESTS: Final = 1000
+"""Requests whose answers are kept: the newest."""
+_CATCHING_UP: Final = 10
+"""Rounds in one go where the canisters' time is behind."""
+_TICK: Final = 0.1
+_CORS: Final = {
+    "Access-Control-Allow-Methods": "POST, GET, OPTIONS",
+    "Access-Control-Allow-Headers": "Content-Type",
+    "Access-Control-Max-Age": "600",
+}
+_PROVED: Final = {b"certified_data", b"controllers", b"metadata", b"module_hash"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ingress:
+    request: Request
+    subnet: int
+    ticket: Ticket
+
+
+class Port:
+    """The routes of one run."""
+
+    def __init__(self, run: Run, names: Names, clock: Callable[[], int] = time.time_ns) -> None:
+        self.run = run
+        self.network = run.network
+        self.authority = Authority(self.network.seed, self.network.subnets)
+        self.proxy = run.who["proxy"] = self.network.create(0, Proxy())
+        self._names = names
+        self._clock = clock
+        self._requests: dict[bytes, _Ingress] = {}
+
+    def application(self) -> web.Application:
+        """The aiohttp application."""
+        app = web.Application(client_max_size=MOST_BODY, middlewares=[_told, guard(self._names, CBOR)])
+        app.router.add_get("/api/v2/status", self._status)
+        app.router.add_route("OPTIONS", "/api/{rest:.*}", self._options)
+        canister = "/api/{version:v[234]}/canister/{id}"
+        app.router.add_post(f"{canister}/call", self._call)
+        app.router.add_post(f"{canister}/query", self._query)
+        app.router.add_post(f"{canister}/read_state", self._read_state)
+        app.router.add_post("/api/{version:v[23]}/subnet/{id}/read_state", self._read_subnet)
+        return app
+
+    async def tick(self, ended: asyncio.Event) -> None:
+        """Run rounds as time goes on, until the end. Raises `Icrc72Error` where a fault of the scenario fails."""
+        while not ended.is_set():
+            for _ in range(_CATCHING_UP):
+                if self.network.time(0) + SECOND > self._clock():
+                    break
+                self.run.step()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), _TICK)
+
+    async def _status(self, _request: web.Request) -> web.Response:
+        return _answered({"replica_health_status": "healthy", "root_key": self.authority.root_key})
+
+    async def _options(self, _request: web.Request) -> web.Response:
+        return web.Response(status=204, headers=_CORS)
+
+    async def _call(self, http: web.Request) -> web.Response:
+        request = await self._read(http, "call")
+        subnet = self._subnet(http, request)
+        known = self._requests.get(request.id)
+        if known is None:
+            ticket = self.network.submit(request.sender, request.canister, request.method, request.arg)
+            if ticket.answer is not None:
+                return _answered({"status": "non_replicated_rejection", **_rejection(ticket.answer)})
+            known = self._requests[request.id] = _Ingress(request, subnet, ticket)
+            if len(self._requests) > MOST_REQUESTS:
+                del self._requests[next(iter(self._requests))]
+        if http.match_info["version"] == "v2":
+            return web.Response(status=202)
+        for _ in range(MOST_ROUNDS):
+            if known.ticket.answer is not None:
+                paths = [(b"request_status", request.id)]
+                certificate = self.authority.certify(subnet, self._clock(), self._state(subnet), paths)
+                return _answered({"status": "replied", "certificate": certificate})
+            self.run.step()
+            await asyncio.sleep(0)
+        return web.Response(status=202)
+
+    async def _query(self, http: web.Request) -> web.Response:
+        request = await self._read(http, "query")
+        subnet = self._subnet(http, request)
+        answer = self.network.query(request.sender, request.canister, request.method, request.arg)
+        told: dict[str, object] = {"status": "replied", "reply": {"arg": answer.data}}
+        if not answer.ok:
+            told = {"status": "rejected", **_rejection(answer)}
+        signed = self.authority.subnets[subnet].vouch(told, request.id, self._clock())
+        return _answered({**told, "signatures": [signed]})
+
+    async def _read_state(self, http: web.Request) -> web.Response:
+        request = await self._read(http, "read_state")
+        subnet = self._subnet(http, None)
+        for path in request.paths:
+            self._check_path(path, _principal(http), request.sender)
+        return self._certified(subnet, request)
+
+    async def _read_subnet(self, http: web.Request) -> web.Response:
+        request = await self._read(http, "read_state")
+        subnet = self.authority.numbered(_principal(http))
+        if subnet is None:
+            raise BadRequest(f"there is no subnet {_principal(http).text}")
+        for path in request.paths:
+            self._check_path(path, None, request.sender)
+        return self._certified(subnet, request)
+
+    async def _read(self, http: web.Request, kind: str) -> Request:
+        return read_request(await read_body(http), kind, self._clock())
+
+    def _subnet(self, http: web.Request, request: Request | None) -> int:
+        """The subnet of the canister in the address, which is the one that the request is for."""
+        named = _principal(http)
+        if request is not None and request.canister not in {named, MANAGEMENT}:
+            raise BadRequest(f"the request is for {request.canister.text}, the address for {named.text}")
+        return self.network.host(named).subnet
+
+    def _check_path(self, path: tuple[bytes, ...], canister: Principal | None, sender: Principal) -> None:
+        """Raises `BadRequest` for what this sender cannot read here."""
+        head = path[0] if path else b""
+        if head in {b"time", b"subnet", b"canister_ranges"}:
+            return
+        if head == b"request_status" and len(path) > 1 and canister is not None:
+            known = self._requests.get(path[1])
+            if known is None or known.request.sender == sender:
+                return
+        if head == b"canister" and len(path) > 2 and canister == path[1] and path[2] in _PROVED:
+            return
+        raise BadRequest(f"the path {[each.decode(errors='backslashreplace') for each in path]} is not read here")
+
+    def _certified(self, subnet: int, request: Request) -> web.Response:
+        certificate = self.authority.certify(subnet, self._clock(), self._state(subnet), request.paths)
+        return _answered({"certificate": certificate})
+
+    def _state(self, subnet: int) -> dict[bytes, State]:
+        """The part of a subnet's state that its canisters and requests make."""
+        canisters: dict[bytes, State] = {}
+        for host in self.network.hosts():
+            if host.subnet != subnet or host.code is None:
+                continue
+            about: dict[bytes, State] = {b"controllers": cbor(list(map(bytes, host.controllers)))}
+            metadata = {name.encode(): data for name, data in host.code.metadata.items()}
+            about |= {b"metadata": metadata} if metadata else {}
+            about |= {b"module_hash": host.code.module_hash} if host.code.module_hash else {}
+            about |= {b"certified_data": host.code.certified} if host.code.certified else {}
+            canisters[host.id] = about
+        requests: dict[bytes, State] = {
+            each.request.id: _told_of(each.ticket.answer) for each in self._requests.values() if each.subnet == subnet
+        }
+        return {b"canister": canisters, b"request_status": requests}
+
+
+@contextlib.asynccontextmanager
+async def serve(port: Port, names: Names, number: int) -> AsyncIterator[tuple[str, int]]:
+    """Serve the routes at a port, 0 for any; gives the address."""
+    runner = web.AppRunner(port.application(), access_log=None, logger=http_log, shutdown_timeout=2.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, names.host, number).start()
+        address: tuple[str, int] = runner.addresses[0][:2]
+        yield address
+    finally:
+        await runner.cleanup()
+
+
+def _principal(http: web.Request) -> Principal:
+    try:
+        return Principal.from_text(http.match_info["id"])
+    except PrincipalError as error:
+        raise BadRequest(str(error)) from None
+
+
+def _rejection(answer: Answer) -> dict[str, object]:
+    code, colon, _ = answer.message.partition(":")
+    named = {"error_code": code} if colon and code.startswith("IC0") else {}
+    return {"reject_code": answer.code, "reject_message": answer.message, **named}
+
+
+def _told_of(answer: Answer | None) -> State:
+    if answer is None:
+        return {b"status": b"processing"}
+    if answer.ok:
+        return {b"status": b"replied", b"reply": answer.data}
+    told: dict[bytes, State] = {b"status": b"rejected", b"reject_code": nat(answer.code)}
+    about = {key.encode(): str(value).encode() for key, value in _rejection(answer).items() if key != "reject_code"}
+    return {**told, **about}
+
+
+def _answered(value: object) -> web.Response:
+    return web.Response(body=cbor(value), content_type=CBOR)
+
+
+@web.middleware
+async def _told(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    """Expected failures as a line of text; pages that may call may read the answer."""
+    try:
+        response = await handler(request)
+    except IcError as error:
+        response = web.Response(status=400, text=f"{error}\n")
+    origin = request.headers.get(hdrs.ORIGIN)
+    if origin is not None:
+        response.headers.update({"Access-Control-Allow-Origin": origin, "Vary": hdrs.ORIGIN})
+    return response

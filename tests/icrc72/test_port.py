@@ -1,0 +1,380 @@
+"""The HTTP interface: who is let in, what is certified, and how long it waits."""
+
+import asyncio
+import io
+import time
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any
+
+import cbor2
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256K1, generate_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from py_arkworks_bls12381 import GT, G1Point, G2Point
+from support.wat import canister
+
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import SECOND
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, self_authenticating
+from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
+from pubsub_emulator.icrc72.port.authority import Authority, hash_of
+from pubsub_emulator.icrc72.port.envelope import LONGEST_STAY, MOST_BODY, BadRequest, read_request
+from pubsub_emulator.icrc72.port.hash_tree import separated, witness
+from pubsub_emulator.icrc72.port.server import Port
+from pubsub_emulator.icrc72.scenario import Run
+from pubsub_emulator.icrc72.scenario_file import parse
+from pubsub_emulator.serving.guard import LOCAL
+
+NOW = 10**18
+CANISTER = Principal(bytes(7) + b"\1\1\1")
+SCENARIO = """
+subnets = 2
+rounds = 10
+broadcasters = [0, 1]
+"""
+PROXY = Encoder(parse_types("(principal, text, blob)"))
+
+
+class Key:
+    """A user's key: Ed25519, or secp256k1."""
+
+    def __init__(self, kind: str = "ed25519") -> None:
+        self._key = Ed25519PrivateKey.generate() if kind == "ed25519" else generate_private_key(SECP256K1())
+        self.der = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        self.who = self_authenticating(self.der)
+
+    def sign(self, domain: str, content: object) -> bytes:
+        message = separated(domain) + hash_of(content)
+        if isinstance(self._key, Ed25519PrivateKey):
+            return self._key.sign(message)
+        return b"".join(
+            each.to_bytes(32, "big") for each in decode_dss_signature(self._key.sign(message, ECDSA(SHA256())))
+        )
+
+
+def content_of(sender: bytes = ANONYMOUS, expiry: int = NOW + SECOND, **more: object) -> dict[str, Any]:
+    call = {"request_type": "call", "canister_id": bytes(CANISTER), "method_name": "m", "arg": b"DIDL\0\0"}
+    return {**call, "sender": bytes(sender), "ingress_expiry": expiry, **more}
+
+
+def signed(key: Key, **more: object) -> dict[str, Any]:
+    content = content_of(key.who, **more)
+    return {"content": content, "sender_pubkey": key.der, "sender_sig": key.sign("ic-request", content)}
+
+
+def delegated(owner: Key, session: Key, **more: object) -> dict[str, Any]:
+    delegation = {"pubkey": session.der, "expiration": NOW + SECOND, **more}
+    signature = owner.sign("ic-request-auth-delegation", delegation)
+    envelope = signed(owner)
+    envelope["sender_sig"] = session.sign("ic-request", envelope["content"])
+    return {**envelope, "sender_delegation": [{"delegation": delegation, "signature": signature}]}
+
+
+def test_the_hash_of_a_request_is_that_of_the_specification() -> None:
+    content = {"request_type": "call", "canister_id": bytes.fromhex("00000000000004d2")}
+    content |= {"method_name": "hello", "arg": bytes.fromhex("4449444c00fd2a")}
+    assert hash_of(content).hex() == "8781291c347db32a9d8c10eb62b710fce5a93be676474c42babc74c51858f94b"
+
+
+@pytest.mark.parametrize("tagged", [False, True])
+@pytest.mark.parametrize("kind", ["ed25519", "secp256k1"])
+def test_who_signed_is_the_sender(kind: str, tagged: bool) -> None:
+    key = Key(kind)
+    envelope: object = signed(key)
+    read = read_request(cbor2.dumps(cbor2.CBORTag(55799, envelope) if tagged else envelope), "call", NOW)
+    assert (read.sender, read.canister, read.method) == (key.who, CANISTER, "m")
+
+
+def test_a_session_key_signs_for_its_owner_where_the_delegation_says_so() -> None:
+    owner, session = Key(), Key("secp256k1")
+    assert read_request(cbor2.dumps(delegated(owner, session)), "call", NOW).sender == owner.who
+    here = delegated(owner, session, targets=[bytes(CANISTER)])
+    assert read_request(cbor2.dumps(here), "call", NOW).sender == owner.who
+
+
+def _wrong() -> dict[str, Any]:
+    key, other = Key(), Key()
+    good, late = signed(key), delegated(key, other, expiration=NOW - 1)
+    return {
+        "no map": [],
+        "not CBOR": b"",
+        "no content": {"sender_sig": b""},
+        "another kind": {"content": content_of(request_type="query")},
+        "ended": {"content": content_of(expiry=NOW)},
+        "too far": {"content": content_of(expiry=NOW + LONGEST_STAY + 1)},
+        "no natural": {"content": content_of(ingress_expiry=True)},
+        "no principal": {"content": content_of(bytes(30))},
+        "a null argument": {"content": content_of(arg=None)},
+        "a float": {"content": content_of(nonce=0.5)},
+        "a tag": {"content": content_of(nonce=cbor2.CBORTag(35, "a+"))},
+        "too deep": {"content": content_of(nonce=[[[[[[[[[]]]]]]]]])},
+        "anonymous with a key": {"content": content_of(), "sender_pubkey": key.der},
+        "no key": {"content": good["content"]},
+        "no signature": {**good, "sender_sig": None},
+        "changed": {**good, "content": {**good["content"], "method_name": "n"}},
+        "signed by another": {**good, "sender_sig": other.sign("ic-request", good["content"])},
+        "the key of another": {**good, "sender_pubkey": other.der},
+        "for another domain": {**good, "sender_sig": key.sign("ic-response", good["content"])},
+        "a delegation that ended": late,
+        "a delegation for others": delegated(key, other, targets=[b"other"]),
+        "a delegation by another": {**delegated(other, key), "content": good["content"], "sender_pubkey": key.der},
+        "a delegation of a float": delegated(key, other) | {"sender_delegation": [{"delegation": {"expiration": 0.5}}]},
+        "no DER": {**good, "content": content_of(self_authenticating(b"key")), "sender_pubkey": b"key"},
+    }
+
+
+@pytest.mark.parametrize("what", list(_wrong()))
+def test_what_is_no_request_or_is_not_signed_is_refused(what: str) -> None:
+    body = _wrong()[what]
+    with pytest.raises(BadRequest):
+        read_request(body if isinstance(body, bytes) else cbor2.dumps(body), "call", NOW)
+
+
+def test_a_path_is_a_list_of_labels() -> None:
+    for paths in ([b"time"], [["time"]], [[b"a"] * 128], [[]] * 1001, b"time"):
+        envelope = {"content": content_of(request_type="read_state", paths=paths)}
+        with pytest.raises(BadRequest):
+            read_request(cbor2.dumps(envelope), "read_state", NOW)
+
+
+# Certificates
+
+
+def digest(form: Any) -> bytes:
+    """The hash of a form, made anew: every pruned form of a state has the same."""
+    kind, *rest = form
+    if kind == 4:
+        return bytes(rest[0])
+    names = ("empty", "fork", "labeled", "leaf")
+    parts = [each if isinstance(each, bytes) else digest(each) for each in rest]
+    return sha256(separated(f"ic-hashtree-{names[kind]}") + b"".join(parts)).digest()
+
+
+def found(form: Any, path: list[bytes]) -> Any:
+    """The value at a path, or `None`."""
+    if form[0] == 1:
+        left = found(form[1], path)
+        return found(form[2], path) if left is None else left
+    if form[0] == 2 and path and bytes(form[1]) == path[0]:
+        return found(form[2], path[1:])
+    return form[1] if form[0] == 3 and not path else None
+
+
+def test_a_witness_shows_what_is_asked_and_nothing_else() -> None:
+    state = {b"a": {b"x": b"1", b"y": {}}, b"b": b"2", b"d": b"3", b"e": b"4"}
+    whole, root = witness(state, [()])
+    for paths in ([], [(b"b",)], [(b"a", b"x")], [(b"c",)], [(b"a",), (b"z", b"q")]):
+        form, same = witness(state, paths)
+        assert same == root == digest(form) == digest(whole)
+    form, _ = witness(state, [(b"a", b"x")])
+    assert (found(form, [b"a", b"x"]), found(form, [b"b"])) == (b"1", None)
+    absent, _ = witness(state, [(b"c",)])
+    shown = repr(absent)
+    assert "b'b'" in shown
+    assert "b'd'" in shown  # neighbours, between which nothing is
+    assert "b'2'" not in shown
+    assert "b'e'" not in shown
+
+
+def verified(data: bytes, root_key: bytes) -> Any:
+    """The tree of a certificate that the root key, or whom it delegates to, has signed."""
+    certificate = cbor2.loads(data)
+    key = root_key
+    if "delegation" in certificate:
+        given = certificate["delegation"]
+        key = found(verified(given["certificate"], root_key), [b"subnet", given["subnet_id"], b"public_key"])
+    point = G1Point.hash_to_curve(
+        separated("ic-state-root") + digest(certificate["tree"]), b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+    )
+    signature = G1Point.from_compressed_bytes(certificate["signature"])
+    assert GT.pairing(signature, G2Point()) == GT.pairing(point, G2Point.from_compressed_bytes(key[-96:]))
+    return certificate["tree"]
+
+
+def test_each_subnet_signs_and_the_first_delegates() -> None:
+    authority = Authority(b"seed", 3)
+    for subnet in range(3):
+        tree = verified(authority.certify(subnet, NOW, {b"x": b"1"}, [(b"x",)]), authority.root_key)
+        assert found(tree, [b"x"]) == b"1"
+        assert found(tree, [b"time"])
+    assert Authority(b"other", 1).root_key != authority.root_key
+
+
+# The port
+
+
+class Agent:
+    """An agent of the port, without a library of the Internet Computer."""
+
+    def __init__(self, client: TestClient[Any, Any], port: Port) -> None:
+        self.client = client
+        self.port = port
+
+    async def post(self, path: str, envelope: object, **more: Any) -> tuple[int, Any]:
+        headers = {"Content-Type": "application/cbor", **more}
+        async with self.client.post(f"/api/{path}", data=io.BytesIO(cbor2.dumps(envelope)), headers=headers) as answer:
+            body = await answer.read()
+            return answer.status, cbor2.loads(body) if answer.content_type == "application/cbor" else body.decode()
+
+    def call(self, key: Key, canister: Principal, method: str, arg: bytes, kind: str = "call") -> dict[str, Any]:
+        return signed(
+            key,
+            expiry=time.time_ns() + SECOND,
+            canister_id=bytes(canister),
+            method_name=method,
+            arg=arg,
+            request_type=kind,
+        )
+
+    async def read(self, key: Key, canister: Principal, *paths: list[bytes], version: str = "v3") -> tuple[int, Any]:
+        more = {"request_type": "read_state", "paths": list(paths), "expiry": time.time_ns() + SECOND}
+        status, told = await self.post(f"{version}/canister/{canister.text}/read_state", signed(key, **more))
+        return status, verified(told["certificate"], self.port.authority.root_key) if status == 200 else told
+
+
+def play(story: Callable[[Agent], Awaitable[None]], scenario: str = SCENARIO) -> None:
+    async def played() -> None:
+        run = Run(parse(scenario, "port"), modules=lambda _model, _who: WasmCanister(canister()))
+        run.network.make = WasmCanister
+        port = Port(run, LOCAL)
+        async with TestClient(TestServer(port.application())) as client:
+            await story(Agent(client, port))
+
+    asyncio.run(played())
+
+
+def test_a_call_through_the_proxy_ends_in_a_certificate() -> None:
+    async def story(agent: Agent) -> None:
+        port, key = agent.port, Key()
+        arg = PROXY.encode(port.run.who["orchestrator"], "icrc72_no_such", b"DIDL\0\0")
+        envelope = agent.call(key, port.proxy, "forward", arg)
+        identity = hash_of(envelope["content"])
+        path = [b"request_status", identity]
+        for version in ("v4", "v3", "v4"):  # the second and third ask for the same request
+            status, told = await agent.post(f"{version}/canister/{port.proxy.text}/call", envelope)
+            assert (status, told["status"]) == (200, "replied")
+            tree = verified(told["certificate"], port.authority.root_key)
+            assert found(tree, [*path, b"status"]) == b"replied"
+            assert b"no method" in found(tree, [*path, b"reply"])
+        for who, expected in ((key, 200), (Key(), 400)):
+            status, _ = await agent.read(who, port.proxy, path)
+            assert status == expected
+
+    play(story)
+
+
+def test_the_older_call_is_asked_for_again() -> None:
+    async def story(agent: Agent) -> None:
+        port, key = agent.port, Key()
+        envelope = agent.call(key, port.proxy, "forward", b"no Candid")
+        path = [b"request_status", hash_of(envelope["content"])]
+        assert await agent.post(f"v2/canister/{port.proxy.text}/call", envelope) == (202, "")
+        _, tree = await agent.read(key, port.proxy, path, version="v2")
+        assert found(tree, [*path, b"status"]) == b"processing"
+        port.network.step(3)
+        _, tree = await agent.read(key, port.proxy, path)
+        assert (found(tree, [*path, b"status"]), found(tree, [*path, b"reject_code"])) == (b"rejected", b"\5")
+
+    play(story)
+
+
+def test_what_the_roles_forbid_users_is_rejected_at_once() -> None:
+    async def story(agent: Agent) -> None:
+        who = agent.port.run.who["orchestrator"]
+        envelope = agent.call(Key(), who, "icrc72_register_publication", b"DIDL\0\0")
+        _, told = await agent.post(f"v4/canister/{who.text}/call", envelope)
+        assert (told["status"], told["reject_code"]) == ("non_replicated_rejection", 4)
+
+    play(story)
+
+
+@pytest.mark.parametrize("name", ["orchestrator", "broadcaster 1"])
+def test_a_query_is_signed_by_the_node_of_its_subnet(name: str) -> None:
+    async def story(agent: Agent) -> None:
+        who = agent.port.run.who[name]
+        envelope = agent.call(Key(), who, "icrc72_no_such", b"DIDL\0\0", "query")
+        _, told = await agent.post(f"v3/canister/{who.text}/query", envelope)
+        told = dict(told)
+        (vouched,) = told.pop("signatures")
+        _, tree = await agent.read(Key(), who, [b"subnet"])
+        nodes = {each.node: each for each in agent.port.authority.subnets}
+        subnet = nodes[vouched["identity"]]
+        key = found(tree, [b"subnet", subnet.id, b"node", subnet.node, b"public_key"])
+        digest = hash_of({**told, "request_id": hash_of(envelope["content"]), "timestamp": vouched["timestamp"]})
+        Ed25519PublicKey.from_public_bytes(key[-32:]).verify(vouched["signature"], separated("ic-response") + digest)
+        assert (told["status"], told["error_code"]) == ("rejected", "IC0503")
+
+    play(story)
+
+
+def test_a_request_for_another_canister_than_its_address_names_is_refused() -> None:
+    async def story(agent: Agent) -> None:
+        port = agent.port
+        envelope = agent.call(Key(), port.proxy, "forward", b"")
+        for place in (f"canister/{port.run.who['orchestrator'].text}", "canister/nobody", f"canister/{CANISTER.text}"):
+            status, words = await agent.post(f"v4/{place}/call", envelope)
+            assert status == 400, words
+            assert words.count("\n") == 1
+        for paths in ([b"canister", bytes(port.run.who["orchestrator"]), b"controllers"], [], [b"request_status"]):
+            status, words = await agent.read(Key(), port.proxy, paths)
+            assert (status, "is not read here" in words) == (400, True)
+
+    play(story)
+
+
+def test_strangers_meet_the_guard() -> None:
+    async def story(agent: Agent) -> None:
+        path = f"v4/canister/{agent.port.proxy.text}/call"
+        assert (await agent.post(path, {}, Host="evil.example"))[0] == 403
+        assert (await agent.post(path, {}, Origin="https://evil.example"))[0] == 403
+        assert (await agent.post(path, {}, **{"Content-Type": "text/plain"}))[0] == 415
+        assert (await agent.post(path, {"content": bytes(MOST_BODY)}))[0] == 413
+        async with agent.client.get("/api/v2/status", headers={"Origin": "http://localhost:3000"}) as answer:
+            assert cbor2.loads(await answer.read())["root_key"] == agent.port.authority.root_key
+            assert answer.headers["Access-Control-Allow-Origin"] == "http://localhost:3000"
+        async with agent.client.options(f"/api/{path}", headers={"Origin": "http://localhost:3000"}) as answer:
+            assert (answer.status, answer.headers["Access-Control-Allow-Headers"]) == (204, "Content-Type")
+
+    play(story)
+
+
+def test_a_controller_stops_and_upgrades_its_canister_and_nobody_else_does() -> None:
+    key = Key()
+    named = f'[[canister]]\nname = "own"\nsubnet = 1\nwasm = "own.wasm"\ncontrollers = ["{key.who.text}"]\n'
+    what = Encoder(parse_types("(record { canister_id : principal })"))
+    mode = "variant { install; reinstall; upgrade : opt record {} }"
+    install = Encoder(
+        parse_types(f"(record {{ mode : {mode}; canister_id : principal; wasm_module : blob; arg : blob }})")
+    )
+
+    async def story(agent: Agent) -> None:
+        port = agent.port
+        own = port.run.who["own"]
+
+        async def manage(who: Key, method: str, arg: bytes) -> Any:
+            envelope = agent.call(who, Principal(), method, arg)
+            _, told = await agent.post(f"v4/canister/{own.text}/call", envelope)
+            tree = verified(told["certificate"], port.authority.root_key)
+            return found(tree, [b"request_status", hash_of(envelope["content"]), b"status"])
+
+        before = port.network.canister(own)
+        again = install.encode((Variant("upgrade", None), own, canister(), b"DIDL\0\0"))
+        assert await manage(Key(), "stop_canister", what.encode((own,))) == b"rejected"
+        assert await manage(key, "stop_canister", what.encode((own,))) == b"replied"
+        assert await manage(key, "install_code", again) == b"replied"
+        assert await manage(key, "start_canister", what.encode((own,))) == b"replied"
+        assert port.network.canister(own) is not before
+        _, tree = await agent.read(Key(), own, [b"canister", own, b"controllers"])
+        assert cbor2.loads(found(tree, [b"canister", own, b"controllers"]))[0] == key.who
+        envelope = agent.call(Key(), Principal(), "raw_rand", b"DIDL\0\0")
+        _, told = await agent.post(f"v4/canister/{own.text}/call", envelope)
+        assert told["status"] == "non_replicated_rejection"
+
+    play(story, SCENARIO + named)
