@@ -85,7 +85,8 @@ jobs:
   clients the field's own clients against a node; the first time they are fetched from their package indexes, and
           --newest fetches the newest versions to see whether they still can be had
   worlds  the distributor on chains of other makers; the first time npm fetches those
-  canisters the example canisters, built from source and run; the first time Motoko's compiler is fetched from npm
+  canisters the example canisters, built from source, run, and called by agents of npm and PyPI; the first time Motoko's
+          compiler and the agents are fetched
   compiled  the compiled build, made and tested in build/; passes over it where no C compiler is
   docs    the documentation as a site in docs/_build, warnings being errors; every link within it is followed, and with
           --external those to elsewhere, too
@@ -413,7 +414,7 @@ def run(job: str, args: list[str]) -> int:
     if job == "docs":
         return docs(args)
     if job == "canisters":
-        built = tool("python", "examples/canisters/build.py")
+        built = tool("python", "examples/canisters/build.py") or tool("python", "tests/canisters/install.py")
         return built or tool("pytest", "tests/canisters", "--canisters", *args)
     if job == "clients":
         newest = [arg for arg in args if arg == "--newest"]

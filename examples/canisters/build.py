@@ -19,14 +19,17 @@ NODE = WHEEL / "bin" / "node"
 NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
+def npm(package: str) -> int:
+    """Install a package of npm into `MODULES`. Returns the exit code."""
+    MODULES.mkdir(parents=True, exist_ok=True)
+    flags = ("--prefix", str(MODULES), "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel", "error")
+    return subprocess.run([str(NODE), str(NPM), "install", *flags, package], check=False).returncode  # noqa: S603  # named here
+
+
 def main() -> int:
     """Bring the compiler, then compile each actor. Returns the first bad exit code."""
-    if not (MODULES / "node_modules" / "motoko").is_dir():
-        MODULES.mkdir(parents=True, exist_ok=True)
-        flags = ("--prefix", str(MODULES), "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel", "error")
-        code = subprocess.run([str(NODE), str(NPM), "install", *flags, MOTOKO], check=False).returncode  # noqa: S603  # the package is named here
-        if code:
-            return code
+    if not (MODULES / "node_modules" / "motoko").is_dir() and npm(MOTOKO):
+        return 1
     OUT.mkdir(parents=True, exist_ok=True)
     for name in ("Publisher", "Subscriber"):
         source, made = HERE / "motoko" / f"{name}.mo", OUT / f"{name}.wasm"

@@ -14,7 +14,9 @@ PATIENCE = 60
 class Served:
     """The program, running."""
 
-    def __init__(self, *args: str, command: tuple[str, ...] = ("serve",)) -> None:
+    def __init__(
+        self, *args: str, command: tuple[str, ...] = ("serve",), address: str = r"relay chain: ws(://\S+)"
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "pubsub_emulator.cli.main", *command, "--port", "0", *args],
             stdout=subprocess.PIPE,
@@ -25,11 +27,11 @@ class Served:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self.said.append(line.rstrip())
-            if line.startswith("Ctrl-C"):
+            if "Ctrl-C" in line:
                 break
-        found = re.search(r"relay chain: ws(://\S+)", "\n".join(self.said))
+        found = re.search(address, "\n".join(self.said))
         assert found is not None, self.said
-        self.url = f"http{found[1]}"
+        self.url = f"http{found[1].removeprefix('http')}"
 
     def call(self, method: str, *params: Any) -> Any:
         """The result of a call by POST."""
