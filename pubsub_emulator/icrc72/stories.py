@@ -204,12 +204,13 @@ def tell(plan: Plan, observers: tuple[Observer, ...] = ()) -> CanisterStory:
     return story
 
 
-def finish(story: CanisterStory) -> None:
-    """Tell a story that was set up to its end. Raises `Surprise`."""
+def finish(story: CanisterStory, each_round: Callable[[], None] = lambda: None) -> None:
+    """Tell a story that was set up to its end; `each_round` is called in the storm. Raises `Surprise`."""
     draws = Draws(story.plan.seed, "story")
     for _ in range(story.plan.rounds):
         _trouble(story, draws)
         _load(story, draws)
+        each_round()
         step(story)
     calm(story)
     check(story)
