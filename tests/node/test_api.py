@@ -150,6 +150,10 @@ def test_a_dry_run_forwards_what_would_be_sent() -> None:
     publish = call(net, PUBLISHER, "Publisher", "publish", [(KEY, b"value", 0)])
     answer = _dry_run(net, PUBLISHER, Signed(ALICE.account), publish.encoded).data
     assert answer.endswith(KEY + b"\x14value" + bytes(4))
+    for sent, there in ((message_bytes := bytes.fromhex("05042f0000"), True), (b"no XCM", False)):
+        upward = call(net, PUBLISHER, "ParachainSystem", "sudo_send_upward_message", sent)
+        answer = _dry_run(net, PUBLISHER, Root(), upward.encoded).data
+        assert answer.endswith(b"\x04" + message_bytes) is there
     assert not net.parachain(PUBLISHER).has_messages()
 
 

@@ -17,6 +17,7 @@ from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.values import value_type
+from pubsub_emulator.runtime.accounts.publisher import Sent
 from pubsub_emulator.runtime.framework.dispatch import DispatchError
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages, OutboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -212,7 +213,11 @@ class Round:
         chain.head = ChainHead(candidate.header, outcome.state)
         taken = frozenset(candidate.extrinsics)
         chain.offered = tuple(raw for raw in chain.offered if raw not in taken)
-        chain.publishes.extend(encoded(Publish(entry.key, entry.value, entry.ttl)) for entry in outcome.published)
+        for sent in outcome.upward:
+            if isinstance(sent, Sent):
+                chain.send_upward(sent.message)
+            else:
+                chain.publishes.append(encoded(Publish(sent.key, sent.value, sent.ttl)))
         if chain.note_spec():
             self.changes.append(subscriptions(chain))
         upward, horizontal = self._outbound(chain) if first else ((), ())

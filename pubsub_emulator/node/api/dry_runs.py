@@ -5,17 +5,18 @@ Result< { Result<PostDispatchInfo, { PostDispatchInfo, DispatchError }>, Vec<eve
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import Final
 
 from pubsub_emulator.emulator.network.parachain import pack
 from pubsub_emulator.node.at import At
-from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import encode_weight
 from pubsub_emulator.runtime.accounts.chain import ChainRuntime, NextBlock, begin
-from pubsub_emulator.runtime.accounts.publisher import published
+from pubsub_emulator.runtime.accounts.publisher import Published, sent_upward
 from pubsub_emulator.runtime.accounts.utility import origin_caller
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.calls import CallReader
@@ -26,6 +27,7 @@ from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.relay.dmp import QUEUES
 from pubsub_emulator.xcm import Location, Parachain, Publish
 from pubsub_emulator.xcm.location import PARENT
+from pubsub_emulator.xcm.message import decode
 
 XCM_VERSION: Final = 5
 _VERSION_NOT_KNOWN: Final = b"\x01\x01"
@@ -98,6 +100,19 @@ def _downward(
 
 
 def _upward(storage: Storage) -> list[bytes]:
-    """The messages that would be sent to the relay chain."""
-    publishes = [Publish(entry.key, entry.value, entry.ttl) for entry in published(storage)]
-    return [_destination(PARENT, pack(publishes))] if publishes else []
+    """The messages that would be sent to the relay chain; one that is no XCM has no place in the answer."""
+    messages: list[bytes] = []
+    for published, sent in groupby(sent_upward(storage), lambda entry: isinstance(entry, Published)):
+        if published:
+            messages += pack(Publish(each.key, each.value, each.ttl) for each in sent if isinstance(each, Published))
+        else:
+            messages += (each.message for each in sent if not isinstance(each, Published) and _is_xcm(each.message))
+    return [_destination(PARENT, messages)] if messages else []
+
+
+def _is_xcm(message: bytes) -> bool:
+    try:
+        decode(message)
+    except ScaleError:
+        return False
+    return True

@@ -35,6 +35,13 @@ class Published:
     ttl: int
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One whole upward message, in a block's log."""
+
+    message: bytes
+
+
 @pallet_errors(PALLET)
 class Error(PalletError):
     """Errors of `Publisher`."""
@@ -73,6 +80,6 @@ class Publisher(Hooks):
         return (constant("MaxEntries", scale.u32, MAX_ENTRIES, "Entries of one call."),)
 
 
-def published(storage: Storage) -> tuple[Published, ...]:
-    """The entries that the block in `storage` publishes, in order."""
-    return tuple(entry for entry in storage.log if isinstance(entry, Published))
+def sent_upward(storage: Storage) -> tuple[Published | Sent, ...]:
+    """What the block in `storage` sends to the relay chain, in order."""
+    return tuple(entry for entry in storage.log if isinstance(entry, Published | Sent))

@@ -6,7 +6,7 @@ from functools import partial
 
 from pubsub_emulator.primitives.header import DigestItem, Header
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.accounts.publisher import Published, published
+from pubsub_emulator.runtime.accounts.publisher import Published, Sent, sent_upward
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome
 from pubsub_emulator.runtime.framework.events import EventRecord, records
@@ -44,8 +44,8 @@ class BlockOutcome:
     plan: Plan
     extrinsics: tuple[DispatchOutcome, ...] = ()
     """The outcome of each signed extrinsic."""
-    published: tuple[Published, ...] = ()
-    """The entries that calls published, to be sent upward."""
+    upward: tuple[Published | Sent, ...] = ()
+    """The entries and messages that calls sent to the relay chain."""
 
 
 def execute_block(  # noqa: PLR0917  # a block has this many parts
@@ -85,7 +85,7 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     outcomes = extrinsics.run(storage, spec)
     system.note_applied(storage, 1 + len(outcomes))
     log = tuple(records(storage))
-    gone_upward = published(storage)
+    gone_upward = sent_upward(storage)
     system.finalize(storage)
     cost = ExtrinsicsCost(extrinsics.length, added_state_bytes(before, reads, storage.recorded or ()))
     ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost)

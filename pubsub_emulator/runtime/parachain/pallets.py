@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.accounts.publisher import Publisher
+from pubsub_emulator.runtime.accounts.publisher import Publisher, Sent
 from pubsub_emulator.runtime.accounts.sudo import Sudo
 from pubsub_emulator.runtime.accounts.system_calls import UpgradableSystem
 from pubsub_emulator.runtime.accounts.timestamp import Timestamp
@@ -13,7 +13,7 @@ from pubsub_emulator.runtime.accounts.transaction_payment import TransactionPaym
 from pubsub_emulator.runtime.accounts.utility import Utility
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework.codecs import U32, para_id
-from pubsub_emulator.runtime.framework.dispatch import BadOrigin, dispatchable
+from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Other, dispatchable
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.message_chains import (
     InboundDownwardMessage,
@@ -21,7 +21,7 @@ from pubsub_emulator.runtime.framework.message_chains import (
     downward_message,
     hrmp_message,
 )
-from pubsub_emulator.runtime.framework.origin import Origin
+from pubsub_emulator.runtime.framework.origin import Origin, ensure_root
 from pubsub_emulator.runtime.framework.runtime import Runtime
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
@@ -31,8 +31,12 @@ from pubsub_emulator.runtime.parachain.storage import AURA, PARACHAIN_INFO, PARA
 Horizontal = Annotated[dict[ParaId, list[InboundHrmpMessage]], scale.sorted_map(para_id, scale.vec(hrmp_message))]
 
 
+MAX_MESSAGE: Final = 65_531
+"""Bytes of the longest upward message."""
+
+
 class ParachainSystem(Hooks):
-    """`ParachainSystem`'s call in bodies of blocks. It runs as the inherent and is never dispatched."""
+    """`ParachainSystem`'s calls. That of the inherent is in bodies of blocks and is never dispatched."""
 
     pallet = PARACHAIN_SYSTEM
 
@@ -53,6 +57,14 @@ class ParachainSystem(Hooks):
         del storage, origin, relay_parent_number, relay_parent_storage_root, relay_chain_state
         del downward_messages, horizontal_messages, messages_used
         raise BadOrigin
+
+    @dispatchable(1, weight=Weight(1_000_000_000, 0))
+    def sudo_send_upward_message(self, storage: Storage, origin: Origin, message: bytes, /) -> None:
+        """Send a message to the relay chain as it is. Errors: `BadOrigin` unless root; `Other` above 65,531 bytes."""
+        ensure_root(origin)
+        if len(message) > MAX_MESSAGE:
+            raise Other
+        storage.log.append(Sent(message))
 
 
 class Aura(Hooks):

@@ -8,6 +8,7 @@ from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.arguments import BadRequest
 from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_bytes
 from pubsub_emulator.primitives.storage_keys import CODE
 from pubsub_emulator.primitives.types import ParaId
@@ -16,6 +17,7 @@ from pubsub_emulator.runtime.accounts.timestamp import NOW
 from pubsub_emulator.runtime.balances import TOTAL_ISSUANCE
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.calls import EncodedCall
+from pubsub_emulator.runtime.framework.dispatch import Other
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.validity import Invalidity
@@ -23,6 +25,7 @@ from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec, integrity_test
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 from pubsub_emulator.runtime.parachain.governance import set_code, transact
+from pubsub_emulator.runtime.relay.message_queue.types import Processed, ProcessingFailed
 from pubsub_emulator.xcm import Parachain
 from pubsub_emulator.xcm.location import HERE, Location
 from pubsub_emulator.xcm.message import decode
@@ -330,6 +333,34 @@ def test_nd11_what_the_relay_chain_has_no_room_for_waits_in_order() -> None:
         sent.append(len(new))
     assert published == [key for key, _, _ in entries]
     assert len([count for count in sent if count]) > 1  # one message a block, and a message holds some of them
+    assert not net.parachain(PUBLISHER).has_messages()
+
+
+def _send_upward(net: Network, message: bytes) -> EncodedCall:
+    return call(net, PUBLISHER, "ParachainSystem", "sudo_send_upward_message", message)
+
+
+def test_nd11_root_alone_sends_any_bytes_upward_behind_what_waits() -> None:
+    net = fresh()
+    publish = call(net, PUBLISHER, "Publisher", "publish", [(KEY, b"value", 9)])
+    message = b"no XCM"
+    raws = [
+        signed(net, PUBLISHER, call(net, PUBLISHER, "Sudo", "sudo", publish), ALICE),
+        signed(net, PUBLISHER, call(net, PUBLISHER, "Sudo", "sudo", _send_upward(net, message)), ALICE, nonce=1),
+        signed(net, PUBLISHER, _send_upward(net, message), BOB),
+    ]
+    _, events = run(net, PUBLISHER, *raws)
+    assert names(events)[-1] == "System.ExtrinsicFailed"
+    told = [event for step in net.step(2) for event in step.events if isinstance(event, Processed | ProcessingFailed)]
+    assert [type(event) for event in told] == [Processed, ProcessingFailed]
+    assert told[1].id == blake2_256(message)
+
+
+def test_nd11_a_message_longer_than_the_relay_chain_takes_is_not_sent() -> None:
+    net = fresh()
+    long = call(net, PUBLISHER, "Sudo", "sudo", _send_upward(net, bytes(65_532)))
+    _, events = run(net, PUBLISHER, signed(net, PUBLISHER, long, ALICE))
+    assert [each.event.sudo_result for each in events if hasattr(each.event, "sudo_result")] == [Other()]
     assert not net.parachain(PUBLISHER).has_messages()
 
 
