@@ -5,7 +5,7 @@ are read through proofs that are checked against the header of the block.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -21,7 +21,8 @@ from pubsub_emulator.client.extrinsics import Signer, development_signer, signed
 from pubsub_emulator.client.live_state import BlockingNode, state_of
 from pubsub_emulator.client.metadata import Enum
 from pubsub_emulator.client.node import DecodedEvent, SubstrateNode
-from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
+from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
 from pubsub_emulator.runtime.framework.calls import EncodedCall
 from pubsub_emulator.runtime.framework.storage import State
 
@@ -54,7 +55,7 @@ class Included:
 class Chain:
     """One chain of the node."""
 
-    def __init__(self, url: str, patience: int) -> None:
+    def __init__(self, url: str, patience: float) -> None:
         self.client = BlockingNode(url)
         self.node = SubstrateNode(self.client.rpc)
         self._patience = patience
@@ -91,6 +92,10 @@ class Chain:
     def call(self, pallet: str, name: str, arguments: dict[str, object]) -> Encoded:
         """A call, encoded by the chain's metadata."""
         return encode_call(self.client.run(self.node.metadata(self.block(self.best()))), pallet, name, arguments)
+
+    def by_root(self, call: Encoded) -> Encoded:
+        """A call through `Sudo`."""
+        return self.call("Sudo", "sudo", {"call": call})
 
     def submit(self, signer: Signer, call: Encoded) -> tuple[int, list[DecodedEvent]]:
         """Send a call and wait for its block; returns the number and the events of the extrinsic."""
@@ -162,45 +167,70 @@ class Driver:
         """Any call on the relay chain; by root through `Sudo.sudo`."""
         call = self.relay.call(pallet, name, arguments)
         if root:
-            call = self.relay.call("Sudo", "sudo", {"call": call})
+            call = self.relay.by_root(call)
         number, events = self.relay.submit(by or self.manager, call)
         return Included(number, self.relay.block(number), self._error(self.relay, events), self._ours(events))
 
     def publish(self, para: int, entries: Sequence[tuple[bytes, bytes, int]]) -> Included:
-        """Publish by the parachain's call; the relay block is that of the effect, or of the refusal.
+        """Publish by the parachain's call, or by a message; the relay block is that of the effect, or of the refusal.
 
-        `error` is `Parachain: …` where the parachain's call itself fails, else `refused` or `nothing`.
+        `error` is `Parachain: …` where the parachain's call itself fails, else as of `send`.
         """
-        how, chain = self.mapping.publish, self.paras[para]
-        since = self.relay.best()
-        _, own = chain.submit(self.manager, chain.call(how.pallet, how.call, {how.argument: list(map(list, entries))}))
-        failed = self._error(chain, own)
+        how = self.mapping.publish
+        if how.by == "message":
+            return self.send(para, self.message(entries), keys={key for key, _, _ in entries})[0]
+        call = self.paras[para].call(how.pallet, how.call, {how.argument: list(map(list, entries))})
+        return self._sent(para, call, {key for key, _, _ in entries}, 1)[0]
+
+    def message(self, entries: Sequence[tuple[bytes, bytes, int]]) -> bytes:
+        """A message of XCM v5 that publishes."""
+        head = bytes((self.mapping.instruction,))
+        parts = (head + key + encode_bytes(value) + ttl.to_bytes(4, "little") for key, value, ttl in entries)
+        return b"\5" + encode_compact(len(entries)) + b"".join(parts)
+
+    def send(self, para: int, *messages: bytes, keys: Collection[bytes] = ()) -> list[Included]:
+        """Send upward messages in one block of a parachain, and what became of each on the relay chain.
+
+        `error` is `None`, `incomplete`, why it was not processed (`BadFormat`, …), or `nothing`.
+        """
+        how, chain = self.mapping.message, self.paras[para]
+        others = {name: Encoded(unhex(text)) for name, text in how.others.items()}
+        sent = messages if how.wrapped else map(Encoded, messages)
+        calls = [chain.call(how.pallet, how.call, {how.argument: each, **others}) for each in sent]
+        call = calls[0] if len(calls) == 1 else chain.call("Utility", "batch_all", {"calls": calls})
+        return self._sent(para, chain.by_root(call) if how.root else call, keys, len(messages))
+
+    def _sent(self, para: int, call: Encoded, keys: Collection[bytes], count: int) -> list[Included]:
+        """Submit a parachain's call, and find what became of its messages on the relay chain."""
+        chain, since = self.paras[para], self.relay.best()
+        failed = self._error(chain, chain.submit(self.manager, call)[1])
         if failed is not None:
-            return Included(since, b"", f"Parachain: {failed}", ())
+            return [Included(since, b"", f"Parachain: {failed}", ())] * count
+        found: list[Included] = []
         last = since
         for _ in range(self.mapping.delay):
-            for number in range(last + 1, min(self.relay.best(), since + self.mapping.delay) + 1):
-                found = self._outcome(para, {bytes(key) for key, _, _ in entries}, number)
-                if found is not None:
+            while last < min(self.relay.best(), since + self.mapping.delay):
+                last += 1
+                found += self._outcomes(para, keys, last)
+                if len(found) >= count:
                     return found
-                last = number
             self.step()
-        return Included(last, self.relay.block(last), "nothing", ())
+        return found + [Included(last, self.relay.block(last), "nothing", ())] * (count - len(found))
 
-    def _outcome(self, para: int, keys: set[bytes], number: int) -> Included | None:
+    def _outcomes(self, para: int, keys: Collection[bytes], number: int) -> list[Included]:
+        """What became of a parachain's messages in a relay block; of one with other traffic, of that with `keys`."""
         events = self.relay.events(number)
-        ours = self._ours(events)
+        ours, block = self._ours(events), self.relay.block(number)
         name, key = self.mapping.name("DataPublished"), self.mapping.name("key")
-        block = self.relay.block(number)
-        said = tuple(each for each in ours if each[0] == name and each[1].get(key) in keys)
-        for event in events:
-            if event.pallet == "MessageQueue" and str(event.fields.get("origin")).find(f"{{'Para': {para}}}") >= 0:
-                failed = event.name != "Processed" or not event.fields.get("success")
-                if failed:
-                    return Included(number, block, "refused", ours)
-                if para == self.mapping.publisher:
-                    return Included(number, block, None, ours)
-        return Included(number, block, None, ours) if said else None
+        if para != self.mapping.publisher and keys:
+            said = any(each[0] == name and each[1].get(key) in keys for each in ours)
+            return [Included(number, block, None, ours)] if said else []
+        mine = (each for each in events if each.pallet == "MessageQueue" and each.fields.get("origin"))
+        return [
+            Included(number, block, _refusal(each), ours)
+            for each in mine
+            if str(each.fields["origin"]).find(f"{{'Para': {para}}}") >= 0
+        ]
 
     def step(self, count: int = 1) -> int:
         """Let the relay chain build blocks, with a stranger's remark in each; returns the best number."""
@@ -252,3 +282,11 @@ class Driver:
                 if isinstance(result, dict) and "Err" in result:
                     return chain.error(result["Err"])
         return None
+
+
+def _refusal(event: DecodedEvent) -> str | None:
+    """Why a message had no effect, or not its whole one."""
+    if event.name == "Processed":
+        return None if event.fields.get("success") else "incomplete"
+    error = event.fields.get("error", event.name)
+    return next(iter(error)) if isinstance(error, dict) else str(error)

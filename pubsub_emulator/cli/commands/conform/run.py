@@ -11,9 +11,7 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.log.run import para_url
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import say, table
-from pubsub_emulator.client.conform.checks import RULES, conform
-from pubsub_emulator.client.conform.driver import Driver
-from pubsub_emulator.client.conform.mapping import read_mapping
+from pubsub_emulator.client.conform import RULES, Driver, conform, read_mapping
 
 
 def run_conform(url: str, file: Path | None, paras: Sequence[str], rules: Sequence[str]) -> Result:
