@@ -8,8 +8,8 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -25,6 +25,10 @@ BLOCKS: Final = 4
 MOST_REQUESTS: Final = 2_000
 """Requests of one command: with more it never ends."""
 _LINES: Final = "status publishers verdicts collators_2000 subscriptions_2000 ledger_2000 storage_2000 events keys_1000"
+_SUBMIT: Final = "author_submitExtrinsic"
+_RULES: Final = ("PS-1", "PS-16", "PS-31")
+_EXTRINSIC: Final = "$extrinsic"
+"""In a transcript, the extrinsic that was sent last: each signature is another."""
 _LONG: Final = 20_000
 """Characters of an answer that a transcript refers to by its method: metadata would be most of each input."""
 
@@ -145,6 +149,13 @@ def _session(url: str) -> str:
     return f"{min(shown, 50)} pages"
 
 
+def _conform(url: str, patience: float = 0.05) -> str:
+    from pubsub_emulator.client.conform import Driver, Mapping, conform
+
+    with Driver(url, Mapping(patience=patience, delay=4), {}) as driver:
+        return ", ".join(each.verdict for each in conform(driver, _RULES))
+
+
 _COMMANDS: Final[dict[str, Callable[[str], str]]] = {
     "explore": _explore,
     "export-state": _export,
@@ -152,6 +163,7 @@ _COMMANDS: Final[dict[str, Callable[[str], str]]] = {
     "fetch": _fetch,
     "log": _log,
     "step": _session,
+    "conform": _conform,
 }
 
 
@@ -164,6 +176,29 @@ def _long() -> dict[str, Any]:
     return {}
 
 
+@contextmanager
+def _served() -> Iterator[Answers]:
+    """A node that builds a block for each extrinsic."""
+    from pubsub_emulator.client.live_state import BlockingNode
+    from pubsub_emulator.emulator.scenario.file import load_bundled
+    from pubsub_emulator.emulator.scenario.simulation import Simulation
+    from pubsub_emulator.node.chain.live import LiveNetwork
+    from pubsub_emulator.node.server.options import Options
+    from pubsub_emulator.node.server.server import Server
+
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, daemon=True).start()
+    serving = Server(LiveNetwork(Simulation(load_bundled("node"), accounts=True)), Options(port=0)).serving()
+    with ExitStack() as stack:
+        stack.callback(loop.call_soon_threadsafe, loop.stop)
+        places = asyncio.run_coroutine_threadsafe(serving.__aenter__(), loop).result()
+        stack.callback(lambda: asyncio.run_coroutine_threadsafe(serving.__aexit__(None, None, None), loop).result())
+        nodes = {f"/{place.chain or ''}": BlockingNode(place.url) for place in places}
+        for node in nodes.values():
+            stack.callback(node.close)
+        yield lambda path, method, params: nodes[path].ask(method, *params)
+
+
 def _transcripts() -> Iterable[bytes]:
     from pubsub_emulator.client.errors import NodeRefused
     from pubsub_emulator.emulator.scenario.file import load_bundled
@@ -173,26 +208,45 @@ def _transcripts() -> Iterable[bytes]:
 
     node = LocalNode(Simulation(load_bundled("node"), accounts=True))
     node.call("dev_newBlock", [{"count": 2 * BLOCKS}])
-    found: list[bytes] = []
-    for command, play in _COMMANDS.items():
-        said: list[list[Any]] = []
 
-        def answers(path: str, method: str, params: list[Any], said: list[list[Any]] = said) -> Any:
-            try:
-                answer = node.call(method, params, None if path == "/" else ParaId(int(path[1:])))
-            except RpcError as error:
-                raise NodeRefused(method, error.code, error.message) from error
-            name = f"${path} {method} {len(_long())}"
-            kept = isinstance(answer, str) and len(answer) > _LONG
-            if kept:
-                _long()[name] = answer
-            said.append([path, method, name if kept else answer])
+    def ask(path: str, method: str, params: list[Any]) -> Any:
+        try:
+            return node.call(method, params, None if path == "/" else ParaId(int(path[1:])))
+        except RpcError as error:
+            raise NodeRefused(method, error.code, error.message) from error
+
+    found = [_transcript(name, play, ask) for name, play in _COMMANDS.items() if name != "conform"]
+    with _served() as other:
+        return [*found, _transcript("conform", partial(_conform, patience=10), other)]
+
+
+def _transcript(command: str, play: Callable[[str], str], node: Answers) -> bytes:
+    said: list[list[Any]] = []
+    sent = _EXTRINSIC
+
+    def answers(path: str, method: str, params: list[Any]) -> Any:
+        nonlocal sent
+        sent = params[0] if method == _SUBMIT else sent
+        answer = node(path, method, params)
+        name = f"${path} {method} {len(_long())}"
+        kept = isinstance(answer, str) and len(answer) > _LONG
+        if kept:
+            _long()[name] = answer
+        said.append([path, method, name if kept else _with(answer, sent, _EXTRINSIC)])
+        return answer
+
+    with _answering(answers) as url:
+        play(url)
+    return json.dumps([command, said]).encode()
+
+
+def _with(answer: Any, old: str, new: str) -> Any:
+    """An answer with another text where a block has an extrinsic."""
+    match answer:
+        case {"block": {"extrinsics": list(listed)} as block}:
+            return {**answer, "block": {**block, "extrinsics": [new if each == old else each for each in listed]}}
+        case _:
             return answer
-
-        with _answering(answers) as url:
-            play(url)
-        found.append(json.dumps([command, said]).encode())
-    return found
 
 
 def _read(data: bytes) -> str:
@@ -211,16 +265,18 @@ def _read(data: bytes) -> str:
             said.setdefault((each[0], each[1]), []).append(each[2])
     counts: dict[tuple[str, str], int] = {}
     total = 0
+    sent = _EXTRINSIC
 
-    def answers(path: str, method: str, _params: list[Any]) -> Any:
-        nonlocal total
+    def answers(path: str, method: str, params: list[Any]) -> Any:
+        nonlocal total, sent
         total += 1
+        sent = params[0] if method == _SUBMIT else sent
         known = said.get((path, method))
         if known is None or total > MOST_REQUESTS:
             raise NodeRefused(method, -32601, "Method not found")
         at = counts[path, method] = counts.get((path, method), -1) + 1
         answer = known[at % len(known)]
-        return _long().get(answer, answer) if isinstance(answer, str) else answer
+        return _long().get(answer, answer) if isinstance(answer, str) else _with(answer, _EXTRINSIC, sent)
 
     try:
         with _answering(answers) as url:
