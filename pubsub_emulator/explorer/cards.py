@@ -288,6 +288,10 @@ def _ledger(ledger: BlockLedger, full: Mapping[Any, int]) -> Html:
         f"{ledger.used:,} of {ledger.budget:,} bytes used, {ledger.proof_nodes:,} nodes, {ledger.proof_bytes:,} bytes; "
         f"{ledger.own_state_bytes:,} bytes of own state read, {ledger.cache_state_bytes:,} of them by the cache"
     )
+    if ledger.ref_time:
+        words += (
+            f"; weight {ledger.ref_time / 1e6:,.1f} µs of ref_time, {ledger.weight.proof_size:,} bytes of proof_size"
+        )
     publishers = table(head, rows) if ledger.publishers else None
     return tag("div", bar, tag("div", *key, class_="y"), tag("p", words), publishers)
 

@@ -261,6 +261,7 @@ def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:
         "nodes": ledger.proof_nodes,
         "ownState": ledger.own_state_bytes,
         "cacheState": ledger.cache_state_bytes,
+        "weight": [ledger.weight.ref_time, ledger.weight.proof_size],
         "full": ledger.static_bytes + sum(full.values()),
         "publishers": [
             [

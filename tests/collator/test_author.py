@@ -36,7 +36,9 @@ def test_ps_52_every_honest_block_of_a_world_is_accepted_and_leads_to_what_its_a
         assert outcome.state_root == block.outcome.state_root == block.candidate.header.state_root
         assert outcome.deliveries == block.outcome.deliveries
         # A verifier reads the heads of the message queues as well.
-        seen = replace(block.outcome.ledger, own_state_bytes=outcome.ledger.own_state_bytes)
+        seen = replace(
+            block.outcome.ledger, own_state_bytes=outcome.ledger.own_state_bytes, ref_time=outcome.ledger.ref_time
+        )
         assert outcome.ledger == seen
         assert now.parent.state.root() == root
         assert Candidate.decode(block.candidate.encode()) == block.candidate

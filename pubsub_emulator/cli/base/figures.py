@@ -19,6 +19,8 @@ _CHAIN: Final = {
     "own_state_bytes": "own state read, bytes",
     "used_bytes": "budget used, bytes",
     "stops": "walks stopped",
+    "ref_time": "parachain ref_time, ps",
+    "proof_size": "parachain proof_size, bytes",
 }
 _PUBLISHER: Final = {"published": "publishes", "expired": "expiries", "deleted": "deletions"}
 

@@ -20,6 +20,8 @@ def ledger_pages(title: str, ledger: BlockLedger) -> Iterator[Shown]:
         ("proof nodes (count)", ledger.proof_nodes),
         ("own state read", ledger.own_state_bytes),
         ("of it for the cache", ledger.cache_state_bytes),
+        ("weight: proof_size", ledger.weight.proof_size),
+        ("weight: ref_time, µs", ledger.ref_time // 1_000_000),
     )
     yield Grid(f"{title}: ledger", ("bytes", "figure"), figures)
     yield Grid(

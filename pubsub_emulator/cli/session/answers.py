@@ -181,6 +181,8 @@ class Ledger(Answer):
     proof_nodes: Count
     own_state_bytes: Count
     cache_state_bytes: Count
+    extrinsics_state_bytes: Count
+    ref_time: Count
     publishers: tuple[Portion, ...]
 
     def ledger(self) -> BlockLedger:

@@ -40,6 +40,9 @@ class ChainSummary:
     """Relay blocks from publish to callback, of all updates delivered."""
     latest: int = 0
     """The most of one."""
+    ref_time: int = 0
+    proof_size: int = 0
+    """The weight of all blocks (`BlockLedger.weight`)."""
 
 
 @dataclass(slots=True)
@@ -154,6 +157,8 @@ class Summary(Observer):
         chain.used_bytes += ledger.used
         chain.own_state_bytes += ledger.own_state_bytes
         chain.cache_state_bytes += ledger.cache_state_bytes
+        chain.ref_time += ledger.weight.ref_time
+        chain.proof_size += ledger.weight.proof_size
         chain.stops += record.outcome.plan.cursor is not None
         chain.unchanged += sum(publisher.unchanged for publisher in ledger.publishers)
         chain.largest_proof = max(chain.largest_proof, ledger.proof_bytes)

@@ -41,6 +41,7 @@ function ledgerView(run, ledger, refused) {
       ["unchanged roots", unchanged.length ? `${plural(unchanged.length, "publisher")} unread, ${bytes(unread)} saved` : "none"],
       ["cache", cached ? `${bytes(cached)} of nodes came from the cache` : "no nodes came from the cache"],
       ["own state read", `${bytes(ledger.ownState)} added to the parachain's storage proof, ${bytes(ledger.cacheState)} of it by the cache`],
+      ["weight", refused ? null : `${(ledger.weight[0] / 1e6).toFixed(1)} µs of ref_time, ${bytes(ledger.weight[1])} of proof_size`],
     ]),
     ledger.publishers.length ? publishersTable(run, ledger) : null,
   );

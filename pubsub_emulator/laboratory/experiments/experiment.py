@@ -109,6 +109,9 @@ class Measurement:
     unused_at_stop_max: int
     latency_median: float
     latency_max: int
+    ref_time: float
+    """Picoseconds of a block (`BlockLedger.weight`)."""
+    proof_size: float
     undelivered: int
     """Changed keys that still wait after twice the time of delivering everything."""
 
@@ -154,6 +157,8 @@ def measure(workload: Workload) -> Measurement:
         unused_at_stop_max=max(left, default=0),
         latency_median=median(world.latencies) if world.latencies else 0,
         latency_max=max(world.latencies, default=0),
+        ref_time=median(outcome.ledger.ref_time for outcome in outcomes),
+        proof_size=median(outcome.ledger.weight.proof_size for outcome in outcomes),
         undelivered=len(world.waiting),
     )
 

@@ -283,6 +283,8 @@ def sweep_figure(parameter: str, y: str, measured: Iterable[Measurement]) -> Fig
         columns=(
             parameter,
             "cache",
-            *dict.fromkeys((y, "pov", "relay_bytes", "own_state_bytes", "cache_state_bytes", "charged", "latency_max")),
+            *dict.fromkeys(
+                (y, "pov", "relay_bytes", "own_state_bytes", "cache_state_bytes", "ref_time", "latency_max")
+            ),
         ),
     )

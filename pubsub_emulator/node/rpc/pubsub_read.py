@@ -192,6 +192,8 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
         "cacheStateBytes": held.cache_state_bytes,
         "extrinsicsBytes": getattr(held, "extrinsics_bytes", 0),
         "extrinsicsStateBytes": getattr(held, "extrinsics_state_bytes", 0),
+        "refTime": held.ref_time,
+        "proofSize": held.weight.proof_size,
         "publishers": [
             {
                 "para": each.para,

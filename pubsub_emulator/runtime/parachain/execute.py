@@ -24,6 +24,7 @@ from pubsub_emulator.runtime.parachain.governance import execute_downward, is_ro
 from pubsub_emulator.runtime.parachain.ledger import (
     BlockLedger,
     ExtrinsicsCost,
+    accesses,
     added_state_bytes,
     make_ledger,
     own_state_bytes,
@@ -88,7 +89,8 @@ def execute_block(  # noqa: PLR0917  # a block has this many parts
     gone_upward = sent_upward(storage)
     system.finalize(storage)
     cost = ExtrinsicsCost(extrinsics.length, added_state_bytes(before, reads, storage.recorded or ()))
-    ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost)
+    time = accesses(len(storage.recorded or ()), len(storage.written()), plan)
+    ledger = make_ledger(plan, inherent.messages_used, own_state_bytes(before, reads, plan.own_state), cost, time)
     root = storage.commit()
     return BlockOutcome(storage.state, root, log, deliveries, ledger, plan, outcomes, gone_upward)
 

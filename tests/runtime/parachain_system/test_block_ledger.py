@@ -65,6 +65,20 @@ def test_the_cache_shows_what_it_saves_and_what_reading_it_really_costs() -> Non
     assert cheap.used < ledger.used / 4
 
 
+def test_the_weight_of_a_block_has_both_dimensions() -> None:
+    """PS-70: what a cached node saves in proof_size it costs in ref_time, row by row."""
+    weights = {}
+    for cache in ("none", "nodes"):
+        chain = Chain(make_spec({1000: KEYS[:9]}, cache=cache))
+        chain.step(Relay(1, publishers(1)))  # type: ignore[arg-type]
+        outcome = chain.step(Relay(2, publishers(2)))  # type: ignore[arg-type]
+        ledger, hashed = outcome.ledger, sum(map(len, outcome.plan.taken.values()))
+        weights[cache] = ledger.weight
+        assert ledger.weight.proof_size == ledger.proof_bytes + ledger.own_state_bytes
+        assert ledger.ref_time % 1_000_000 == 2_000 * hashed % 1_000_000
+    assert weights["nodes"].ref_time > weights["none"].ref_time + 2 * 25_000_000
+
+
 def test_own_state_bytes_are_those_of_a_real_storage_proof() -> None:
     """PS-70: recorded on the parachain's trie, not estimated."""
     chain = Chain(make_spec({1000: KEYS}, cache="none"))

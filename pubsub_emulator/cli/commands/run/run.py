@@ -181,6 +181,8 @@ def _show_subscribers(run: Run) -> None:
             percent(chain.unpruned_bytes - chain.proof_bytes, chain.unpruned_bytes),
             size(chain.own_state_bytes),
             size(chain.cache_state_bytes),
+            f"{chain.ref_time / max(chain.blocks, 1) / 1e6:,.1f} µs",
+            size(chain.proof_size // max(chain.blocks, 1)),
         )
         for each, chain in subscribers
     )
@@ -194,6 +196,8 @@ def _show_subscribers(run: Run) -> None:
         "saved",
         "own state read",
         "of it cache",
+        "ref_time/block",
+        "proof_size/block",
     )
     table("what used the bytes", columns, shares)
 
