@@ -38,6 +38,9 @@ def test_a_sweep_leaves_a_table_twice_and_a_plot_twice(tmp_path: Path) -> None:
         ("20", "slots"),
     ]
     assert all(row["value_size"] == "40" for row in rows)
+    assert result.output.count("what differs") == 2
+    header = next(line for line in result.output.splitlines() if "keys 4" in line)
+    assert header.split() == ["figure", "keys", "4", "keys", "20", "change", "%"]
     body = json.loads((out / "pov-by-keys.json").read_text())
     assert [float(row["pov"]) for row in rows] == [row["pov"] for row in body["rows"]]
     assert (out / "pov-by-keys.svg").read_text().startswith("<svg")

@@ -26,8 +26,10 @@ def _compare(folder: Path, *arguments: str, code: int = 0) -> "subprocess.Comple
 
 
 def test_a_rule_is_compared_with_the_shipped_ones_down_to_the_first_block_that_differs(folder: Path) -> None:
-    done = json.loads(_compare(folder, "shipped", "cap.py", "--scenario", "small.toml", "--json").stdout)
+    done = json.loads(_compare(folder, "shipped", "cap.py", "--scenario", "small.toml", "--json", "--plot", "p").stdout)
     assert done["sides"] == ["shipped", "cap"]
+    assert "proof bytes" in (folder / "p/changes.svg").read_text(encoding="utf-8")
+    assert (folder / "p/changes.png").read_bytes().startswith(b"\x89PNG")
     expiries = done["figures"]["expiries"]
     assert expiries["values"][0] == 0 < expiries["values"][1] == expiries["change"][0]
     assert "relay ref_time, ps" in done["figures"]

@@ -53,6 +53,12 @@ def test_a_session_file_is_played_with_its_rules_alone(folder: Path) -> None:
     assert program("step", "saved.json", "--rules", "cap.py", folder=folder, given="quit\n").returncode == 0
 
 
+def test_the_lab_takes_rules(folder: Path) -> None:
+    (folder / "bad.py").write_text("x = 1\n", encoding="utf-8")
+    refused = program("lab", "small.toml", "--rules", "bad.py", "--no-open", folder=folder)
+    assert (refused.returncode, "no rule in it" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -280,11 +280,4 @@ def sweep_figure(parameter: str, y: str, measured: Iterable[Measurement]) -> Fig
         parameter,
         y,
         "cache",
-        columns=(
-            parameter,
-            "cache",
-            *dict.fromkeys(
-                (y, "pov", "relay_bytes", "own_state_bytes", "cache_state_bytes", "ref_time", "latency_max")
-            ),
-        ),
     )

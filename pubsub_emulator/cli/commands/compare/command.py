@@ -1,5 +1,7 @@
 """`pubsub compare`: its arguments and help."""
 
+from pathlib import Path
+
 import click
 
 from pubsub_emulator.cli.base import options
@@ -23,10 +25,11 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @click.option("--tolerance", type=click.FloatRange(min=0), metavar="PERCENT", help="Exit with code 1 beyond it.")
 @click.option("--all", "every", is_flag=True, help="Also show the figures that do not differ.")
+@click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Folder for pictures of the changes.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the table for a pull request.")
 @with_json_option
 def command(
-    sides: tuple[str, ...], scenario: str, tolerance: float | None, *, every: bool, as_markdown: bool
+    sides: tuple[str, ...], scenario: str, tolerance: float | None, plot: Path | None, *, every: bool, as_markdown: bool
 ) -> Result:
     """Compare A with B and others: a table of the figures that differ, then the first block that differs, and why.
 
@@ -37,4 +40,4 @@ def command(
         raise click.UsageError("two or more are compared, not one")
     from pubsub_emulator.cli.commands.compare.run import run_compare
 
-    return run_compare(sides, scenario, tolerance, every=every, as_markdown=as_markdown)
+    return run_compare(sides, scenario, tolerance, plot, every=every, as_markdown=as_markdown)

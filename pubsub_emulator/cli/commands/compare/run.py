@@ -1,21 +1,29 @@
 """`pubsub compare`: runs what has to be run, and shows what differs."""
 
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pubsub_emulator.cli.base.figures import Line, lines_of, markdown, show_differences
+from pubsub_emulator.cli.base.output import new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.compare.sides import Side, open_side
 from pubsub_emulator.cli.exits import FINDINGS
-from pubsub_emulator.cli.screen import say, say_document
+from pubsub_emulator.cli.screen import files, say, say_document
 from pubsub_emulator.runtime.rules import chosen
 
 
 def run_compare(
-    asked: Sequence[str], scenario: str, tolerance: float | None, *, every: bool = False, as_markdown: bool = False
+    asked: Sequence[str],
+    scenario: str,
+    tolerance: float | None,
+    plot: Path | None = None,
+    *,
+    every: bool = False,
+    as_markdown: bool = False,
 ) -> Result:
-    """Run the command. With `tolerance`, its exit code is 1 if a figure changes by more percent."""
+    """Run the command. With `tolerance`, its exit code is 1 if a figure changes by more percent; `plot` is a folder."""
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
         sides = [open_side(text, scenario, chosen(), Path(folder) / str(at)) for at, text in enumerate(asked)]
         lines = lines_of([side.figures for side in sides])
@@ -27,6 +35,7 @@ def run_compare(
     else:
         show_differences(labels, shown)
         _show_first(labels, first)
+    pictures = [] if plot is None else _draw(labels, shown, plot)
     beyond = [] if tolerance is None else [line.name for line in lines if line.beyond(tolerance)]
     if beyond:
         say(f"beyond {tolerance:g} %: {', '.join(beyond)}", aside=as_markdown)
@@ -35,8 +44,30 @@ def run_compare(
         "figures": {line.name: _document(line) for line in lines},
         "first": first,
         "beyond": beyond,
+        "files": pictures,
     }
     return Result(document, FINDINGS if beyond else 0)
+
+
+def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Path]:
+    """Draw the relative changes of all figures. Raises `NoPlotLibrary`."""
+    from pubsub_emulator.cli.commands.experiment.plot import draw
+    from pubsub_emulator.laboratory.experiments.presets import Figure, Row
+
+    rows: tuple[Row, ...] = tuple(
+        {"figure": line.name, "change, %": round(share, 3), "side": labels[at]}
+        for line in lines
+        for at in range(1, len(labels))
+        if (share := line.share(at)) is not None and isfinite(share)
+    )
+    if not rows:
+        return []
+    with new_folder(folder) as made:
+        written = draw(
+            Figure("changes", f"Change against {labels[0]}", rows, "change, %", "figure", "side", bars=True), made
+        )
+    files("written:", [(folder / path.name, "the changes") for path in written])
+    return [folder / path.name for path in written]
 
 
 def _show_first(labels: Sequence[str], first: dict[str, list[str]]) -> None:

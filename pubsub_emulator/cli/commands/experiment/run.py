@@ -2,11 +2,12 @@
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from itertools import count
 from pathlib import Path
 
+from pubsub_emulator.cli.base.figures import lines_of, show_differences
 from pubsub_emulator.cli.base.output import new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.experiment.plot import NoPlotLibrary, draw
@@ -57,7 +58,19 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
                 lambda w: advance(next(number), total, f"{parameter} {w.told(parameter)}, {w.cache.value}"),
             )
         )
-    return write((sweep_figure(parameter, y, found),), out)
+    return write((sweep_figure(parameter, y, found),), out, lambda: _compare(parameter, found))
+
+
+def _compare(parameter: str, found: Sequence[Measurement]) -> None:
+    """The table of `pubsub compare` for each cache policy, with the values of the swept field as its sides."""
+    given = {field.name for field in fields(Workload)}
+    for policy in dict.fromkeys(each.workload.cache for each in found):
+        mine = [each for each in found if each.workload.cache is policy]
+        figures = [{name: float(value) for name, value in each.row().items() if name not in given} for each in mine]
+        labels = [f"{parameter} {each.workload.told(parameter)}" for each in mine]
+        lines = lines_of(figures)
+        say(f"cache {policy.value}:")
+        show_differences(labels, [line for line in lines if line.differs or len(mine) == 1])
 
 
 def parse_policies(text: str) -> tuple[CachePolicy, ...]:
@@ -76,8 +89,8 @@ def _assignment(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def write(figures: Sequence[Figure], out: Path) -> Result:
-    """Show tables, write CSV and JSON, and draw figures, or say why not."""
+def write(figures: Sequence[Figure], out: Path, show: Callable[[], None] | None = None) -> Result:
+    """Write CSV and JSON, draw figures, or say why not, and `show` tables, by default those of the figures."""
     written: list[tuple[Path, str]] = []
     undrawn = ""
     with new_folder(out) as folder:
@@ -88,7 +101,9 @@ def write(figures: Sequence[Figure], out: Path) -> Result:
                     written += [(out / path.name, "the plot") for path in draw(figure, folder)]
                 except NoPlotLibrary as error:
                     undrawn = str(error)
-    for figure in figures:
+    if show is not None:
+        show()
+    for figure in () if show is not None else figures:
         columns = figure.columns or tuple(figure.rows[0])
         shown = ([_cell(row[name]) for name in columns] for row in figure.rows)
         table(figure.title, columns, shown, names_rows=2 if figure.series in columns[:2] else 1)

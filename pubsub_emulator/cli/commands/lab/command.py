@@ -13,6 +13,7 @@ from pubsub_emulator.cli.base import options
 )
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @options.own_cheats
+@options.rules
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 selects a free one.")
 @click.option("--no-open", is_flag=True, help="Print the page's address and open no browser.")
 @click.option(
