@@ -45,6 +45,9 @@ def test_nd35_a_history_with_extrinsics_is_verified_but_for_those_that_were_forg
     rows = list(Results.open(tmp_path / "out").rows(schema.BLOCK_MEASURES))
     assert sum(row["extrinsics_bytes"] or 0 for row in rows) > 0
     assert all((row["extrinsics_state_bytes"] or 0) > 0 for row in rows if row["extrinsics_bytes"])
+    assert all(
+        row["ref_time"] > 0 and row["proof_size"] > row["proof_bytes"] for row in rows if row["status"] == "included"
+    )
 
 
 def test_nd35_without_a_library_a_history_is_quarantined_and_nobody_accused(

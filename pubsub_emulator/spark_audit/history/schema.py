@@ -558,6 +558,10 @@ BLOCK_MEASURES: Final = _signed(
                 _optional("extrinsics_bytes", INT, "signed extrinsics, with their lengths"),
                 _optional("extrinsics_state_bytes", INT, "what running them adds to the storage proof"),
             ),
+            (
+                _optional("ref_time", INT, "weight: picoseconds of its reads and writes, and of hashing its proof"),
+                _optional("proof_size", INT, "weight: bytes of its proof and of the chain's storage proof"),
+            ),
         ),
     )
 )

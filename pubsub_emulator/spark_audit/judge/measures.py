@@ -86,6 +86,8 @@ def executed_measures(row: Row, before: State, outcome: BlockOutcome) -> Row:
         "cache_state_bytes": ledger.cache_state_bytes,
         "extrinsics_bytes": ledger.extrinsics_bytes,
         "extrinsics_state_bytes": ledger.extrinsics_state_bytes,
+        "ref_time": ledger.weight.ref_time,
+        "proof_size": ledger.weight.proof_size,
         "cache_net": sums["cached_bytes"] - ledger.cache_state_bytes,
         "publishers": len(ledger.publishers),
         "unchanged": sum(publisher.unchanged for publisher in ledger.publishers),
