@@ -42,4 +42,6 @@ def read_rules(path: Path, digest: bytes | None = None) -> Rules:
     functions = {getattr(each, MARK): each for each in vars(module).values() if getattr(each, MARK, None)}
     if not functions:
         raise RulesError(f"{path}: no rule in it; the decorator `rule` marks them")
+    if ("encode" in functions) != ("decode" in functions):
+        raise RulesError(f"{path}: `encode` and `decode` are replaced together")
     return make_rules(str(path.absolute()), found, functions)

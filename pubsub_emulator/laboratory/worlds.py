@@ -42,6 +42,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
+from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import Trie
 
 PARA = ParaId(3000)
@@ -201,7 +202,10 @@ class World:
         if self.spec.reserve_minimum and draws.one_in(2):
             length = draws.choice((1500, 3000, 6000))  # heavy enough for the stop rule of a tight runtime
         ttl = draws.choice((0, 0, 1, 5, 2**32 - 1))
-        return PublishedEntry(draws.take(min(length, 40)) + bytes(max(length - 40, 0)), ttl, self.number).encode()
+        return self._stored(draws.take(min(length, 40)) + bytes(max(length - 40, 0)), ttl)
+
+    def _stored(self, value: bytes, ttl: int) -> bytes:
+        return rules_of(self.spec.rules).to_stored(PublishedEntry(value, ttl, self.number).encode())
 
     def _change(self, publisher: _Publisher) -> None:
         draws = self.draws
@@ -341,7 +345,7 @@ class World:
         for publisher in self.publishers:
             entries = dict(publisher.entries)
             key = self.draws.choice(publisher.pool)
-            entries[key] = PublishedEntry(b"forged" + self.draws.take(40), 0, self.number).encode()
+            entries[key] = self._stored(b"forged" + self.draws.take(40), 0)
             published[publisher.para] = entries
         return self._image(self.number, published)
 

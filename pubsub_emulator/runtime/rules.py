@@ -20,7 +20,8 @@ from types import CodeType
 from typing import Final, NamedTuple, TypeVar
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
 
 Item = tuple[ParaId, PubsubKey]
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -62,6 +63,23 @@ class Rules:
     roots: Callable[[Mapping[ParaId, Hash], Mapping[ParaId, Hash]], Mapping[ParaId, Hash]] | None = None
     deliver: Callable[[int, bytes, int | None], bool] | None = None
     checks: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
+    encode: Callable[[bytes, int, int], bytes] | None = None
+    decode: Callable[[bytes], tuple[bytes, int, int]] | None = None
+
+    def to_stored(self, entry: bytes) -> bytes:
+        """The bytes of an entry in its child trie, from those of a `PublishedEntry`."""
+        return entry if self.encode is None else self.encode(*PublishedEntry.decode(entry))
+
+    def from_stored(self, data: bytes) -> bytes:
+        """The inverse of `to_stored`. Raises `RuleFailed`."""
+        return data if self.decode is None else self.read(data).encode()
+
+    def read(self, data: bytes) -> PublishedEntry:
+        """The entry that a child trie has as `data`. Raises `ScaleError`, `RuleFailed`."""
+        if self.decode is None:
+            return PublishedEntry.decode(data)
+        value, ttl, inserted = self.decode(data)
+        return PublishedEntry(value, ttl, RelayBlockNumber(inserted))
 
 
 class Seam(NamedTuple):
@@ -79,6 +97,8 @@ SEAMS: Final[dict[str, Seam]] = {
     "lifetime": Seam("ttl, para, size, now", int, "The lifetime stored for a publish, 0 forever.", "ttl"),
     "deposit": Seam("para, amount", int, "What a registration holds, in plancks.", "amount"),
     "order": Seam("rows, now", list, "The finite entries in the order of clean-up.", "from the cursor on"),
+    "encode": Seam("value, ttl, inserted", bytes, "An entry as it is stored; `decode` is its inverse.", "SCALE"),
+    "decode": Seam("data", tuple, "Value, ttl and block of insertion of what `encode` made.", "SCALE"),
     "expired": Seam("expiry, now", bool, "Whether clean-up removes an entry.", "expiry <= now"),
     "runtime": Seam("spec", object, "A subscriber's runtime: cache, budget, depth.", "spec"),
     "reserve": Seam("item_cost", int, "Bytes that must be left before anything is read.", "item_cost"),
@@ -136,6 +156,8 @@ def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[
             kinds = wanted if isinstance(wanted, tuple) else (wanted,)
             expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
             raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result!r:.60}, not {expected}")
+        if name == "decode" and not _is_entry(result):
+            raise RuleFailed(f"{path}, line {first}: rule 'decode' returned {result!r:.60}, not value, u32 and u32")
         if name == "lifetime" and isinstance(result, int) and not 0 <= result <= U32_MAX:
             raise RuleFailed(f"{path}, line {first}: rule 'lifetime' returned {result}, which is no u32")
         if name in {"deposit", "reserve", "share"} and isinstance(result, int) and result < 0:
@@ -143,6 +165,14 @@ def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[
         return result
 
     return call
+
+
+def _is_entry(result: object) -> bool:
+    match result:
+        case (bytes(), int(ttl), int(inserted)):
+            return 0 <= ttl <= U32_MAX and 0 <= inserted <= U32_MAX
+        case _:
+            return False
 
 
 def load(rules: Rules) -> None:

@@ -71,6 +71,7 @@ def test_the_lab_takes_rules(folder: Path) -> None:
             "takes 4 arguments: ttl, para, size, now",
         ),
         ("x = 1\n", "no rule in it"),
+        (CAP.replace("lifetime(ttl, para, size, now)", "decode(data)"), "`encode` and `decode` are replaced together"),
         ("def lifetime(:\n", "line 1: SyntaxError"),
         (CAP.replace("min(ttl or 3, 3)", "1 // 0"), "line 7: rule 'lifetime': ZeroDivisionError"),
         (CAP.replace("min(ttl or 3, 3)", "'3'"), "rule 'lifetime' returned '3', not int"),

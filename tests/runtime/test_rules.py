@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_pubsub import Config
+from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.rules import SEAMS, SHIPPED, RuleFailed, Rules, RulesError, chosen, make_rules, rule, using
@@ -61,6 +65,9 @@ def test_every_seam_is_a_field_and_every_field_a_seam() -> None:
         ("order", ([], 1), [(1,)], "TypeError"),
         ("order", ([], 1), 1, "returned 1, not list"),
         ("checks", ((),), [], "not tuple"),
+        ("encode", (b"", 0, 0), "text", "returned 'text', not bytes"),
+        ("decode", (b"",), (b"", 1), "not value, u32 and u32"),
+        ("decode", (b"",), (b"", 1, 1 << 32), "not value, u32 and u32"),
     ],
 )
 def test_a_result_that_a_seam_does_not_take_is_refused(
@@ -69,6 +76,45 @@ def test_a_result_that_a_seam_does_not_take_is_refused(
     rules = make_rules("mine.py", DIGEST, {name: lambda *_arguments: result})
     with pytest.raises(RuleFailed, match="mine.py, line [0-9]+: .*" + said):
         getattr(rules, name)(*arguments)
+
+
+BACKWARDS = make_rules(
+    "mine.py",
+    DIGEST,
+    {
+        "encode": lambda value, ttl, inserted: (ttl << 32 | inserted).to_bytes(8, "big") + value[::-1],
+        "decode": lambda data: (data[:7:-1], int.from_bytes(data[:4], "big"), int.from_bytes(data[4:8], "big")),
+    },
+)
+
+
+def test_entries_of_another_encoding_are_counted_expired_and_delivered_alike() -> None:
+    group = {"paras": [1000], "keys": 30, "value_size": {"min": 0, "max": 300}, "ttl": [0, 3], "update_rate": 0.2}
+    seen = []
+    for rules in (SHIPPED, BACKWARDS):
+        with using(rules):
+            scenario = Scenario.model_validate(
+                {
+                    "name": "n",
+                    "seed": "n",
+                    "relay_blocks": 25,
+                    "publishers": [{**group, "delete_rate": 0.1}],
+                    "subscribers": [{"para": 2000, "subscribe": [{"publishers": "all"}]}],
+                }
+            )
+            simulation = Simulation(scenario)
+            deliveries = [
+                (each.publisher, each.key, each.value, each.ttl_state)
+                for _ in range(25)
+                for each in simulation.step().deliveries(2000)
+            ]
+            relay = simulation.network.relay
+            relay.runtime.executive.try_state(relay.storage())
+            counters = [item.get(relay.storage(), ParaId(1000)) for item in (PublishedKeys, TotalStorageSize)]
+            seen.append((deliveries, counters, relay.state.child_root(derive_child_key(ParaId(1000)))))
+    assert any(value is None for _, _, value, _ in seen[0][0])
+    assert seen[0][:2] == seen[1][:2]
+    assert seen[0][2] != seen[1][2]
 
 
 def test_constants_and_a_runtime_of_another_kind_are_refused() -> None:

@@ -12,7 +12,7 @@ from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Param
 from pubsub_emulator.cli.session.session import ChainState, Session
 from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
-from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, ttl_state
+from pubsub_emulator.primitives.pubsub import derive_child_key, ttl_state
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.lazy_state import is_lazy
 from pubsub_emulator.runtime.framework.pallet import AnyItem
@@ -20,6 +20,7 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.rules import chosen
 
 MOST_ROWS: Final = 200
 """The most rows of storage shown."""
@@ -137,7 +138,7 @@ def _child(session: Session, given: Given) -> Iterator[Shown]:
     if held is None:
         raise CommandError(f"{para} has published nothing under {key}")
     yield _entries(session, para, iter([(bytes(wanted), held)]))
-    yield Line(f"value: {words(PublishedEntry.decode(held).value, None)}")
+    yield Line(f"value: {words(chosen().read(held).value, None)}")
 
 
 def _publisher(child_key: bytes) -> int:
@@ -147,7 +148,7 @@ def _publisher(child_key: bytes) -> int:
 
 def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
     now = RelayBlockNumber(session.number)
-    decoded = ((key, PublishedEntry.decode(held)) for key, held in entries)
+    decoded = ((key, chosen().read(held)) for key, held in entries)
     return Grid(
         f"child trie of {para} at relay block {now}",
         ("key", "bytes", "value", "published in", "ttl"),

@@ -16,7 +16,6 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import (
     Infinite,
-    PublishedEntry,
     TtlState,
     ValidFor,
     derive_child_key,
@@ -30,6 +29,7 @@ from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+from pubsub_emulator.runtime.rules import chosen
 
 methods: Final = Methods()
 method = methods.method
@@ -88,7 +88,7 @@ def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Js
     raw = None if trie is None else trie.get(key)
     if block is None or raw is None:
         return None
-    found = PublishedEntry.decode(raw)
+    found = chosen().read(raw)
     return {
         "at": hexed(block.hash),
         "publisher": publisher,

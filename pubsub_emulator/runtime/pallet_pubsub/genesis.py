@@ -77,7 +77,7 @@ def _entries(
             len(entry.value) <= config.max_value_length, f"publisher {para} stores a value of {len(entry.value)} bytes"
         )
         raw = entry.encode()
-        child.append((key, raw))
+        child.append((key, config.rules.to_stored(raw)))
         size += KEY_LENGTH + len(entry.value)
         if entry.ttl:
             top.append((rows.ttl_row(key), raw[-8:]))

@@ -55,6 +55,8 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
         raise ModuleError(Error.ValueTooLong)
 
     old = storage.child_get(rows.child, key)
+    if old is not None and rules.decode is not None:
+        old = rules.from_stored(old)
     stored = 0
     if old is None:
         growth = KEY_LENGTH + size
@@ -72,7 +74,8 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
         storage.put(rows.published_keys, (stored + 1).to_bytes(4, "little"))
 
     lifetime = (ttl | now << 32).to_bytes(8, "little")
-    storage.child_put(rows.child, key, encode_compact(size) + value + lifetime)
+    entry = encode_compact(size) + value + lifetime
+    storage.child_put(rows.child, key, entry if rules.encode is None else rules.to_stored(entry))
     if ttl or (old is not None and old[-8:-4] != _INFINITE):
         _set_lifetime(config, storage, rows, key, None if old is None else old[-8:], lifetime)
     deposit(storage, DataPublished(para, key, size))
@@ -83,6 +86,7 @@ def remove_key(config: Config, storage: Storage, rows: PublisherRows, key: Pubsu
     old = storage.child_get(rows.child, key)
     if old is None:
         return False
+    old = config.rules.from_stored(old)
     storage.child_kill(rows.child, key)
     _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
     left = _counter(storage, rows.published_keys) - 1

@@ -4,7 +4,7 @@ Limits are not checked. They apply to writes only: a runtime may lower one below
 """
 
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.pubsub import KEY_LENGTH, PublishedEntry
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.runtime.balances import HOLDS
 from pubsub_emulator.runtime.framework.hooks import StateError
@@ -21,6 +21,7 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     TtlLapMark,
     rows_of,
 )
+from pubsub_emulator.runtime.rules import RuleFailed, Rules
 
 Lifetimes = dict[tuple[ParaId, bytes], tuple[int, int]]
 
@@ -32,7 +33,7 @@ def try_state(config: Config, storage: Storage) -> None:
     for para, count in PublishedKeys.items(storage):
         if not config.is_system(para) and config.rules.may_publish is None:
             _ensure(RegisteredPublishers.contains(storage, para), f"publisher {para} has data and no registration")
-        _try_publisher(storage, para, count, finite)
+        _try_publisher(config.rules, storage, para, count, finite)
     _try_orphans(storage)
     _try_lifetimes(config, storage, finite)
 
@@ -58,14 +59,14 @@ def _try_registrations(storage: Storage) -> None:
         _ensure(gave == holds, f"{holds} is held of {who.hex()} for deposits of {gave}")
 
 
-def _try_publisher(storage: Storage, para: ParaId, count: int, finite: Lifetimes) -> None:
+def _try_publisher(rules: Rules, storage: Storage, para: ParaId, count: int, finite: Lifetimes) -> None:
     """Count and size are those of the child trie. Adds the lifetimes of its finite entries to `finite`."""
     keys = size = 0
     for key, raw in storage.child_iter(rows_of(para).child):
         _ensure(len(key) == KEY_LENGTH, f"publisher {para} stores a key of {len(key)} bytes")
         try:
-            entry = PublishedEntry.decode(raw)
-        except ScaleError as error:
+            entry = rules.read(raw)
+        except (ScaleError, RuleFailed) as error:
             raise StateError(f"{PALLET}: publisher {para} stores no entry under {key.hex()}: {error}") from error
         keys += 1
         size += KEY_LENGTH + len(entry.value)

@@ -12,6 +12,7 @@ from pubsub_emulator.runtime.pallet_subscriber.cache import leaf_reference
 from pubsub_emulator.runtime.pallet_subscriber.meter import Disabled, DisableReason, Meter
 from pubsub_emulator.runtime.pallet_subscriber.outcome import Change, PublisherPlan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.runtime.rules import RuleFailed, rules_of
 from pubsub_emulator.trie.codec import EMPTY_NODE
 from pubsub_emulator.trie.descent import Descent
 from pubsub_emulator.trie.nibbles import shared_with_next
@@ -41,6 +42,7 @@ class ChildTrie(Descent):
         "most_nodes",
         "places",
         "publisher",
+        "rules",
         "taken",
         "visited",
     )
@@ -48,6 +50,7 @@ class ChildTrie(Descent):
     def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
         super().__init__(publisher.root or EMPTY_TRIE_ROOT, publisher.keys, _shared_with_next(publisher.keys), {})
         self.meter = meter
+        self.rules = rules_of(view.spec.rules)
         self.taken = meter.taken
         self.changes = changes
         self.publisher = publisher
@@ -155,7 +158,7 @@ class ChildTrie(Descent):
             data = self.meter.read(entry_hash, key, 2 * len(key))
             self.publisher.value_bytes += self.meter.used - before
         try:
-            entry = PublishedEntry.decode(data)
-        except ScaleError:
+            entry = PublishedEntry.decode(data) if self.rules.decode is None else self.rules.read(data)
+        except (ScaleError, RuleFailed):
             raise Disabled(DisableReason.UNDECODABLE) from None
         self.changes.append(Change(self.publisher.para, key, entry_hash, entry))
