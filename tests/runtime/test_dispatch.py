@@ -55,7 +55,7 @@ class Probe(Hooks):
     @dispatchable(0, weight=lambda _pallet, by: Weight(10 * by, 7))
     def count(self, storage: Storage, origin: Origin, by: U32) -> Weight | None:
         ensure_signed(origin)
-        COUNTER.mutate(storage, lambda old: old + by)
+        COUNTER.put(storage, COUNTER.get(storage) + by)
         events.deposit(storage, NewHeadNoted(ParaId(by)))
         if by == 3:
             raise ModuleError(BalancesError.DeltaZero)

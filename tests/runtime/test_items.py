@@ -140,20 +140,11 @@ def test_a_default_is_read_and_never_shared() -> None:
     )
 
 
-def test_mutate_and_take_store_and_remove() -> None:
+def test_what_is_taken_is_no_longer_stored() -> None:
     storage = Storage(State())
-    value = StorageValue(Pallet("P", 200, "crate"), "V", "A row.", scale.u32, 5)
-    assert value.mutate(storage, lambda old: old + 1) == 6
-    assert (value.get(storage), value.exists(storage)) == (6, True)
-    assert value.mutate(storage, lambda _old: None) is None
-    assert (value.get(storage), value.exists(storage)) == (5, False)
-    value.put(storage, 9)
-    assert value.take(storage) == 9
-    assert not value.exists(storage)
     items = StorageMap(Pallet("P", 200, "crate"), "M", "A row.", Twox64Concat, scale.u8, scale.u8)
-    assert items.mutate(storage, 1, lambda old: 1 if old is None else None) == 1
-    assert items.take(storage, 1) == 1
-    assert items.mutate(storage, 1, lambda old: old) is None
+    items.insert(storage, 1, 7)
+    assert (items.take(storage, 1), items.take(storage, 1), items.contains(storage, 1)) == (7, None, False)
 
 
 def test_a_hasher_that_loses_its_keys_cannot_be_iterated() -> None:

@@ -8,7 +8,7 @@ If nothing is stored, an item without a default reads as `None` (`OptionQuery`),
 the default (`ValueQuery`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, Generic, TypeVar, overload
 
 from pubsub_emulator.primitives.scale import Codec, Reader
@@ -65,16 +65,6 @@ class StorageValue(StorageItem[T, D]):
     def exists(self, storage: Storage) -> bool:
         """Whether a value is stored; a default does not count."""
         return storage.exists(self.key)
-
-    def take(self, storage: Storage) -> T | D:
-        """The value or the default; nothing is stored afterwards."""
-        value = self._read(storage, self.key)
-        storage.kill(self.key)
-        return value
-
-    def mutate(self, storage: Storage, change: Callable[[T | D], T | None]) -> T | None:
-        """Store what `change` makes of the value, or remove it where that is none; returns it."""
-        return self._mutate(storage, self.key, change)
 
 
 class StorageMap(StorageItem[T, D], Generic[K, T, D]):
@@ -148,10 +138,6 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
         value = self._read(storage, full)
         storage.kill(full)
         return value
-
-    def mutate(self, storage: Storage, key: K, change: Callable[[T | D], T | None]) -> T | None:
-        """Store what `change` makes of the value, or remove it where that is none; returns it."""
-        return self._mutate(storage, self.key_for(key), change)
 
     def items(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K, T]]:
         """Keys and values in storage-key order, strictly after the full storage key `after`.
@@ -252,17 +238,6 @@ class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
     def contains(self, storage: Storage, key1: K1, key2: K2) -> bool:
         """Whether a value is stored under both keys."""
         return storage.exists(self.key_for(key1, key2))
-
-    def take(self, storage: Storage, key1: K1, key2: K2) -> T | D:
-        """The value under both keys or the default; nothing is stored afterwards."""
-        full = self.key_for(key1, key2)
-        value = self._read(storage, full)
-        storage.kill(full)
-        return value
-
-    def mutate(self, storage: Storage, key1: K1, key2: K2, change: Callable[[T | D], T | None]) -> T | None:
-        """Store what `change` makes of the value, or remove it where that is none; returns it."""
-        return self._mutate(storage, self.key_for(key1, key2), change)
 
     def items(self, storage: Storage, key1: K1, after: bytes | None = None) -> Iterator[tuple[K2, T]]:
         """Second keys and values under `key1` in storage-key order, strictly after the full storage key `after`."""

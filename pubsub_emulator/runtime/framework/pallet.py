@@ -93,14 +93,6 @@ class StorageItem(Generic[T, D]):
                 return None  # type: ignore[return-value]  # without a default, D is None
         return self.codec.decode(raw)
 
-    def _mutate(self, storage: Storage, key: bytes, change: Callable[[T | D], T | None]) -> T | None:
-        value = change(self._read(storage, key))
-        if value is None:
-            storage.kill(key)
-        else:
-            storage.put(key, self.codec.encode(value))
-        return value
-
     def __repr__(self) -> str:
         return f"{self.pallet}::{self.item}"
 

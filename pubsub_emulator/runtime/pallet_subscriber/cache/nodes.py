@@ -181,7 +181,7 @@ def _waiting(storage: Storage, para: ParaId) -> int:
 
 
 def _abandon(storage: Storage, para: ParaId, info: CacheInfo) -> CacheInfo:
-    items.STALE_CACHES.mutate(storage, lambda waiting: [*waiting, (para, info.generation)])
+    items.STALE_CACHES.put(storage, [*items.STALE_CACHES.get(storage), (para, info.generation)])
     return CacheInfo(info.generation + 1)
 
 
