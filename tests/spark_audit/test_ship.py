@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,17 @@ def test_what_is_not_installed_cannot_be_shipped(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(ship, "REQUIRED", ("no-such-distribution",))
     with pytest.raises(ShipError, match="no-such-distribution is not installed here"):
         required_distributions()
+
+
+def test_what_lies_beside_sources_is_neither_shipped_nor_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / PACKAGE
+    (package / ".tool").mkdir(parents=True)
+    for name in ("code.py", "code.pyc", ".env", ".tool/cache.py"):
+        (package / name).write_text("secret")
+    os.mkfifo(package / "pipe.py")
+    (package / "gone.py").symlink_to(tmp_path / "nowhere")
+    monkeypatch.setattr(ship, "source_root", lambda: tmp_path)
+    with zipfile.ZipFile(ship.build_archive(tmp_path / "out.zip")) as archive:
+        assert archive.namelist() == [f"{PACKAGE}/code.py"]

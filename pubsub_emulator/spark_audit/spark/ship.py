@@ -107,11 +107,12 @@ def required_distributions() -> list[str]:
 
 
 def _sources() -> Iterator[tuple[str, Path]]:
+    """Files that are neither compiled nor hidden: what an editor or a tool keeps beside sources is nobody else's."""
     root = source_root()
     for folder, below, names in os.walk(root / PACKAGE):
-        below.sort()
-        for path in (Path(folder, name) for name in sorted(names)):
-            if path.suffix not in _COMPILED:
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        for path in (Path(folder, name) for name in sorted(names) if not name.startswith(".")):
+            if path.suffix not in _COMPILED and path.is_file():
                 yield path.relative_to(root).as_posix(), path
 
 
