@@ -2,8 +2,10 @@
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import json
+import ssl
 import time
 import tracemalloc
 from pathlib import Path
@@ -13,6 +15,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from support.certificates import certificate
 from support.distributor import Stage, play, served, web
 
 from pubsub_emulator.distributor.core.messages import Post
@@ -256,3 +259,44 @@ def test_id42_answers_of_a_subscriber_cost_little_and_count_by_their_status_alon
         assert tracemalloc.get_traced_memory()[1] < 32 * 2**20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["no greeting", "a certificate of its own", "a byte of the head at a time"])
+def test_id42_a_subscriber_with_slow_or_false_tls_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    tls = certificate(tmp_path)
+    own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    own.load_cert_chain(tls.certificate, tls.key)
+    if kind == "a byte of the head at a time":
+        monkeypatch.setenv("SSL_CERT_FILE", str(tls.certificate))
+        monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", ssl.create_default_context())
+    heads: list[bytes] = []
+    left = asyncio.Event()
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            if kind != "no greeting":
+                heads.append(await reader.readline())
+                for each in b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1000:
+                    writer.write(bytes([each]))
+                    await writer.drain()
+                    await asyncio.sleep(0.05)
+            await reader.read()
+        writer.transport.abort()
+        left.set()
+
+    async def what() -> int | None:
+        server = await asyncio.start_server(drip, "127.0.0.1", 0, ssl=None if kind == "no greeting" else own)
+        poster = Poster(private=True, timeout=1.0)
+        place = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/in"
+        found = await poster.post(Post("s", ID, place, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0))
+        await poster.close()
+        if kind != "a certificate of its own":  # nobody gets as far as `drip` there
+            await left.wait()
+        server.close()
+        await server.wait_closed()
+        return found
+
+    assert asyncio.run(what()) is None
+    assert bool(heads) == (kind == "a byte of the head at a time")
