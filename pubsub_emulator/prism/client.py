@@ -20,7 +20,7 @@ import grpc.aio
 from google.protobuf import message as protobuf
 
 from pubsub_emulator.events.errors import EventsError
-from pubsub_emulator.events.subscriptions.grpc_server import KEEPALIVE_SECONDS
+from pubsub_emulator.events.subscriptions.grpc_server import KEEPALIVE_SECONDS, PING_SECONDS
 from pubsub_emulator.prism.core.filters import Filter
 from pubsub_emulator.prism.core.process import Status
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
@@ -73,7 +73,10 @@ class PrismClient:
     """
 
     def __init__(self, address: str, *, token: str = "", roots: bytes | None = None) -> None:
-        options = (("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1_000),)
+        options = (
+            ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1_000),
+            ("grpc.http2.ping_timeout_ms", PING_SECONDS * 1_000),
+        )
         if roots is None:
             self._channel = grpc.aio.insecure_channel(address, options)
         else:

@@ -153,7 +153,10 @@ def test_a_limit_is_each_callers_own(log: SqlStore) -> None:
     play(log, story, limits=limits, callers=Callers(names), token="mine")  # noqa: S106  # a test's
 
 
-def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leaves(log: SqlStore) -> None:
+@pytest.mark.parametrize("with_tls", [False, True])
+def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leaves(
+    log: SqlStore, tmp_path: Path, *, with_tls: bool
+) -> None:
     """A message of 100 operations has some 30 KB; gRPC itself takes about 6 MB for a client that does not read."""
 
     async def story(node: Running) -> None:
@@ -163,7 +166,13 @@ def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leav
         wide = _Wide(node)
         where = await node.client.subscribe([ANY], batches=True, everything=True)
         request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token)
-        async with grpc.aio.insecure_channel(node.address, (("grpc.http2.lookahead_bytes", 1),)) as channel:
+        little = (("grpc.http2.lookahead_bytes", 1),)
+        secrets = grpc.ssl_channel_credentials(roots)
+        async with (
+            grpc.aio.secure_channel(node.address, secrets, little)
+            if with_tls
+            else grpc.aio.insecure_channel(node.address, little)
+        ) as channel:
             call = channel.unary_stream(f"/{NAME}/GetSubscriptionEventsStream")(request.SerializeToString())
             await until(lambda: wide.count and not _reads_all(node))
             assert node.service.events.open_streams == 1
@@ -172,8 +181,10 @@ def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leav
             call.cancel()
         await until(lambda: node.service.events.open_streams == 0)
 
+    tls = certificate(tmp_path) if with_tls else None
+    roots = None if tls is None else tls.certificate.read_bytes()
     limits = PrismLimits(unread_seconds=0.5, streams_per_client=1)
-    play(log, story, limits=limits)
+    play(log, story, limits=limits, tls=tls, roots=roots)
 
 
 def _reads_all(node: Running) -> bool:

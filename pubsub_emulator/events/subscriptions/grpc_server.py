@@ -30,6 +30,8 @@ MOST_BYTES: Final = 256 << 10
 KEEPALIVE_SECONDS: Final = 30
 PING_SECONDS: Final = 10
 """How long a connection may be silent, and then a ping without an answer."""
+HANDSHAKE_SECONDS: Final = 10
+"""How long a new connection may take to say that it speaks this protocol, with TLS first where there is some."""
 _GRACE_SECONDS: Final = 2.0
 
 Q = TypeVar("Q", bound=Message)
@@ -128,8 +130,9 @@ async def serving(
     server = grpc.aio.server(
         options=(
             ("grpc.max_receive_message_length", most_bytes),
+            ("grpc.server_handshake_timeout_ms", HANDSHAKE_SECONDS * 1_000),
             ("grpc.keepalive_time_ms", KEEPALIVE_SECONDS * 1_000),
-            ("grpc.keepalive_timeout_ms", PING_SECONDS * 1_000),
+            ("grpc.http2.ping_timeout_ms", PING_SECONDS * 1_000),  # a longer one, 60 s, wins over that of keepalive
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.http2.min_ping_interval_without_data_ms", KEEPALIVE_SECONDS * 500),
