@@ -223,6 +223,13 @@ def test_two_pages_of_one_node_see_the_same(lab: OpenLab) -> None:
     here.act(pages[0], "cheat", strategy="omit-node")
     here.step(pages[1], "Step 10")
     here.step(pages[0])
+    here.step(pages[0])
+    undo = pages[1].get_by_role("button", name="Undo step 1", exact=True)
+    undo.click()  # what another page did
+    here.at(pages[1], 12)
+    expect(undo).to_be_visible()
+    expect(pages[0].get_by_role("button", name="Undo step 1", exact=True)).to_be_visible()
+    assert [each["what"] for each in here.node.call("pubsub_undos")] == ["Give a collator a cheat", "step 10", "step 1"]
     shown = []
     for page in pages:
         here.at(page, 12)

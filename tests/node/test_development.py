@@ -6,6 +6,7 @@ from support.node import Refusal, serving, story
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.node.chain.block import RELAY
+from pubsub_emulator.node.rpc.dev import MOST_UNDOS, MOST_WORDS
 from pubsub_emulator.node.server.options import Build
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework import system
@@ -168,6 +169,19 @@ async def test_a_snapshot_is_gone_back_to_once_and_the_same_inputs_give_the_same
         assert await client.call("dev_revert", first) is False
         assert await client.call("dev_revert", later) is False
         assert await client.call("dev_snapshot") not in {first, later}
+
+
+@story
+async def test_the_newest_moments_that_were_kept_with_words_can_be_undone_by_everybody() -> None:
+    async with serving() as node:
+        client, other = await node.connect(), await node.connect()
+        unnamed = await client.call("dev_snapshot")
+        names = [await client.call("dev_snapshot", f"{at}" * 100) for at in range(MOST_UNDOS + 1)]
+        found = await other.call("pubsub_undos")
+        assert [each["id"] for each in found] == names[1:]
+        assert found[-1] == {"id": names[-1], "what": f"{MOST_UNDOS}" * (MOST_WORDS // 2), "at": 1}
+        assert await client.call("dev_forget", names[0]) is False
+        assert await client.call("dev_forget", unnamed) is True
 
 
 @story

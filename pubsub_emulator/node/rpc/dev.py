@@ -28,6 +28,9 @@ T = TypeVar("T")
 
 MOST_BLOCKS: Final = 1000
 MOST_STEPS: Final = 64
+MOST_UNDOS: Final = 40
+MOST_WORDS: Final = 200
+"""Characters of what is said before a moment is kept."""
 """Steps within which a parachain must have built a block that it was asked for."""
 SLOT: Final = 6000
 """Milliseconds."""
@@ -276,16 +279,32 @@ async def set_head(call: Call, place: int | bytes) -> Json:
     return hexed(call.view.best.hash)
 
 
-@method("dev_snapshot", unsafe=True)
-def snapshot(call: Call) -> Json:
-    """Keep this moment; returns its name."""
+@method("dev_snapshot", Param("before", text, optional=True), unsafe=True)
+def snapshot(call: Call, before: str | None) -> Json:
+    """Keep this moment; returns its name. With words for what is done `before` an undo, it is one of `pubsub_undos`."""
     node = call.node
+    undos = [name for name, kept in node.snapshots.items() if kept.before is not None]
+    if before is not None and len(undos) >= MOST_UNDOS:
+        drop(call, undos[0])
     for block in node.timeline.newest.heads.values():
         node.timeline.pin(block)
     node.snapshots[name := f"{len(node.snapshots) + node.reverted + 1:#x}"] = Snapshot(
-        node.timeline.newest, node.control.asked(), {chain: pool.copy() for chain, pool in node.pools.items()}
+        node.timeline.newest,
+        node.control.asked(),
+        {chain: pool.copy() for chain, pool in node.pools.items()},
+        None if before is None else before[:MOST_WORDS],
     )
     return name
+
+
+@method("pubsub_undos", unsafe=True)
+def undos(call: Call) -> Json:
+    """The kept moments that can be undone to, the oldest first: name, what followed, and the relay block."""
+    return [
+        {"id": name, "what": kept.before, "at": kept.moment.number}
+        for name, kept in call.node.snapshots.items()
+        if kept.before is not None
+    ]
 
 
 @method("dev_revert", Param("id", text), unsafe=True)

@@ -133,11 +133,12 @@ def _rows(entry: StorageEntry, value: Any) -> Iterator[tuple[bytes, bytes | None
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot of `dev_snapshot`: a moment, the actions requested since then, and the pools."""
+    """A snapshot of `dev_snapshot`: a moment, the actions requested since then, the pools, and what follows it."""
 
     moment: Moment
     asked: tuple[Action, ...]
     pools: Mapping[Chain, Pool]
+    before: str | None = None
 
 
 @dataclass(slots=True)

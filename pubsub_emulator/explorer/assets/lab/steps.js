@@ -1,17 +1,15 @@
 // Blocks on request: one, ten, until something happens, at a pace; and back again.
 import { signal } from "../vendor/signals.js";
 import { html, useEffect } from "./words.js";
-import { best, dev, onColumn, say } from "./store.js";
+import { best, dev, onColumn, readUndos, say, undos } from "./store.js";
 import { act, call } from "./rpc.js";
 
-export const undos = signal([]);
 export const running = signal(false);
 export const busy = signal(false);
 export const lastLine = signal("");
 const pace = signal(500);
 const wanted = signal("delivery");
 let queue = Promise.resolve();
-const MOST_UNDOS = 40;
 const MOST_WAITED = 1000;
 
 export const HAPPENINGS = {
@@ -21,12 +19,10 @@ export const HAPPENINGS = {
   budget: ["a full budget", (column) => column.candidates.some((each) => each.stopped), "until stop"],
 };
 
-// Remembers this moment, so that what follows can be undone.
+// Has the node remember this moment, so that any page can undo what follows.
 export async function remember(what) {
-  const id = await call("dev_snapshot");
-  const kept = [...undos.value, { id, what, at: best.value }];
-  while (kept.length > MOST_UNDOS) call("dev_forget", kept.shift().id).catch(() => {});
-  undos.value = kept;
+  await call("dev_snapshot", what);
+  await readUndos();
 }
 
 // Does something that changes the network, one after the other, and says why where it cannot.
@@ -51,13 +47,14 @@ async function tried(what, work) {
 }
 
 export async function undo() {
-  const kept = undos.value[undos.value.length - 1];
-  if (!kept) return;
   running.value = false;
-  undos.value = undos.value.slice(0, -1);
   try {
+    await readUndos();
+    const kept = undos.value[undos.value.length - 1];
+    if (!kept) return;
     if (!(await act("dev_restore", kept.id))) throw new Error("the node has dropped that moment");
     await call("dev_forget", kept.id);
+    await readUndos();
     say(`undone: ${kept.what}; at relay block ${kept.at}`);
   } catch (error) {
     say(`not undone: ${error.message}`);

@@ -8,6 +8,7 @@ export const version = signal(0); // grows with every change of `columns`
 export const chains = signal([]);
 export const setting = signal(null);
 export const dev = signal(false);
+export const undos = signal([]); // { id, what, at }, the oldest first
 export const chosen = signal(null); // { number, hash } of a candidate, or { number } of a relay block
 export const followed = signal(null); // { publisher, key }
 export const said = signal("");
@@ -75,6 +76,11 @@ function put(column) {
   }
 }
 
+// What the node can undo, whichever page did it.
+export async function readUndos() {
+  undos.value = dev.value ? await call("pubsub_undos") : [];
+}
+
 let refreshing = null;
 function refresh() {
   if (refreshing) return;
@@ -84,6 +90,7 @@ function refresh() {
       const quiet = new Set(setting.value.parachains.filter((each) => each.onDemand).map((each) => each.para));
       const found = await call("pubsub_parachains");
       chains.value = found.sort((a, b) => quiet.has(a.para) - quiet.has(b.para) || a.para - b.para); // subscribers first
+      await readUndos();
     } catch { /* asked again when the node is back */ }
   }, 60);
 }

@@ -1,0 +1,126 @@
+"""How long one request to a node keeps `system_health` of another client waiting.
+
+`python -m bench.node_health` sends one request after another, each as large as it may be: every method with long bytes,
+texts, lists and numbers in each place, and what is known to compute. Beside each, another client asks `system_health`
+without a pause. A wait is the CPU time that the node's process used from question to answer, which neighbours on the
+machine do not change; on a free core it is the time itself. The exit code is 1 when one exceeds 250 ms.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from bench.node_soak import _computing
+from pubsub_emulator.node.rpc.dispatch import REQUEST
+from pubsub_emulator.node.rpc.methods import all_methods
+
+MOST: Final = 0.25
+"""Seconds."""
+_PATIENCE: Final = 30.0
+_ROOM: Final = REQUEST.bytes - 1000
+_LONG: Final[dict[str, object]] = {
+    "bytes": "0x" + "00" * (_ROOM // 2 - 1),
+    "text": "x" * _ROOM,
+    "list": ["0x00"] * (REQUEST.values - 100),
+    "pairs": [["0x00", "0x00"]] * (REQUEST.values // 3),
+    "table": {f"{at}": at for at in range(REQUEST.values - 100)},
+    "number": 2**64 - 1,
+    "short number": 2**32 - 1,
+}
+_PLAIN: Final[dict[str, object]] = {
+    "hexadecimal": "0x00",
+    "hexadecimals": ["0x00"],
+    "read_list": ["0x00"],
+    "boolean": True,
+}
+
+
+def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
+    """Each request with its name."""
+    keys = ["state_getKeysPaged", "state_queryStorageAt"]
+    yield "a dry run of remarks", _computing()
+    yield "brackets", "[" * _ROOM
+    yield "empty lists", "[" + "[]," * (REQUEST.values // 2 - 10) + "0]"
+    for name in ("state_getMetadata", "state_getKeysPaged", "chain_getBlock", "system_chain", *keys):
+        one = {"jsonrpc": "2.0", "id": 1, "method": name, "params": ["0x", 1000] if "Paged" in name else []}
+        yield f"a batch of {name}", [one] * REQUEST.batch
+    for name, method in sorted(all_methods(unsafe=unsafe).items()):
+        plain = [_PLAIN.get(getattr(each.read, "__name__", ""), 1000) for each in method.params]
+        yield name, {"jsonrpc": "2.0", "id": 1, "method": name, "params": plain}
+        for at, param in enumerate(method.params):
+            for kind, value in _LONG.items():
+                given = [*plain[:at], value, *(None for each in method.params[at + 1 :])]
+                yield f"{name}, {param.name}: {kind}", {"jsonrpc": "2.0", "id": 1, "method": name, "params": given}
+
+
+def used(pid: int) -> float:
+    """CPU seconds of a process, all its threads together."""
+    spent = (Path(each / "schedstat").read_text("utf-8") for each in Path(f"/proc/{pid}/task").iterdir())
+    return sum(int(each.split()[0]) for each in spent) / 1e9
+
+
+async def waits(http: aiohttp.ClientSession, url: str, pid: int, request: object) -> float:
+    """The longest wait beside one request."""
+    text = request if isinstance(request, str) else json.dumps(request)
+    worst = 0.0
+    async with http.ws_connect(url, max_msg_size=0) as other, http.ws_connect(url, max_msg_size=0) as witness:
+        sending = asyncio.ensure_future(other.send_str(text))
+        answer = asyncio.ensure_future(other.receive())
+        end = time.monotonic() + _PATIENCE
+        while True:
+            over = answer.done() or time.monotonic() > end
+            began = used(pid)
+            await witness.send_json({"jsonrpc": "2.0", "id": 1, "method": "system_health"})
+            await witness.receive_json()
+            worst = max(worst, used(pid) - began)
+            if over:
+                break
+        for each in (sending, answer):
+            each.cancel()
+        await asyncio.gather(sending, answer, return_exceptions=True)
+    return worst
+
+
+async def main(only: str, *, unsafe: bool) -> int:
+    """Ask everything; returns the exit code."""
+    command = (
+        Path(sys.executable).with_name("pubsub"),
+        "serve",
+        "oracle",
+        "--port",
+        "0",
+        *(("--dev",) if unsafe else ()),
+    )
+    node = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    stream = node.stdout or asyncio.StreamReader()
+    url = ""
+    while not url:
+        line = (await stream.readline()).decode()
+        url = next((word.strip('",') for word in line.split() if word.strip('",').startswith("ws://")), "")
+    found: list[tuple[float, str]] = []
+    async with aiohttp.ClientSession() as http:
+        for name, request in requests(unsafe=unsafe):
+            if only in name:
+                found.append((await waits(http, url, node.pid, request), name))
+    node.terminate()
+    await node.wait()
+    found.sort(reverse=True)
+    for seconds, name in found[:20]:
+        print(f"{seconds * 1000:8.1f} ms  {name}")
+    print(f"{len(found):,} requests, the median of their longest waits {found[len(found) // 2][0] * 1000:.1f} ms")
+    return 1 if found[0][0] > MOST else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="only requests whose names contain it")
+    parser.add_argument("--dev", action="store_true", help="a node with the methods of development")
+    given = parser.parse_args()
+    sys.exit(asyncio.run(main(given.only, unsafe=given.dev)))
