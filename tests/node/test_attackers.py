@@ -253,6 +253,18 @@ async def test_a_request_of_more_values_than_are_read_is_refused_before_it_is_re
 
 
 @story
+async def test_a_block_number_has_no_more_digits_than_a_hash() -> None:
+    async with serving() as node:
+        client = await node.connect()
+        assert await client.call("chain_getBlockHash", "0x" + "1".zfill(64)) == await client.call(
+            "chain_getBlockHash", 1
+        )
+        for method in ("chain_getBlockHash", "pubsub_block"):
+            with pytest.raises(Refusal, match="-32602"):
+                await client.call(method, "0x" + "1".zfill(65))
+
+
+@story
 async def test_many_keys_are_answered_as_few_are() -> None:
     """What is read piece by piece is the same to the byte, those that nobody has included."""
     async with serving() as node:
