@@ -19,6 +19,7 @@ from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.explorer.live import FILES
+from pubsub_emulator.node.rpc.pubsub_lab import MOST_NAMED
 
 SCROLL = """async () => {
   const strip = document.querySelector(".strip");
@@ -306,8 +307,11 @@ def test_the_page_has_the_files_that_it_names_and_each_module_is_short() -> None
     assert sum(lengths.values()) < 2000
 
 
-def many_blocks(count: int, chains: int) -> Callable[[WebSocketRoute], None]:
-    """A node's socket that answers for a network of that size, whose figures follow from block and chain."""
+def many_blocks(count: int, chains: int, events: int = 0) -> Callable[[WebSocketRoute], None]:
+    """A node's socket that answers for a network of that size, whose figures follow from block and chain.
+
+    Each relay block has so many `events` of each kind, and names as many as a node names.
+    """
     asked: list[int] = []
 
     def column(at: int) -> dict[str, Any]:
@@ -333,8 +337,17 @@ def many_blocks(count: int, chains: int) -> Callable[[WebSocketRoute], None]:
             }
             for para in range(2000, 2000 + chains)
         ]
-        counts = {"publishedCount": 0, "expiredCount": 0, "deliveredCount": 0, "queuedMessages": 0, "queuedBytes": 0}
-        lists: dict[str, Any] = {name: [] for name in ("published", "expired", "deliveries", "idle", "failures")}
+        counts = {**dict.fromkeys(("publishedCount", "expiredCount", "deliveredCount"), events), "queuedMessages": 0}
+        counts["queuedBytes"] = 0
+        keys = [f"0x{each:064x}" for each in range(min(events, MOST_NAMED))]
+        given = {"block": candidates[0]["hash"], "para": 2000, "publisher": 1000, "value": "0x00"}
+        lists: dict[str, Any] = {
+            "published": [[1000, key, 9] for key in keys],
+            "expired": [[1000, key] for key in keys],
+            "deliveries": [{**given, "key": key, "blocksSincePublished": 1} for key in keys],
+            "idle": [],
+            "failures": [f"{key} was not executed" for key in keys],
+        }
         names = {"number": at, "hash": f"0x{at:064x}", "parent": f"0x{at - 1:064x}", "weight": [1, 2]}
         return {**names, **counts, **lists, "candidates": candidates}
 
@@ -376,6 +389,21 @@ def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_f
         assert page.locator(".column").count() < 150
     page.evaluate(SCROLL)
     page.wait_for_selector("[aria-label^='parachain 2011, block 640 ']")
+
+
+def test_blocks_of_a_million_events_are_shown_in_part_and_followed(lab: OpenLab) -> None:
+    here = lab()
+    page = here.open(ready=lambda page: page.route_web_socket("**/*", many_blocks(2_000, 2, 1_000_000)))
+    page.wait_for_selector("[aria-label^='parachain 2001, block 2000 ']")
+    page.locator("[aria-label='relay block 2000']").click()
+    expect(page.locator("#detail .relay-block")).to_contain_text("1,000,000 keys")
+    assert page.locator("#detail li").count() < 260
+    page.locator("#detail .key-name").first.click()
+    expect(page.locator(".follow .journey li")).to_have_count(24)
+    page.evaluate(SCROLL)
+    page.wait_for_selector("[aria-label^='parachain 2001, block 640 ']")
+    assert page.locator("body *").count() < 5_000
+    placed_well(page)
 
 
 def test_everything_is_reached_by_keyboard(lab: OpenLab) -> None:
