@@ -13,9 +13,11 @@ import pytest
 from support.prism import Wallet
 from support.prism_chain import Branches, Running, running, until
 
+from pubsub_emulator.events.errors import LimitReached
 from pubsub_emulator.events.filters.algebra import OneOf
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
 from pubsub_emulator.events.subscriptions.cursor import Cursor, encode_cursor, log_tag
+from pubsub_emulator.events.subscriptions.streams import Streams
 from pubsub_emulator.prism.client import ClientSubscription, NodeError, TakenBack
 from pubsub_emulator.prism.core.filters import Filter, FilterType, matches
 from pubsub_emulator.prism.core.identifiers import sha256
@@ -365,6 +367,16 @@ def test_pr_54_sync_ups_of_everything_from_the_start_are_few(file_log: SqlStore)
             assert (await anext(node.client.events(now, reconnect=False))).live
 
     play(file_log, story, limits=PrismLimits(full_reads=1))
+
+
+def test_pr_54_one_client_does_not_take_all_places_of_those_who_read_everything() -> None:
+    streams = Streams(PrismLimits(full_reads=4))
+    with streams.held("slow", reads_all=True), streams.held("slow", reads_all=True):
+        with pytest.raises(LimitReached, match="in 2 streams"), streams.held("slow", reads_all=True):
+            pytest.fail("it has half of the places")
+        others = (streams.held(name, reads_all=True) for name in ("other", "third"))
+        with streams.held("slow"), next(others), next(others), pytest.raises(LimitReached, match="4 clients"):
+            streams.held("fourth", reads_all=True).__enter__()
 
 
 def test_pr_53_shutdown_is_unavailable(file_log: SqlStore) -> None:

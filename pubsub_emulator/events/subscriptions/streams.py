@@ -18,7 +18,7 @@ class Limits:
     bound: int = BOUND
     heartbeat_seconds: float = 15.0
     full_reads: int = 1_000
-    """Streams that read the whole log from the start at once, in all."""
+    """Streams that read the whole log from the start at once, in all; a client has half of them at most, or one."""
     unread_seconds: float = 60.0
     """How long a message may wait for its client, before the stream is dropped; it counts until the client leaves."""
 
@@ -74,14 +74,23 @@ class Streams:
             raise LimitReached(f"{self.limits.streams} streams are open in all")
         if sum(each.client == client for each in self._held) >= self.limits.streams_per_client:
             raise LimitReached(f"a client may have {self.limits.streams_per_client} streams")
-        if reads_all and sum(each.reads_all for each in self._held) >= self.limits.full_reads:
-            raise LimitReached(f"{self.limits.full_reads} clients read everything from the start now")
+        if reads_all:
+            self._check_full_reads(client)
         made = Held(client, reads_all=reads_all)
         self._held[made] = None
         try:
             yield made
         finally:
             del self._held[made]
+
+    def _check_full_reads(self, client: str) -> None:
+        """One client that reads slowly cannot take all the places. Raises `LimitReached`."""
+        reading = [each.client for each in self._held if each.reads_all]
+        own = max(self.limits.full_reads // 2, 1)
+        if len(reading) >= self.limits.full_reads:
+            raise LimitReached(f"{self.limits.full_reads} clients read everything from the start now")
+        if reading.count(client) >= own:
+            raise LimitReached(f"a client may read everything from the start in {own} streams at once")
 
     def check(self, held: Held) -> None:
         """Raises `Ended` when a stream cannot go on."""
