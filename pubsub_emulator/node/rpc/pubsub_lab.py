@@ -22,6 +22,7 @@ from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Param, Read, block_hash, list_of, pubsub_key, text
 from pubsub_emulator.node.rpc.pubsub_act import act
 from pubsub_emulator.node.rpc.pubsub_read import RELAY_BLOCK, candidate_json, deliveries, moment_at
+from pubsub_emulator.node.rpc.pubsub_session import failures
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -106,12 +107,10 @@ def _delivery(document: dict[str, Any]) -> dict[str, Any]:
 
 def _failures(moment: Moment) -> Iterator[str]:
     """The failures of a relay block, in words."""
-    for message in moment.executions:
-        execution = message.execution
-        if execution.rejected is not None:
-            yield f"the message of {message.para} was not executed: {execution.rejected}"
-        for each in execution.failures:
-            yield f"instruction {each.index + 1} of the message of {message.para}: {each.cause or each.error}"
+    for each in failures(moment):
+        place, message = each["instruction"], f"the message of {each['para']}"
+        what = f"{message} was not executed" if place is None else f"instruction {place} of {message}"
+        yield f"{what}: {each['why']}"
     for record in EVERY.decode_records(Storage(moment.relay.state).get(system.EVENTS) or b"\0"):
         if isinstance(record.event, system.ExtrinsicFailed):
             yield f"a call on the relay chain: {record.event.dispatch_error}"

@@ -77,7 +77,7 @@ async def runtime(call: Call, chain: ParaId) -> Json:
 def block(call: Call, at: int | bytes) -> Json:
     """A relay block with what was built for it; `None` when it is not kept."""
     moment = moment_at(call, RELAY, at)
-    return None if moment is None else {**_outcome(moment), "failures": _failures(moment)}
+    return None if moment is None else {**_outcome(moment), "failures": failures(moment)}
 
 
 def _outcome(moment: Moment) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _outcome(moment: Moment) -> dict[str, Any]:
     }
 
 
-def _failures(moment: Moment) -> list[dict[str, Any]]:
+def failures(moment: Moment) -> list[dict[str, Any]]:
     """The messages that failed; `instruction` counts from 1, and is `None` for one that was not executed."""
     found: list[dict[str, Any]] = []
     for message in moment.executions:

@@ -1,7 +1,7 @@
 // Back to a block, a fork from it, and two branches beside each other.
 import { signal } from "../vendor/signals.js";
 import { html, many, Term, useState } from "./words.js";
-import { best, chosen, columns, first, say } from "./store.js";
+import { best, chosen, first, say } from "./store.js";
 import { act, call } from "./rpc.js";
 import { attempt, busy, lastLine } from "./steps.js";
 
@@ -75,5 +75,5 @@ function Compared({ name, rows }) {
   const told = (column) => (column ? `${column.hash.slice(0, 10)}… ${many(column.deliveredCount, "delivery", "deliveries")}${column.candidates.filter((each) => each.verdict).map((each) => `, refused ${each.para}: ${each.verdict}`).join("")}` : "–");
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Compared branches"><table class="compared"><caption>${rows.length ? `${many(rows.length, "relay block")} differ, from ${rows[0][0]} on` : "Both are the same, block by block."}</caption>
     <thead><tr><th scope="col">block</th><th scope="col">${branch.value}</th><th scope="col">${name}</th></tr></thead>
-    <tbody>${rows.map(([at, a, b]) => html`<tr><td>${at}</td><td data-label=${branch.value}>${told(a)}</td><td data-label=${name}>${told(b)}</td></tr>`)}</tbody></table>${columns.size ? null : null}</div>`;
+    <tbody>${rows.map(([at, a, b]) => html`<tr><td>${at}</td><td data-label=${branch.value}>${told(a)}</td><td data-label=${name}>${told(b)}</td></tr>`)}</tbody></table></div>`;
 }
