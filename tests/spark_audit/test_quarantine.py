@@ -174,11 +174,13 @@ def test_a_lost_file_of_all_chains_is_told_once_and_stops_those_that_need_it(his
     assert all("segment 2 was not judged to its end" in row["reasons"] for row in result.chains)
 
 
-def test_a_lost_checkpoint_is_told_once(history: Path) -> None:
+def test_lost_checkpoints_are_told_once_for_each_chain(history: Path) -> None:
     path = _file(history, schema.CHECKPOINTS, 2000, 1)
     path.unlink()
-    rows = list(_audit(history).results.rows(schema.QUARANTINE))
-    assert [row["path"] for row in rows] == [str(path.relative_to(history))]
+    result = _audit(history)
+    rows = list(result.results.rows(schema.QUARANTINE))
+    assert {row["path"] for row in rows} == {str(path.relative_to(history))}
+    assert sorted(row["chain"] for row in rows) == sorted(_statuses(result))
 
 
 def test_a_segment_without_the_one_before_says_so_once_for_all_chains(history: Path) -> None:
@@ -223,7 +225,7 @@ def test_a_manifest_that_names_an_unknown_table_is_quarantined(history: Path) ->
         (lambda path: path.write_bytes(b"{"), "not JSON"),
         (lambda path: path.write_bytes(b"[]"), "manifest format None"),
         (lambda path: path.write_bytes(path.read_bytes().replace(b'"segment":1', b'"segment":3')), "digest"),
-        (lambda path: path.write_bytes(path.read_bytes().replace(b'"format":2', b'"format":9')), "format 9"),
+        (lambda path: path.write_bytes(path.read_bytes().replace(b'"format":3', b'"format":9')), "format 9"),
     ],
 )
 def test_a_damaged_manifest_is_quarantined_and_its_segment_is_missing(

@@ -154,12 +154,12 @@ def read_stretches(file: IO[bytes], stretches: Iterable[tuple[int, int]]) -> byt
 def write_files(
     store: Store, network: str, segment: int, parts: Iterable[HistoryPart], fresh: list[str]
 ) -> list[FileEntry]:
-    """Write parts, all chains of a table in one file, and add the paths of new files to `fresh`.
+    """Write parts with rows, all chains of a table in one file, and add the paths of new files to `fresh`.
 
     Raises `SchemaError`, `OSError`.
     """
     files: dict[tuple[str, str], list[HistoryPart]] = {}
-    for part in parts:
+    for part in (part for part in parts if part.rows):
         files.setdefault((part.table.name, part.name), []).append(part)
     return [_write_file(store, network, segment, each, fresh) for each in files.values()]
 
@@ -169,8 +169,12 @@ def _write_file(store: Store, network: str, segment: int, parts: Sequence[Histor
     table, every = parts[0].table, [row for part in parts for row in part.rows]
     data = _encode(table, [part.rows for part in parts], parts[0].rows_per_group)
     metadata = pq.read_metadata(pa.BufferReader(data))
-    chains = [part.chain for part in parts for _ in range(0, len(part.rows), part.rows_per_group)]
-    extents = tuple(_extent(data, metadata, at, chain) for at, chain in enumerate(chains))
+    extents: list[Extent] = []
+    for part in parts:
+        left = len(part.rows)
+        while left > 0:  # however many row groups that made
+            left -= metadata.row_group(len(extents)).num_rows
+            extents.append(_extent(data, metadata, len(extents), part.chain))
     inside = [(extent.offset, extent.length) for extent in extents]
     frame = digest_of(read_stretches(io.BytesIO(data), outside(len(data), inside)))
     # Named by content, so that what is there already is these very bytes.
@@ -181,7 +185,7 @@ def _write_file(store: Store, network: str, segment: int, parts: Sequence[Histor
     elif (found := store.stamp(path)) is None or found.size != len(data):
         store.put(path, data)  # cut short, by a file system that lost what was written
     version = table.for_rows(every).version
-    return FileEntry(table.name, version, path, network, None, segment, len(every), len(data), frame, extents)
+    return FileEntry(table.name, version, path, network, None, segment, len(every), len(data), frame, tuple(extents))
 
 
 def _extent(data: bytes, metadata: pq.FileMetaData, at: int, chain: int | None) -> Extent:

@@ -109,7 +109,7 @@ def _write(store: Store, commit: Commit, before: Commit | None) -> Commit:
     """A segment in the present format. Raises `CommitError` unless all of it can be read, `OSError`."""
     name = f"{commit.segment:08d}"
     parts = [history_part(HISTORY_TABLES[each.table], _rows(store, each), name, each.chain) for each in commit.files]
-    files = write_files(store, commit.network, commit.segment, (part for part in parts if part.rows), [])
+    files = write_files(store, commit.network, commit.segment, parts, [])
     previous = None if before is None else before.digest
     return write_manifest(store, commit.network, commit.segment, files, commit.next_positions, previous)
 

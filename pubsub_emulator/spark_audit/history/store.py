@@ -194,7 +194,6 @@ class HistoryWriter(Observer):
         ]
         commit = self._committed.get(segment)
         if commit is None:
-            parts = [part for part in parts if part.rows]
             before = self.commits[-1] if self.commits else None
             self._write_names()
             commit = write_commit(self.store, self.network, segment, parts, positions, before)
