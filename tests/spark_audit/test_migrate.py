@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -195,3 +196,53 @@ def test_a_migration_tells_how_far_it_is_and_that_it_goes_on(old: tuple[Path, st
         interrupted = CliRunner().invoke(pubsub, ["migrate", str(old[0])])
     assert "the same command goes on" in interrupted.output
     assert migrate(old[0]).head == old[1]
+
+
+_EMPTY: dict[str, object] = {"format": 1, "network": "dev", "segment": 0, "files": [], "next_positions": {}}
+_PRESENT: dict[str, object] = {**_EMPTY, "format": 2, "previous": None}
+
+
+@pytest.mark.parametrize(
+    ("bodies", "complaint"),
+    [
+        ([{"segment": 2**32 - 1}], "segment 0 of dev is missing"),  # it was counted up to in memory once
+        ([{}, {"segment": 2**31}], "segment 1 of dev is missing"),
+        ([{"format": True}], "format True is not known"),
+        ([{**_PRESENT, "format": 2.0}], r"format 2\.0 is not known"),
+        ([{"files": [[]] * 2**22}], "more than 4,194,304 values"),
+        ([{"files": json.loads("[" * 70 + "]" * 70)}], "nest deeper than 64"),
+        ([{"network": "../etc"}], "a network's name"),
+        ([{"files": [{"table": "blocks", "path": "../../x.parquet"}]}], "a file lacks"),
+    ],
+)
+def test_manifests_of_a_stranger_are_refused_soon_and_nothing_is_changed(
+    tmp_path: Path, bodies: list[dict[str, object]], complaint: str
+) -> None:
+    commits = tmp_path / "_commits"
+    commits.mkdir()
+    for at, changes in enumerate(bodies):
+        body = {**_EMPTY, **changes}
+        data = canonical_json({**body, "digest": digest_of(canonical_json(body))})
+        name = f"{at}.json"
+        if "previous" in body:
+            name = f"dev-00000000-{digest_of(canonical_json(body))[:16]}.json"
+        (commits / name).write_bytes(data)
+    before = {path: path.read_bytes() for path in commits.iterdir()}
+    with pytest.raises(CommitError, match=complaint):
+        migrate(tmp_path)
+    assert {path: path.read_bytes() for path in commits.iterdir()} == before
+
+
+def test_a_link_or_a_pipe_among_manifests_is_neither_followed_nor_waited_for(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_bytes(canonical_json({**_EMPTY, "digest": digest_of(canonical_json(_EMPTY))}))
+    commits = tmp_path / "history" / "_commits"
+    commits.mkdir(parents=True)
+    (commits / "a.json").symlink_to(elsewhere)
+    with pytest.raises(OSError, match="leads out of"):
+        migrate(tmp_path / "history")
+    (commits / "a.json").unlink()
+    os.mkfifo(commits / "a.json")
+    with pytest.raises(CommitError, match="no history"):
+        migrate(tmp_path / "history")
+    assert elsewhere.exists()

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
+from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
@@ -234,13 +235,9 @@ def read_manifest(store: Store, name: str) -> Commit:
 
 def read_any_manifest(store: Store, name: str) -> tuple[Commit, int]:
     """As `read_manifest`, of format 1 as well, and the format."""
-    data = store.read(f"{COMMITS}/{name}", MOST_BYTES)
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError):
-        raise CommitError("the manifest is not JSON") from None
+    body = parse_json(store.read(f"{COMMITS}/{name}", MOST_BYTES), "the manifest", CommitError)
     known = body.get("format") if isinstance(body, dict) else None
-    if known not in {UNCHAINED, BY_CHAIN, FORMAT} or isinstance(known, bool):
+    if type(known) is not int or known not in {UNCHAINED, BY_CHAIN, FORMAT}:
         raise CommitError(f"manifest format {_shown(known)} is not known, only formats {BY_CHAIN} and {FORMAT} are")
     stated = body.pop("digest", None)
     if stated != digest_of(canonical_json(body)):

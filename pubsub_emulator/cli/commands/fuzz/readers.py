@@ -224,7 +224,7 @@ ROWS: Final = (
         "a manifest",
         "spark_audit/history/manifest.py::read_manifest",
         (Limit("spark_audit.history.manifest:MOST_BYTES"),),
-        "as deep as Python's parser goes; names, ranges and places are checked",
+        "names, ranges and places are checked",
         "quarantined; exit code 3",
         "manifest",
     ),
