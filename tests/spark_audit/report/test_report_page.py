@@ -162,9 +162,9 @@ def test_tables_are_read_as_often_for_many_chains_as_for_few(tmp_path: Path, mon
     opened: list[object] = []
     inner = pq.ParquetFile
 
-    def opening(*arguments: Any) -> pq.ParquetFile:
+    def opening(*arguments: Any, **options: Any) -> pq.ParquetFile:
         opened.append(arguments)
-        return inner(*arguments)
+        return inner(*arguments, **options)
 
     monkeypatch.setattr(pq, "ParquetFile", opening)
     often = []
