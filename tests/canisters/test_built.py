@@ -1,5 +1,6 @@
-"""The Motoko examples beside emulated roles: they publish, subscribe, replay, and survive upgrades and traps."""
+"""The examples beside emulated roles: they publish, subscribe, replay, and survive upgrades and traps."""
 
+import os
 from pathlib import Path
 from typing import cast
 
@@ -21,19 +22,23 @@ BUILT = Path(__file__).resolve().parents[2] / "build" / "canisters"
 NAMESPACE = "org.example.price"
 IDS = Codec(parse_types("(vec nat)"))
 NAT = Codec(parse_types("(nat)"))
+RUST = pytest.mark.skipif(
+    not (BUILT / "RustSubscriber.wasm").exists() and not os.environ.get("CI"), reason="it was not built"
+)
+SUBSCRIBERS = pytest.mark.parametrize("name", ["Subscriber", pytest.param("RustSubscriber", marks=RUST)])
 
 
 class World:
-    """An emulated system with a publisher and a subscriber of Motoko."""
+    """An emulated system with a publisher and a subscriber that were built."""
 
-    def __init__(self, schedule: Schedule | None = None) -> None:
+    def __init__(self, schedule: Schedule | None = None, subscriber: str = "Subscriber") -> None:
         self.network = CanisterNetwork(2, schedule=schedule)
         self.recorder = Recorder()
         self.network.observers.append(self.recorder)
         self.system: PubSub = deploy(self.network, broadcasters=(0, 1, 1))
         self.publisher = self.network.create(0, self.made("Publisher"))
         self.network.step(100)
-        self.subscriber = self.network.create(1, self.made("Subscriber"))
+        self.subscriber = self.network.create(1, self.made(subscriber))
         self.network.step(200)
 
     def made(self, name: str) -> WasmCanister:
@@ -49,6 +54,25 @@ class World:
         answer = self.network.query(ANONYMOUS, self.subscriber, "ids", b"DIDL\0\0")
         return list(cast("tuple[int, ...]", IDS.decode(answer.data)[0]))
 
+    def lose(self, count: int) -> None:
+        """Publish thrice so many; the subscriber's broadcaster dies with the second lot."""
+        self.publish(count)
+        self.network.step(20)
+        far = [
+            each.receiver
+            for each in self.recorder.happenings
+            if each.kind == "send" and each.method == "icrc72_confirm_notifications" and each.sender == self.subscriber
+        ]
+        exit_ = next(each for each in reversed(far) if each in self.system.broadcasters)
+        self.network.stop(self.subscriber)
+        self.publish(count)
+        self.network.step(4)
+        self.network.uninstall(exit_)
+        self.network.start(self.subscriber)
+        self.network.step(200)
+        self.publish(count)
+        self.network.step(400)
+
     def upgrade(self, who: Principal, name: str) -> None:
         self.network.stop(who)
         self.network.step(40)
@@ -56,18 +80,20 @@ class World:
         self.network.start(who)
 
 
+@SUBSCRIBERS
 @pytest.mark.parametrize("seed", range(6))
-def test_events_come_once_and_in_order_under_refusals_and_delays(seed: int) -> None:
-    world = World(Schedule(b"motoko %d" % seed, seed % 4, 5 * seed))
+def test_events_come_once_and_in_order_under_refusals_and_delays(seed: int, name: str) -> None:
+    world = World(Schedule(b"motoko %d" % seed, seed % 4, 5 * seed), name)
     world.publish(60)
     world.network.step(300)
     assert world.had() == list(range(1, 61))
 
 
-def test_both_go_on_after_an_upgrade_amid_events() -> None:
-    world = World()
+@SUBSCRIBERS
+def test_both_go_on_after_an_upgrade_amid_events(name: str) -> None:
+    world = World(subscriber=name)
     world.publish(10)
-    world.upgrade(world.subscriber, "Subscriber")
+    world.upgrade(world.subscriber, name)
     world.publish(10)
     world.upgrade(world.publisher, "Publisher")
     world.publish(10)
@@ -75,8 +101,9 @@ def test_both_go_on_after_an_upgrade_amid_events() -> None:
     assert world.had() == list(range(1, 31))
 
 
-def test_a_trap_changes_nothing() -> None:
-    world = World()
+@SUBSCRIBERS
+def test_a_trap_changes_nothing(name: str) -> None:
+    world = World(subscriber=name)
     world.publish(3)
     world.network.step(20)
     before = world.network.canister(world.subscriber).state_bytes()
@@ -89,24 +116,10 @@ def test_a_trap_changes_nothing() -> None:
     assert world.had() == list(range(1, 7))
 
 
-def test_what_a_dead_broadcaster_lost_is_replayed() -> None:
-    world = World()
-    world.publish(5)
-    world.network.step(20)
-    far = [
-        each.receiver
-        for each in world.recorder.happenings
-        if each.kind == "send" and each.method == "icrc72_confirm_notifications" and each.sender == world.subscriber
-    ]
-    exit_ = next(each for each in reversed(far) if each in world.system.broadcasters)
-    world.network.stop(world.subscriber)
-    world.publish(5)
-    world.network.step(4)
-    world.network.uninstall(exit_)
-    world.network.start(world.subscriber)
-    world.network.step(200)
-    world.publish(5)
-    world.network.step(400)
+@SUBSCRIBERS
+def test_what_a_dead_broadcaster_lost_is_replayed(name: str) -> None:
+    world = World(subscriber=name)
+    world.lose(5)
     assert world.had() == list(range(1, 16))
     assert any(each.method == "icrc77_register_replay" for each in world.recorder.happenings)
 
