@@ -40,8 +40,8 @@ def test_a_history_loses_no_segment_that_was_acknowledged(tmp_path: Path, monkey
 
     monkeypatch.setattr(history_store, "write_commit", write)
     with disk.watched():
-        _write(tmp_path / "history", 12)
-    assert len(acknowledged) == 12
+        _write(tmp_path / "history", 18)
+    assert len(acknowledged) == 18
     assert len(stops) >= 1_000
     [(_, end)] = stops[-1:]
     for known, image in stops:
