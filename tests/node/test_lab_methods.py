@@ -144,3 +144,13 @@ def test_a_column_names_few_keys_and_counts_all() -> None:
     columns = made.ask("pubsub_columns", 12, 12)
     assert sum(each["publishedCount"] for each in columns) >= 600
     assert all(len(each["published"]) <= 512 for each in columns)
+
+
+def test_a_pruned_proof_is_never_larger_than_the_unpruned_one_beside_it() -> None:
+    """Both count the relay chain's own nodes."""
+    made = node()
+    made.ask("dev_newBlock", {"count": 6})
+    candidates = [each for column in made.ask("pubsub_columns", 6, 6) for each in column["candidates"]]
+    sizes = [(each["proofBytes"], each["unprunedBytes"]) for each in candidates if "unprunedBytes" in each]
+    assert any(pruned for pruned, _ in sizes)
+    assert all(pruned <= unpruned for pruned, unpruned in sizes)

@@ -80,13 +80,13 @@ def _candidate(call: Call, record: BlockRecord) -> dict[str, Any]:
     collators = len(call.node.network.parachain(record.chain).collators)
     out = candidate_json(record, collators)
     outcome = record.outcome
-    out["unprunedBytes"] = sum(size for _, size in record.unpruned)
     out["evidence"] = (
         [] if record.refusal is None else [[each.verdict.value, each.detail] for each in record.refusal.evidence]
     )
     if outcome is not None:
         ledger = outcome.ledger
         out |= {
+            "unprunedBytes": ledger.static_bytes + sum(size for _, size in record.unpruned),
             "used": ledger.used,
             "budget": ledger.budget,
             "cachedBytes": sum(each.cached_bytes for each in ledger.publishers),

@@ -17,7 +17,7 @@ const CHARTS = [
     const top = [...totals].sort((a, b) => b[1] - a[1]).slice(0, 5).map(([para]) => para);
     return top.map((para) => [String(para), (column) => sum(included(column), (each) => sum(each.publishers, ([who, bytes]) => (who === para ? bytes : 0)))]);
   }],
-  ["Pruned beside unpruned", size, () => [["pruned", (column) => sum(included(column), (each) => each.proofBytes)], ["unpruned", (column) => sum(included(column), (each) => each.unprunedBytes)]]],
+  ["Pruned beside unpruned", size, () => [["pruned", (column) => sum(included(column), (each) => each.proofBytes)], ["unpruned", (column) => sum(included(column), (each) => each.unprunedBytes ?? each.proofBytes)]]],
   ["Saved by caches", size, () => [["from the cache", (column) => sum(included(column), (each) => each.cachedBytes)]]],
   ["Blocks from written to delivered", (value) => value.toFixed(1), () => [["mean", (column) => {
     const ages = column.deliveries.map((each) => each.blocksSincePublished).filter((age) => age !== null);

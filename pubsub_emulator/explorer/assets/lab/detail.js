@@ -36,7 +36,7 @@ function Candidate({ candidate, column }) {
   return html`<article class="candidate" data-hash=${candidate.hash} aria-label="The chosen candidate">
     <div class=${`card verdict ${candidate.verdict ? "refusal" : ""}`}>
       <h2>${candidate.para} · block ${candidate.number} <span class=${`badge ${candidate.verdict ? "refused" : "valid"}`}>${candidate.verdict || "accepted"}</span></h2>
-      <p>A <${Term} word="candidate" /> of <${Term} word="collator" /> ${candidate.collator ?? "?"}, judged for <button type="button" class="link" onClick=${() => choose(column.number)}>relay block ${column.number}</button>, ${many(candidate.proofNodes, "proof node")}, ${size(candidate.proofBytes)}; unpruned ${size(candidate.unprunedBytes)}.</p>
+      <p>A <${Term} word="candidate" /> of <${Term} word="collator" /> ${candidate.collator ?? "?"}, judged for <button type="button" class="link" onClick=${() => choose(column.number)}>relay block ${column.number}</button>, ${many(candidate.proofNodes, "proof node")}, ${size(candidate.proofBytes)}${candidate.unprunedBytes === undefined ? "" : `; unpruned ${size(candidate.unprunedBytes)}`}.</p>
       ${candidate.strategy ? html`<p>The collator was told to cheat: <b>${candidate.strategy}</b>.</p>` : null}
       ${candidate.evidence.length ? html`<ol class="evidence">${candidate.evidence.slice(0, 20).map(([verdict, words]) => html`<li><b>${verdict}</b> ${cut(words, 400)}</li>`)}</ol>` : null}
     </div>
