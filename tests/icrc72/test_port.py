@@ -5,6 +5,7 @@ import io
 import time
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 import cbor2
@@ -25,7 +26,15 @@ from pubsub_emulator.icrc72.ic.canister import SECOND
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, self_authenticating
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
 from pubsub_emulator.icrc72.port.authority import Authority, hash_of
-from pubsub_emulator.icrc72.port.envelope import LONGEST_STAY, MOST_BODY, BadRequest, read_request
+from pubsub_emulator.icrc72.port.envelope import (
+    LONGEST_STAY,
+    MOST_BODY,
+    MOST_DELEGATIONS,
+    MOST_LABELS,
+    MOST_PATHS,
+    BadRequest,
+    read_request,
+)
 from pubsub_emulator.icrc72.port.hash_tree import separated, witness
 from pubsub_emulator.icrc72.port.server import Port
 from pubsub_emulator.icrc72.scenario import Run
@@ -137,8 +146,30 @@ def test_what_is_no_request_or_is_not_signed_is_refused(what: str) -> None:
         read_request(body if isinstance(body, bytes) else cbor2.dumps(body), "call", NOW)
 
 
+@pytest.mark.parametrize(
+    "paths", [[[b"a"]] * MOST_PATHS, [[b"a"] * MOST_LABELS]], ids=["as many paths", "as many labels"]
+)
+def test_a_path_at_its_limits_is_read(paths: list[list[bytes]]) -> None:
+    envelope = {"content": content_of(request_type="read_state", paths=paths)}
+    assert read_request(cbor2.dumps(envelope), "read_state", NOW).paths == tuple(tuple(each) for each in paths)
+
+
+@pytest.mark.parametrize("count", [MOST_DELEGATIONS, MOST_DELEGATIONS + 1])
+def test_a_chain_of_delegations_has_a_limit(count: int) -> None:
+    keys = [Key() for _ in range(count + 1)]
+    envelope = signed(keys[0])
+    envelope["sender_sig"] = keys[-1].sign("ic-request", envelope["content"])
+    chain = [delegated(owner, session)["sender_delegation"][0] for owner, session in pairwise(keys)]
+    body = cbor2.dumps({**envelope, "sender_delegation": chain})
+    if count > MOST_DELEGATIONS:
+        with pytest.raises(BadRequest, match="sender_delegation is not a list of up to 20"):
+            read_request(body, "call", NOW)
+    else:
+        assert read_request(body, "call", NOW).sender == keys[0].who
+
+
 def test_a_path_is_a_list_of_labels() -> None:
-    for paths in ([b"time"], [["time"]], [[b"a"] * 128], [[]] * 1001, b"time"):
+    for paths in ([b"time"], [["time"]], [[b"a"] * (MOST_LABELS + 1)], [[]] * (MOST_PATHS + 1), b"time"):
         envelope = {"content": content_of(request_type="read_state", paths=paths)}
         with pytest.raises(BadRequest):
             read_request(cbor2.dumps(envelope), "read_state", NOW)

@@ -175,7 +175,7 @@ def _entries() -> Iterable[bytes]:
     texts = ((b"t", b"https://example.org/1?hl=x", [b"sbx"]), (b"", b"\xff" * 40, [b""] * 3))
     for index, each in enumerate(texts):
         entry = {"address": _CONTRACT, "topics": [TOPIC, *["0x" + "11" * 32] * 3], "blockNumber": "0x1"}
-        data = encode(DATA, (index, 1_700_000_000, *each))
+        data = encode(DATA, (index, 1_700_000_000, "0x" + "33" * 20, *each))
         yield json.dumps({**entry, "data": "0x" + data.hex(), "blockHash": "0x" + "22" * 32}).encode()
 
 
