@@ -4,9 +4,9 @@ A case is a seed and what the seed drew; a surprise is made smaller by taking tr
 stays a surprise. Cases are plain values, so that they can be written down and played again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.audit.record import Finding
@@ -18,6 +18,7 @@ from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.invariants import InvariantObserver
 from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.stories import CanisterStory, Plan, Surprise, begin, drawn, finish
+from pubsub_emulator.primitives.vectors import Document
 
 _NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades", "retires")
 
@@ -128,7 +129,7 @@ def written(plan: Plan) -> dict[str, object]:
     return {"seed": plan.seed.hex(), "churn": plan.churn, **{name: getattr(plan, name) for name in _NUMBERS}}
 
 
-def read(case: Mapping[str, Any]) -> Plan:
+def read(case: Document) -> Plan:
     """The plan of a case. Raises `Icrc72Error` for anything else."""
     try:
         plan = Plan(bytes.fromhex(case["seed"]), churn=bool(case["churn"]))

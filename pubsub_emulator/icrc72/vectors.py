@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from pubsub_emulator.icrc72 import filters
 from pubsub_emulator.icrc72.ic.candid.decode import Decoder
@@ -20,8 +20,7 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, same
 
-Vector = dict[str, Any]
-
+T = TypeVar("T")
 _BY_HAND: Final = frozenset(["source"])
 """What a row says of its origin."""
 
@@ -52,7 +51,7 @@ def _icrc16() -> Type:
     return interface("broadcaster").types["ICRC16"]
 
 
-def _principal(vector: Vector) -> None:
+def _principal(vector: Document) -> None:
     written: str = vector["text_in"] if "text_in" in vector else vector["text"]
     if vector.get("error"):
         _refused(written, lambda: Principal.from_text(written))
@@ -63,19 +62,19 @@ def _principal(vector: Vector) -> None:
     same("its class", found.kind, vector.get("class", found.kind))
 
 
-def _canister_id(vector: Vector) -> None:
+def _canister_id(vector: Document) -> None:
     found = canister_id(vector["subnet"], vector["index"])
     same("the id", bytes(found), unhex(vector["bytes"]))
     same("its text", found.text, vector["text"])
 
 
-def _self_authenticating(vector: Vector) -> None:
+def _self_authenticating(vector: Document) -> None:
     found = self_authenticating(unhex(vector["der"]))
     same("the principal", bytes(found), unhex(vector["bytes"]))
     same("its text", found.text, vector["text"])
 
 
-def _crockford(vector: Vector) -> None:
+def _crockford(vector: Document) -> None:
     written: str = vector["text_in"] if "text_in" in vector else vector["text"]
     if vector.get("error"):
         _refused(written, lambda: from_text(written))
@@ -84,59 +83,59 @@ def _crockford(vector: Vector) -> None:
     same("the text", to_text(int(vector["nat"])), vector["text"])
 
 
-def _blob_id(vector: Vector) -> None:
+def _blob_id(vector: Document) -> None:
     same("the number", from_blob(unhex(vector["blob"])), int(vector["nat"]))
     same("the text", to_text(int(vector["nat"])), vector["text"])
 
 
-def _value_hash(vector: Vector) -> None:
+def _value_hash(vector: Document) -> None:
     same("the hash", value_hash(from_json(_icrc16(), vector["value"])), unhex(vector["hash"]))
 
 
-def _namespace(vector: Vector) -> None:
+def _namespace(vector: Document) -> None:
     if vector["valid"]:
         check_namespace(vector["namespace"])
     else:
         _refused(vector["namespace"], lambda: check_namespace(vector["namespace"]))
 
 
-def _pattern(vector: Vector) -> None:
+def _pattern(vector: Document) -> None:
     if vector["valid"]:
         check_pattern(vector["pattern"])
     else:
         _refused(vector["pattern"], lambda: check_pattern(vector["pattern"]))
 
 
-def _wildcard(vector: Vector) -> None:
+def _wildcard(vector: Document) -> None:
     same("the match", matches(vector["pattern"], vector["namespace"]), vector["matches"])
 
 
-def _filter(vector: Vector) -> None:
+def _filter(vector: Document) -> None:
     same("the match", filters.matches(vector["filter"], from_json(_icrc16(), vector["data"])), vector["matches"])
 
 
-def _bad_filter(vector: Vector) -> None:
+def _bad_filter(vector: Document) -> None:
     _refused(vector["filter"], lambda: filters.parse(vector["filter"]))
 
 
-def _skip(vector: Vector) -> None:
+def _skip(vector: Document) -> None:
     skip = skip_of(array(nat(int(each)) for each in vector["skip"]))
     same("the delivery", skip.passes(int(vector["eventId"])), vector["delivered"])
 
 
-def _both(decoder: Callable[[bytes], Any], vector: Vector) -> Any:
+def _both(decoder: Callable[[bytes], T], vector: Document) -> T:
     found = decoder(unhex(vector["py"]))
     if decoder(unhex(vector["js"])) != found:
         raise Mismatch("the two encodings are read as different values")
     return found
 
 
-def _candid_value(vector: Vector) -> None:
+def _candid_value(vector: Document) -> None:
     (found,) = _both(Decoder((_icrc16(),)).decode, vector)
     same("the value", to_json(_icrc16(), found), vector["value"])
 
 
-def _candid_message(vector: Vector) -> None:
+def _candid_message(vector: Document) -> None:
     method = codec(vector["method"])
     side = method.args if vector["side"] == "args" else method.rets
     found = _both(side.decode, vector)
@@ -144,7 +143,7 @@ def _candid_message(vector: Vector) -> None:
     same("our encoding, read back", side.decode(side.encode(*found)), found)
 
 
-def _conformance(vector: Vector) -> None:
+def _conformance(vector: Document) -> None:
     decoder = Decoder(parse_types(vector["type"], parse(vector["defs"]).types))
     raw = unhex(vector["bytes"])
     if vector["want"] == "refused":
@@ -157,7 +156,7 @@ def _conformance(vector: Vector) -> None:
         raise Mismatch("the two are read as one value")
 
 
-def _coercion(vector: Vector) -> None:
+def _coercion(vector: Document) -> None:
     types = interface(vector["did"]).types
     wanted = types[vector["type"]] if vector["type"] in types else parse_types(f"({vector['type']})")[0]
     decoder = Decoder((wanted,))

@@ -12,7 +12,7 @@ lengths that the remaining input cannot hold (so hostile input never makes it al
 
 from collections.abc import Callable, Iterable
 from copy import copy
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
@@ -184,6 +184,9 @@ class Codec(Generic[T]):
         return f"Codec({self.name})"
 
 
+AnyCodec: TypeAlias = Codec[Any]  # of values whose type only the codec knows
+
+
 class _UintCodec(Codec[int]):
     """`u{8 * size}`, little-endian. `decode` needs no `Reader`: storage values are often one counter."""
 
@@ -218,7 +221,7 @@ bytes_: Codec[bytes] = Codec("Vec<u8>", encode_bytes, Reader.bytes_, type_info.B
 unit: Codec[None] = Codec("()", lambda _value: b"", lambda _reader: None, type_info.UNIT)
 
 
-def _described(*codecs: Codec[Any]) -> list[TypeInfo] | None:
+def _described(*codecs: AnyCodec) -> list[TypeInfo] | None:
     """The descriptions of all `codecs`; `None` if one of them has none."""
     infos = [codec.info for codec in codecs if codec.info is not None]
     return infos if len(infos) == len(codecs) else None

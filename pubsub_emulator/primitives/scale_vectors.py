@@ -17,7 +17,7 @@ from pubsub_emulator.primitives.hashing import (
 )
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import publisher_root_key
-from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.scale import AnyCodec, Codec
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
 
@@ -47,15 +47,15 @@ _WELL_KNOWN: Final[dict[str, Callable[[ParaId], bytes]]] = {
 }
 
 
-def _hexed(codec: Codec[bytes]) -> Codec[Any]:
+def _hexed(codec: Codec[bytes]) -> AnyCodec:
     return codec.map("hex", hexed, unhex)
 
 
-def _listed(codec: Codec[Any]) -> Codec[Any]:
+def _listed(codec: AnyCodec) -> AnyCodec:
     return codec.map("list", list, tuple)
 
 
-def _signed(bits: int) -> Codec[Any]:
+def _signed(bits: int) -> AnyCodec:
     size = bits // 8
 
     def encode(value: Any) -> bytes:
@@ -64,7 +64,7 @@ def _signed(bits: int) -> Codec[Any]:
     return Codec(f"i{bits}", encode, lambda reader: int.from_bytes(reader.take(size), "little", signed=True))
 
 
-CODECS: Final[dict[str, Codec[Any]]] = {
+CODECS: Final[dict[str, AnyCodec]] = {
     "Compact<u128>": scale.compact_of(128),
     "u8": scale.u8,
     "u16": scale.u16,
@@ -106,27 +106,27 @@ def cases(document: Document) -> Iterator[Case]:
         yield f"SCALE {at}", lambda vector=vector: _value(vector)  # type: ignore[misc]  # as above
 
 
-def _hash(vector: dict[str, Any]) -> None:
+def _hash(vector: Document) -> None:
     data = unhex(vector["data"])
     for name, make in _HASHES.items():
         same(name, make(data), unhex(vector[name]))
 
 
-def _key(vector: dict[str, Any]) -> None:
+def _key(vector: Document) -> None:
     key = sk.item_prefix(vector["pallet"], vector["item"])
     for hasher, part in zip(vector.get("hashers", []), vector["keys"], strict=True):
         key += _HASHERS[hasher](unhex(part))
     same(f"{vector['pallet']}.{vector['item']}", key, unhex(vector["key"]))
 
 
-def _well_known(vector: dict[str, Any]) -> None:
+def _well_known(vector: Document) -> None:
     para, other = ParaId(vector["para_id"]), ParaId(vector["other_para"])
     for name, make in _WELL_KNOWN.items():
         same(name, make(para), unhex(vector[name]))
     same("hrmp_channel_other_to_para", sk.hrmp_channel(other, para), unhex(vector["hrmp_channel_other_to_para"]))
 
 
-def _value(vector: dict[str, Any]) -> None:
+def _value(vector: Document) -> None:
     kind, stated, encoded = vector["type"], vector["value"], unhex(vector["encoded"])
     if kind == "Result<u32,u8>":
         ((name, inner),) = stated.items()

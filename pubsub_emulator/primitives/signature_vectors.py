@@ -1,7 +1,7 @@
 """The format of vectors of sealed headers and signed messages, as `pubsub vectors check` reads it."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.hexadecimal import unhex
@@ -12,14 +12,14 @@ from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch,
 _SCHEMES: Final = {"Ed25519": Scheme.ED25519, "Sr25519": Scheme.SR25519, "Ecdsa": Scheme.ECDSA}
 
 
-def _scheme(case: dict[str, Any]) -> Scheme:
+def _scheme(case: Document) -> Scheme:
     scheme = _SCHEMES.get(case["scheme"])
     if scheme is None:
         raise Mismatch(f"no signature scheme is called {case['scheme']!r}")
     return scheme
 
 
-def _check_seal(case: dict[str, Any]) -> None:
+def _check_seal(case: Document) -> None:
     raw = unhex(case["header"])
     header = Header.decode(raw)
     same("the header encoded again", header.encode(), raw)
@@ -31,7 +31,7 @@ def _check_seal(case: dict[str, Any]) -> None:
     same("that the seal holds", holds, case["holds"])
 
 
-def _check_signature(case: dict[str, Any]) -> None:
+def _check_signature(case: Document) -> None:
     account = AccountId(unhex(case["account"]))
     holds = verify(_scheme(case), unhex(case["signature"]), unhex(case["message"]), account)
     same("that the signature holds", holds, case["holds"])

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader
 from pubsub_emulator.primitives.type_info import Composite, Field, TypeInfo, path
 
 T = TypeVar("T")
 
 
-def struct(cls: Callable[..., T], *codecs: Codec[Any], rust: str = "") -> Codec[T]:
+def struct(cls: Callable[..., T], *codecs: AnyCodec, rust: str = "") -> Codec[T]:
     """The codec of a dataclass, given those of its fields in order; `rust` is the path of the type in metadata.
 
     Raises `DefensiveFailure` when fields and codecs differ in number.
@@ -31,7 +31,7 @@ def struct(cls: Callable[..., T], *codecs: Codec[Any], rust: str = "") -> Codec[
     return Codec(name, encode, read, _describe(rust or f"pubsub_runtime::{name}", names, codecs))
 
 
-def _describe(rust: str, names: tuple[str, ...], codecs: tuple[Codec[Any], ...]) -> TypeInfo | None:
+def _describe(rust: str, names: tuple[str, ...], codecs: tuple[AnyCodec, ...]) -> TypeInfo | None:
     fields = tuple(
         Field(codec.info, name.rstrip("_")) for name, codec in zip(names, codecs, strict=True) if codec.info is not None
     )

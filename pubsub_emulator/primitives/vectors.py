@@ -43,7 +43,7 @@ def has(*fields: str) -> Callable[[Document], bool]:
     return fits
 
 
-def each_vector(check: Callable[[dict[str, Any]], None]) -> Callable[[Document], Iterator[Case]]:
+def each_vector(check: Callable[[Document], None]) -> Callable[[Document], Iterator[Case]]:
     """One case for each item of `vectors`, named by its `name` or its index."""
 
     def cases(document: Document) -> Iterator[Case]:

@@ -1,7 +1,7 @@
 """The vectors of PRISM, for `pubsub vectors check`."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
 from pubsub_emulator.prism.core import signatures, well_formed
@@ -37,7 +37,7 @@ def _fits(document: Document) -> bool:
     return {*_HISTORY_FIELDS} <= {*found[0]} and "long_form_dids" in document
 
 
-def _did(case: Mapping[str, Any]) -> None:
+def _did(case: Document) -> None:
     suffix, found = read_long_form(f"{METHOD}{case['did_suffix']}:{case['encoded_state']}")
     same("the suffix", suffix, case["did_suffix"])
     same("the operation", found.raw.hex(), case["operation"])
@@ -67,7 +67,7 @@ def _key(key: PublicKey) -> dict[str, object]:
     }
 
 
-def _signature(case: Mapping[str, Any]) -> None:
+def _signature(case: Document) -> None:
     point, message, signature = (bytes.fromhex(case[name]) for name in ("public_key", "message", "signature"))
     same("whether it is valid", signatures.verify(point, sha256(message), signature), case["valid"])
     parts = signatures.read_der(signature)
@@ -75,7 +75,7 @@ def _signature(case: Mapping[str, Any]) -> None:
         same("whether S is high", parts[1] > signatures.ORDER // 2, case["high_s"])
 
 
-def _object(case: Mapping[str, Any]) -> None:
+def _object(case: Document) -> None:
     raw = bytes.fromhex(case["object"])
     same("the object id", sha256(raw).hex(), case["atala_object_id"])
     if case["metadata_cbor"] is not None:
@@ -95,7 +95,7 @@ def _operation(signed: SignedAtalaOperation) -> dict[str, object]:
     }
 
 
-def _history(case: Mapping[str, Any]) -> None:
+def _history(case: Document) -> None:
     ledger = MemoryLedger()
     rows: list[Outcome] = []
     listed: list[dict[str, object]] = []
@@ -159,7 +159,7 @@ def _batch_of(batch: Batch) -> dict[str, object]:
     }
 
 
-def _batch(case: Mapping[str, Any]) -> None:
+def _batch(case: Document) -> None:
     raw = bytes.fromhex(case["credential_batch_data"])
     data = decode(CredentialBatchData, raw)
     same("the issuer", data.issuer_did, case["issuer_did_suffix"])
@@ -169,7 +169,7 @@ def _batch(case: Mapping[str, Any]) -> None:
     same("the root of the credentials", root.hex(), case["merkle_root"])
 
 
-def _merkle(case: Mapping[str, Any]) -> None:
+def _merkle(case: Document) -> None:
     leaves = [bytes.fromhex(each) for each in case["leaves"]]
     root, proofs = merkle_tree(leaves)
     same("the root", root.hex(), case["root"])
@@ -180,13 +180,13 @@ def _merkle(case: Mapping[str, Any]) -> None:
         same("whether the proof holds", is_in_batch(root, proof), stated=True)
 
 
-def _normal_form(case: Mapping[str, Any]) -> None:
+def _normal_form(case: Document) -> None:
     given = [one for each in case["filters"] for one in _filters(each)]
     stated = [one for each in case["normal_form"] for one in _filters(each)]
     same("the normal form", {*normal_form(given)}, {*stated})
 
 
-def _filters(document: Mapping[str, Any]) -> list[Filter]:
+def _filters(document: Document) -> list[Filter]:
     """A filter of the vectors, one for each of its statuses."""
     hash_ = document.get("credential_hash")
     one = Filter(
@@ -225,7 +225,7 @@ def _head(cbor: bytes, at: int) -> tuple[int, int]:
     return int.from_bytes(cbor[at + 1 : at + 1 + size], "big"), at + 1 + size
 
 
-_CHECKS: Final[dict[str, Callable[[Mapping[str, Any]], None]]] = {
+_CHECKS: Final[dict[str, Callable[[Document], None]]] = {
     "long_form_dids": _did,
     "signatures": _signature,
     "objects": _object,

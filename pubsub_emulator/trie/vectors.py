@@ -1,22 +1,20 @@
 """The formats of vectors of tries and their proofs, as `pubsub vectors check` reads them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.primitives.vectors import Format, Mismatch, each_vector, has, same
+from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, has, same
 from pubsub_emulator.trie.bulk import state_root
 from pubsub_emulator.trie.compact import decode_compact, encode_compact
 from pubsub_emulator.trie.errors import BadNode, IncompleteProof, MissingNode, RootMismatch, TrieError, UnusedNodes
 from pubsub_emulator.trie.mutable import Trie
 from pubsub_emulator.trie.omitted import check_omitted
 from pubsub_emulator.trie.proof import read_child_proof, read_proof
-
-Vector = dict[str, Any]
 
 _ERRORS: Final[dict[str, tuple[type[TrieError], ...]]] = {
     "TrieError": (BadNode, IncompleteProof),
@@ -33,11 +31,11 @@ def _pairs(pairs: list[list[str]]) -> list[tuple[bytes, bytes]]:
     return [(unhex(key), unhex(value)) for key, value in pairs]
 
 
-def _reads(reads: list[Vector]) -> dict[bytes, bytes | None]:
+def _reads(reads: list[Document]) -> dict[bytes, bytes | None]:
     return {unhex(read["key"]): unhex(read["result"]["value"]) if "value" in read["result"] else None for read in reads}
 
 
-def check_roots(vector: Vector) -> None:
+def check_roots(vector: Document) -> None:
     """Roots of the listed entries in both layouts, computed in bulk and by insertion."""
     entries = _pairs(vector["entries"])
     for version in (0, 1):
@@ -49,7 +47,7 @@ def check_roots(vector: Vector) -> None:
         same(f"the grown root in layout V{version}", bytes(grown.root()), stated)
 
 
-def check_writes(vector: Vector) -> None:
+def check_writes(vector: Document) -> None:
     """The root after each batch of writes, and the entries left."""
     for version in (0, 1):
         trie = Trie(version)
@@ -64,7 +62,7 @@ def check_writes(vector: Vector) -> None:
         same("what is left", list(trie.items()), sorted(_pairs(vector["final_entries"])))
 
 
-def check_proof(vector: Vector) -> None:
+def check_proof(vector: Document) -> None:
     """A read proof is made and read, and converted to and from its compact form."""
     trie = Trie.from_entries(_pairs(vector["entries"]), vector["version"])
     root = Hash(unhex(vector["root"]))
@@ -85,7 +83,7 @@ def _check_compact(root: Hash, nodes: list[bytes], compact: list[str]) -> None:
     same("the proof of the compact one", decode_compact(root, items), sorted(set(nodes)))
 
 
-def check_omitted_proof(vector: Vector) -> None:
+def check_omitted_proof(vector: Document) -> None:
     """A proof without the values that are read holds for them, and not for others."""
     nodes, root = _all(vector["proof"]), unhex(vector["root"])
     if vector.get("entries") is not None:
@@ -101,7 +99,7 @@ def check_omitted_proof(vector: Vector) -> None:
         same(f"what is found of {items}", found, vector[expected])
 
 
-def check_children(vector: Vector) -> None:
+def check_children(vector: Document) -> None:
     """Child tries, their roots in the top trie, and one proof over all of them."""
     version = vector["version"]
     listed = vector["top_entries"] if "top_entries" in vector else vector["relay_top_entries"]
@@ -130,7 +128,7 @@ def check_children(vector: Vector) -> None:
     _check_compact(root, nodes, vector["compact_proof"])
 
 
-def _children(vector: Vector, version: int) -> dict[bytes, Trie]:
+def _children(vector: Document, version: int) -> dict[bytes, Trie]:
     children = {
         unhex(child["storage_key"]): Trie.from_entries(_pairs(child["entries"]), version)
         for child in vector.get("children", [])
@@ -151,7 +149,7 @@ def _children(vector: Vector, version: int) -> dict[bytes, Trie]:
     return children
 
 
-def check_tampered(vector: Vector) -> None:
+def check_tampered(vector: Document) -> None:
     """The result of reading a tampered proof: the value, absence, or which error."""
     root = Hash(unhex(vector["root"]))
     if "compact_proof" in vector:
@@ -169,7 +167,7 @@ def check_tampered(vector: Vector) -> None:
         same(f"key {read['key']}", outcome(root, nodes, unhex(read["key"])), read["result"])
 
 
-def check_foreign(vector: Vector) -> None:
+def check_foreign(vector: Document) -> None:
     """Compare a vector with the reading of a proof by other implementations; a vector without a root has nodes only."""
     if "oracle" not in vector:
         return
@@ -184,7 +182,7 @@ def check_foreign(vector: Vector) -> None:
         same(f"key {key}", outcome(root, nodes, unhex(key)), stated or {"value": wanted})
 
 
-def check_prefix(vector: Vector) -> None:
+def check_prefix(vector: Document) -> None:
     """The keys under a prefix are in a proof given in parts; values may be omitted."""
     nodes = list({node: None for proof in vector["proofs"] for node in _all(proof)})
     root = Hash(unhex(vector["root"]))
@@ -204,7 +202,7 @@ def outcome(root: Hash, nodes: list[bytes], key: bytes) -> Mapping[str, object]:
     return {"absent": True} if value is None else {"value": hexed(value)}
 
 
-def _format(name: str, fields: tuple[str, ...], check: Callable[[Vector], None], *unchecked: str) -> Format:
+def _format(name: str, fields: tuple[str, ...], check: Callable[[Document], None], *unchecked: str) -> Format:
     return Format(name, has(*fields), each_vector(check), unchecked)
 
 

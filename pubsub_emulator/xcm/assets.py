@@ -10,6 +10,7 @@ from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.xcm.errors import XcmDecodeError
 from pubsub_emulator.xcm.location import Location
 from pubsub_emulator.xcm.schema import (
+    AnyXcm,
     Bytes4,
     Bytes8,
     Bytes16,
@@ -97,7 +98,7 @@ class NonFungible(Fungibility):
     inner: AssetInstance
 
 
-def _without_zero(plain: XcmCodec[Any]) -> XcmCodec[Any]:
+def _without_zero(plain: AnyXcm) -> AnyXcm:
     zero = Fungible(0)
 
     def encode(value: Fungibility) -> bytes:
@@ -126,7 +127,7 @@ class Asset(Struct):
     fun: Fungibility
 
 
-def _rank(value: object) -> Any:
+def _rank(value: Any) -> Any:
     """A key that orders values as Rust's derived `Ord` does: discriminant, then fields; `None` before `Some`."""
     if value is None:
         return (0,)

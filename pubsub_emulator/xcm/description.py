@@ -27,7 +27,7 @@ from pubsub_emulator.xcm.assets import Asset
 from pubsub_emulator.xcm.instructions import XCM
 from pubsub_emulator.xcm.location import Location
 from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, XcmErrorKind
-from pubsub_emulator.xcm.schema import Kind, XcmCodec
+from pubsub_emulator.xcm.schema import AnyXcm, Kind
 
 _V5: Final = "staging_xcm::v5"
 _RUST: Final = {
@@ -47,7 +47,7 @@ _WEIGHT: Final = type_info.struct("sp_weights::weight_v2::Weight", ref_time=Comp
 _XCM: Final = Named("Xcm")
 
 
-def _path(kind: type[Any]) -> tuple[str, ...]:
+def _path(kind: type[object]) -> tuple[str, ...]:
     name = kind.__name__
     known = _RUST.get(name)
     if known is not None:
@@ -58,7 +58,7 @@ def _path(kind: type[Any]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=512)
-def describe(codec: XcmCodec[Any]) -> TypeInfo:
+def describe(codec: AnyXcm) -> TypeInfo:
     """The description of an XCM type. Raises `DefensiveFailure` for a shape that has none."""
     if codec is XCM:
         return _XCM
@@ -93,7 +93,7 @@ def describe(codec: XcmCodec[Any]) -> TypeInfo:
     raise DefensiveFailure(f"no description of {codec.name}")
 
 
-def _sequence(item: XcmCodec[Any], size: int | None) -> TypeInfo:
+def _sequence(item: AnyXcm, size: int | None) -> TypeInfo:
     described = describe(item)
     if item is Asset.codec:
         return Composite(path(f"{_V5}::asset::Assets"), (Field(SequenceOf(described), type_name="Vec<Asset>"),))
@@ -117,7 +117,7 @@ def _declared(kind: Any) -> TypeInfo:
     )
 
 
-def _junctions(junction: XcmCodec[Any]) -> TypeInfo:
+def _junctions(junction: AnyXcm) -> TypeInfo:
     described = describe(junction)
     some = tuple(Variant(f"X{count}", count, (Field(ArrayOf(count, described)),)) for count in range(1, 9))
     return Variants(path(f"{_V5}::junctions::Junctions"), (Variant("Here", 0), *some))

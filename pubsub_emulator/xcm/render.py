@@ -12,7 +12,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.xcm.instructions import XCM, Instruction
 from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, XcmError
-from pubsub_emulator.xcm.schema import Kind, XcmCodec
+from pubsub_emulator.xcm.schema import AnyXcm, Kind
 
 MAX_NUMBER_BITS = 52
 
@@ -47,7 +47,7 @@ def _fields(value: Any) -> dict[str, Any]:
     return {camel(name): render(codec, getattr(value, name)) for name, codec in value.FIELDS}
 
 
-def render(codec: XcmCodec[Any], value: Any) -> Any:
+def render(codec: AnyXcm, value: Any) -> Any:
     """A value of the codec's type as plain data."""
     if codec is WEIGHT:
         return _weight(value)

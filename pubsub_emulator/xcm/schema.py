@@ -57,7 +57,7 @@ class Shape(NamedTuple):
 
     kind: Kind
     size: int | None = None
-    parts: "tuple[XcmCodec[Any], ...]" = ()
+    parts: "tuple[AnyXcm, ...]" = ()
     type: Any = None
 
 
@@ -113,6 +113,9 @@ class XcmCodec(Codec[T]):
         """The value that all of `data` encodes. Raises `XcmDecodeError`."""
         reader = XcmReader(data)
         return read_to_end(reader, self.read)
+
+
+AnyXcm = XcmCodec[Any]  # of values whose type only the codec knows
 
 
 def read_to_end(reader: XcmReader, read: Callable[[Reader], T]) -> T:
@@ -216,20 +219,20 @@ def pair(first: XcmCodec[T], second: XcmCodec[C]) -> XcmCodec[tuple[T, C]]:
 SKIP: Final = object()
 """Marks a field that is not part of the encoding, as `#[codec(skip)]` does; it must have a default."""
 
-Fields = tuple[tuple[str, XcmCodec[Any]], ...]
+Fields = tuple[tuple[str, AnyXcm], ...]
 
 BOOL: Final = _leaf(scale.boolean, Shape(Kind.BOOL))
 
 
-def _codec_of(annotation: object) -> XcmCodec[Any] | None:
+def _codec_of(annotation: object) -> AnyXcm | None:
     """The codec of a field, or `None` if the field is skipped."""
     if get_origin(annotation) is Annotated:
         mark = get_args(annotation)[1]
-        return None if mark is SKIP else cast("XcmCodec[Any]", mark)
+        return None if mark is SKIP else cast("AnyXcm", mark)
     if annotation is bool:
         return BOOL
     if isinstance(annotation, type) and hasattr(annotation, "codec"):
-        return cast("XcmCodec[Any]", annotation.codec)
+        return cast("AnyXcm", annotation.codec)
     members = [member for member in get_args(annotation) if member is not type(None)]
     inner = _codec_of(members[0]) if len(members) == 1 else None
     if inner is None:
@@ -267,7 +270,7 @@ class Struct:
 
     __slots__ = ()
     FIELDS: ClassVar[Fields]
-    codec: ClassVar[XcmCodec[Any]]
+    codec: ClassVar[AnyXcm]
 
 
 class Variants:
@@ -277,7 +280,7 @@ class Variants:
     INDEX: ClassVar[int]
     FIELDS: ClassVar[Fields]
     VARIANTS: ClassVar[dict[int, type[Any]]]
-    codec: ClassVar[XcmCodec[Any]]
+    codec: ClassVar[AnyXcm]
 
     def __init_subclass__(cls) -> None:
         if Variants in cls.__bases__:
@@ -285,7 +288,7 @@ class Variants:
             cls.codec = _variants_codec(cls)
 
 
-def _variants_codec(base: type[Variants]) -> XcmCodec[Any]:
+def _variants_codec(base: type[Variants]) -> AnyXcm:
     variants = base.VARIANTS
     name = base.__name__
 

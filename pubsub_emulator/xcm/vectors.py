@@ -13,8 +13,6 @@ from pubsub_emulator.xcm.location import Location
 from pubsub_emulator.xcm.message import VERSION, decode, encode
 from pubsub_emulator.xcm.render import camel, render, to_json
 
-Vector = dict[str, Any]
-
 
 def cases(document: Document) -> Iterator[Case]:
     """A case for each message, location and publish instruction."""
@@ -30,7 +28,7 @@ def cases(document: Document) -> Iterator[Case]:
         yield f"child storage key {at}", lambda vector=vector: _child_key(vector)  # type: ignore[misc]  # as above
 
 
-def _message(vector: Vector) -> None:
+def _message(vector: Document) -> None:
     data = unhex(vector["encoded"])
     message = decode(data)
     same("the message, encoded again", encode(message), data)
@@ -38,7 +36,7 @@ def _message(vector: Vector) -> None:
     same("its value", to_json(message), vector["value"])
 
 
-def _location(vector: Vector) -> None:
+def _location(vector: Document) -> None:
     plain = unhex(vector["plain"])
     location = Location.codec.decode(plain)
     same("the location, encoded again", Location.codec.encode(location), plain)
@@ -46,19 +44,19 @@ def _location(vector: Vector) -> None:
     same("its value", render(Location.codec, location), _lower(vector["value"]))
 
 
-def _publish(vector: Vector) -> None:
+def _publish(vector: Document) -> None:
     data = unhex(vector["encoded"])
     message = tuple(Publish(unhex(item["key"]), unhex(item["value"]), item["ttl"]) for item in vector["items"])
     same("the message", encode(message), data)
     same("what is read", decode(data), message)
 
 
-def _entry(vector: Vector) -> None:
+def _entry(vector: Document) -> None:
     entry = PublishedEntry(unhex(vector["value"]), vector["ttl"], RelayBlockNumber(vector["when_inserted"]))
     same("the entry", entry.encode(), unhex(vector["encoded"]))
 
 
-def _child_key(vector: Vector) -> None:
+def _child_key(vector: Document) -> None:
     para = ParaId(vector["para_id"])
     same("the storage key", derive_child_key(para), unhex(vector["storage_key"]))
     same("its place in the top trie", publisher_root_key(para), unhex(vector["top_key"]))

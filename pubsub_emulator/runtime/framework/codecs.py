@@ -5,11 +5,11 @@ codec]`; numbers with `U32`, `U64`, `U128`. So a type is written once.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import Annotated, Final, get_args, get_origin
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.scale import Codec
+from pubsub_emulator.primitives.scale import AnyCodec, Codec
 from pubsub_emulator.primitives.types import AccountId, Balance, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight, weight_codec
 
@@ -25,7 +25,7 @@ U64 = Annotated[int, scale.u64]
 U128 = Annotated[int, scale.u128]
 CompactU128 = Annotated[int, scale.compact_of(128)]
 
-_CODECS: Final[Mapping[object, Codec[Any]]] = {
+_CODECS: Final[Mapping[object, AnyCodec]] = {
     AccountId: account_id,
     Hash: hash_codec,
     ParaId: para_id,
@@ -38,7 +38,7 @@ _CODECS: Final[Mapping[object, Codec[Any]]] = {
 }
 
 
-def codec_of(annotation: object) -> Codec[Any]:
+def codec_of(annotation: object) -> AnyCodec:
     """The codec of an annotated field or argument. Raises `DefensiveFailure` if the annotation names none."""
     named = [each for each in get_args(annotation) if isinstance(each, Codec)]
     if named:

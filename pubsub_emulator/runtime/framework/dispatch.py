@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import update_wrapper
-from typing import Annotated, Any, ClassVar, Concatenate, Final, ParamSpec, TypeVar
+from typing import Annotated, ClassVar, Concatenate, Final, ParamSpec, TypeVar
 
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError, ScaleError
-from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.codecs import codec_of
 from pubsub_emulator.runtime.framework.pallet import Pallet, PalletError
@@ -266,7 +266,7 @@ class CallInfo:
 
     name: str
     index: int
-    codecs: tuple[Codec[Any], ...]
+    codecs: tuple[AnyCodec, ...]
     weight: Callable[..., Weight]
     arguments: tuple[str, ...] = ()
     docs: str = ""

@@ -9,9 +9,9 @@ the default (`ValueQuery`).
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, Generic, TypeVar, overload
+from typing import Final, Generic, TypeVar, overload
 
-from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader
 from pubsub_emulator.runtime.framework.hashers import Hasher
 from pubsub_emulator.runtime.framework.pallet import Pallet, StorageItem
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -108,7 +108,7 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
         self.key_codec = key
 
     @property
-    def key_parts(self) -> tuple[tuple[Hasher, Codec[Any]], ...]:
+    def key_parts(self) -> tuple[tuple[Hasher, AnyCodec], ...]:
         """The hasher and the codec of the key."""
         return ((self.hasher, self.key_codec),)
 
@@ -211,7 +211,7 @@ class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
         self.key2_codec = key2
 
     @property
-    def key_parts(self) -> tuple[tuple[Hasher, Codec[Any]], ...]:
+    def key_parts(self) -> tuple[tuple[Hasher, AnyCodec], ...]:
         """The hashers and the codecs of both keys."""
         return (self.hasher1, self.key1_codec), (self.hasher2, self.key2_codec)
 

@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.scale import Codec, Reader
+from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader
 from pubsub_emulator.primitives.storage_keys import item_prefix
 from pubsub_emulator.primitives.type_info import TypeInfo
 from pubsub_emulator.runtime.framework.hashers import Hasher
@@ -66,7 +66,7 @@ class StorageItem(Generic[T, D]):
         return f"{self.pallet}.{self.item}"
 
     @property
-    def key_parts(self) -> tuple[tuple[Hasher, Codec[Any]], ...]:
+    def key_parts(self) -> tuple[tuple[Hasher, AnyCodec], ...]:
         """The hasher and the codec of each key, in order; a single value has none."""
         return ()
 
@@ -107,7 +107,7 @@ class Event:
 
     PALLET: ClassVar[Pallet]
     VARIANT: ClassVar[int]
-    CODECS: ClassVar[tuple[tuple[str, Codec[Any]], ...]]
+    CODECS: ClassVar[tuple[tuple[str, AnyCodec], ...]]
     HEAD: ClassVar[bytes]
     ENCODERS: ClassVar[tuple[tuple[str, Callable[[Any], bytes]], ...]]
 
@@ -160,13 +160,13 @@ class Constant:
     docs: str = ""
 
 
-def described(codec: Codec[Any]) -> TypeInfo:
+def described(codec: AnyCodec) -> TypeInfo:
     """The description of a codec. Raises `DefensiveFailure` if it has none."""
     if codec.info is None:
         raise DefensiveFailure(f"{codec.name} has no type description")
     return codec.info
 
 
-def constant(name: str, codec: Codec[Any], value: object, docs: str) -> Constant:
+def constant(name: str, codec: AnyCodec, value: object, docs: str) -> Constant:
     """A constant with the value and the type of a codec."""
     return Constant(name, described(codec), codec.encode(value), docs)

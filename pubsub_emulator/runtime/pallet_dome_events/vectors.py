@@ -1,7 +1,7 @@
 """The vectors of global ids, for `pubsub vectors check` (ID-20, ID-21)."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives.vectors import Case, Document, Format, same
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
@@ -12,7 +12,7 @@ def _fits(document: Document) -> bool:
     return isinstance(cases, list) and bool(cases) and isinstance(cases[0], dict) and "data_location" in cases[0]
 
 
-def _check(case: dict[str, Any]) -> None:
+def _check(case: Document) -> None:
     try:
         found = ("id", global_id(case["data_location"]))
     except NoGlobalIdError as error:

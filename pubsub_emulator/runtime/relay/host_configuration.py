@@ -6,11 +6,11 @@ that of `runtime_parachains::configuration` since version 12, which has schedule
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader, encode_compact
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.pallet import Pallet
@@ -162,7 +162,7 @@ _scheduler: Final[Codec[SchedulerParams]] = struct(
     _u32,
     rust="polkadot_primitives::v8::SchedulerParams",
 )
-ABRIDGED: Final[tuple[Codec[Any], ...]] = (*([_u32] * 9), _async_backing)
+ABRIDGED: Final[tuple[AnyCodec, ...]] = (*([_u32] * 9), _async_backing)
 """The first fields, which cumulus reads by proof without the rest."""
 
 host_configuration: Final[Codec[HostConfiguration]] = struct(
