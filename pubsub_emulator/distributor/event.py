@@ -44,9 +44,9 @@ class Event(NamedTuple):
         """The entity by which events are kept in order (ID-37)."""
         return self.entity.lower()
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, object]:
         """The body of a publication."""
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "eventType": self.event_type,
             "dataLocation": self.data_location,
             "relevantMetadata": list(self.metadata),
@@ -82,7 +82,7 @@ class Notice(NamedTuple):
     fault: str = ""
     block: str = ""
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, object]:
         """The body of a notification, without `network`."""
         fields = self.event.body()
         fields["entityIDHash"] = fields.pop("entityId")
@@ -96,7 +96,7 @@ class Notice(NamedTuple):
         }
         return {**body, "blockHash": self.block} if self.block else body
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """An item of a query's answer."""
         fields = self.body()
         fields["entityId"] = fields.pop("entityIDHash")
@@ -104,7 +104,7 @@ class Notice(NamedTuple):
         return fields
 
 
-def _text(body: Mapping[str, Any], name: str, most: int) -> str:
+def _text(body: Mapping[str, object], name: str, most: int) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not 1 <= len(value) <= most:
         raise BadEventError(f"{name}: a string of 1 to {most} characters is needed")
@@ -117,14 +117,14 @@ def _text(body: Mapping[str, Any], name: str, most: int) -> str:
     return value
 
 
-def _hash(body: Mapping[str, Any], name: str) -> str:
+def _hash(body: Mapping[str, object], name: str) -> str:
     value = body.get(name)
     if not isinstance(value, str) or not _HASH.fullmatch(value):
         raise BadEventError(f"{name}: 0x and 64 hex digits are needed")
     return value
 
 
-def _metadata(body: Mapping[str, Any], *, blank: bool = False) -> tuple[str, ...]:
+def _metadata(body: Mapping[str, object], *, blank: bool = False) -> tuple[str, ...]:
     """The metadata; blank strings only where others published them, as public adapters append one."""
     values = body.get("relevantMetadata")
     if not isinstance(values, list) or len(values) > MOST_METADATA:
@@ -138,7 +138,7 @@ def _metadata(body: Mapping[str, Any], *, blank: bool = False) -> tuple[str, ...
     return tuple(values)
 
 
-def _number(body: Mapping[str, Any], name: str, most: int) -> int:
+def _number(body: Mapping[str, object], name: str, most: int) -> int:
     value = body.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
         raise BadEventError(f"{name}: an integer of 0 to {most} is needed")
@@ -170,12 +170,12 @@ def parse_publication(body: object) -> tuple[str, Event]:
     return found, event._replace(data_location=fields["dataLocation"])
 
 
-def _first(fields: Mapping[str, Any], *names: str) -> str:
+def _first(fields: Mapping[str, object], *names: str) -> str:
     """The value of the first spelling that is present; public adapters use several."""
     return next((name for name in names if name in fields), names[0])
 
 
-def _notice(fields: Mapping[str, Any], time: int) -> Notice:
+def _notice(fields: Mapping[str, object], time: int) -> Notice:
     publisher = fields.get(_first(fields, "publisherAddress", "origin", "iss"))
     iss = publisher if isinstance(publisher, str) and _HASH.fullmatch(publisher) else None
     signer = fields.get(_first(fields, "ethereumAddress", "authorAddress"))
@@ -198,7 +198,7 @@ def _notice(fields: Mapping[str, Any], time: int) -> Notice:
         return Notice(number, time, event, None, address, str(error), block)
 
 
-def block_of(fields: Mapping[str, Any]) -> str:
+def block_of(fields: Mapping[str, object]) -> str:
     """The hash of an event's block, or an empty string if the body has none."""
     block = fields.get("blockHash")
     return block.lower() if isinstance(block, str) and _BLOCK.fullmatch(block.lower()) else ""

@@ -1,6 +1,6 @@
 """The records of the services in `did/`, as Python has them: fields in the order of the interface description."""
 
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -308,7 +308,7 @@ class TransferArg(NamedTuple):
     created_at_time: int | None = None
 
 
-RECORDS: dict[str, type[tuple[Any, ...]]] = {
+RECORDS: dict[str, type[tuple[object, ...]]] = {
     "ICRC16Property": Property,
     **dict.fromkeys(("ByPrincipal", "ByText", "ByNat"), Page),
     **{name: each for name, each in globals().items() if isinstance(each, type) and issubclass(each, tuple)},

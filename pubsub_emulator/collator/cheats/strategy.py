@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from traceback import extract_tb
-from typing import Any, cast
+from typing import cast
 
 from pubsub_emulator.collator.cheats.expectation import expected
 from pubsub_emulator.collator.cheats.situation import Situation
@@ -83,7 +83,7 @@ def propose(
 def _proposal(chosen: Strategy, situation: Situation, draws: Draws) -> Proposal:
     """The steps that a strategy proposes. Raises `StrategyFailed` for anything else, with its place."""
     try:
-        proposal: Any = chosen.propose(situation, draws)  # a user's function may return anything
+        proposal: object = chosen.propose(situation, draws)  # a user's function may return anything
     except DefensiveFailure:
         raise
     except (Exception, SystemExit) as error:

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from aiohttp import web
@@ -70,7 +71,7 @@ class AdapterHttp(Interface):
         app.cleanup_ctx.append(self._life)
         return app
 
-    async def _life(self, _app: web.Application) -> Any:
+    async def _life(self, _app: web.Application) -> AsyncIterator[None]:
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(private=self._private), cookie_jar=aiohttp.DummyCookieJar()
         )
@@ -109,7 +110,7 @@ class AdapterHttp(Interface):
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "refused", answer.reason)
         if isinstance(answer, Unknown):
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "network-down", answer.reason)
-        body: Any = answer.time
+        body: object = answer.time
         if wants_representation(request):
             state = {"name": self._network, "state": "published"}
             body = {"globalId": event_id, "timestamp": answer.time, "networks": [state]}

@@ -7,7 +7,8 @@ once it is in a block. Where the node's chain was taken back, the log is read ag
 import asyncio
 import contextlib
 import logging
-from typing import Any, Final, NamedTuple
+from collections.abc import AsyncIterable
+from typing import Final, NamedTuple
 
 from pubsub_emulator.client.errors import ClientError, NodeRefused
 from pubsub_emulator.client.extrinsics import signed_extrinsic
@@ -151,7 +152,7 @@ class RpcLedger:
             await self._rpc.__aexit__(None, None, None)
 
 
-async def _included(updates: Any) -> bytes | None:
+async def _included(updates: AsyncIterable[object]) -> bytes | None:
     """The hash of the block that includes an extrinsic, or `None` if it left the pool."""
     async for update in updates:
         if isinstance(update, dict):
@@ -183,7 +184,7 @@ def _notice(found: DecodedEvent, now: int, block: bytes) -> Notice | None:
     return notice_of(made, now, block)
 
 
-def _reason(error: Any) -> str:
+def _reason(error: object) -> str:
     """A dispatch error as metadata decodes it, by name where it is the pallet's."""
     module = error.get("Module") if isinstance(error, dict) else None
     if isinstance(module, dict) and module.get("index") == PALLET.index:
@@ -193,5 +194,5 @@ def _reason(error: Any) -> str:
     return str(error)[:100]
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     return value if isinstance(value, bytes) else bytes.fromhex(str(value).removeprefix("0x"))

@@ -4,7 +4,7 @@ On PostgreSQL one statement checks everything that a step read, and the step is 
 Transactions are serializable, and one that met another is repeated.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Final, NamedTuple
 
@@ -169,6 +169,6 @@ def _value(found: list[tuple[Any, ...]]) -> str | None:
     return found[0][0] if found else None
 
 
-def _columns(rows: list[Any]) -> list[list[Any]]:
+def _columns(rows: Sequence[Sequence[object]]) -> list[list[object]]:
     """Rows as one array for each column."""
     return [list(column) for column in zip(*rows, strict=True)]

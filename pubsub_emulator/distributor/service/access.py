@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 import jwt
@@ -34,7 +34,7 @@ class AccessError(PubsubError):
 class Keys:
     """A JSON Web Key Set: fixed, or fetched again from time to time and when an unknown key is named."""
 
-    def __init__(self, keys: dict[str, Any] | None = None, url: str = "") -> None:
+    def __init__(self, keys: dict[str, object] | None = None, url: str = "") -> None:
         self._url = url
         self._fetched = -REFRESH_SECONDS
         self._fetching = asyncio.Lock()
@@ -83,7 +83,7 @@ async def _whole(content: aiohttp.StreamReader) -> bytes:
     return body
 
 
-def _key_set(keys: Any) -> list[jwt.PyJWK]:
+def _key_set(keys: object) -> list[jwt.PyJWK]:
     """The keys of a set that may sign; others are passed over. Raises `AccessError`."""
     if not isinstance(keys, dict) or not isinstance(keys.get("keys"), list):
         raise AccessError("a JSON Web Key Set is an object with a list `keys`")
@@ -116,14 +116,14 @@ class Verifier:
         self._issuer = issuer
         self._audience = audience
 
-    async def claims(self, token: str) -> dict[str, Any]:
+    async def claims(self, token: str) -> dict[str, object]:
         """The claims. Raises `PyJWTError`."""
         try:
             return await self._claims(token)
         except (UnicodeError, RecursionError, OverflowError):
             raise jwt.DecodeError("not a token") from None
 
-    async def _claims(self, token: str) -> dict[str, Any]:
+    async def _claims(self, token: str) -> dict[str, object]:
         if not self._check:
             return jwt.decode(token, options={"verify_signature": False, "verify_exp": False, "verify_nbf": False})
         header = jwt.get_unverified_header(token)
@@ -204,7 +204,7 @@ class Access:
         return wrap
 
 
-async def jwt_event(verifier: Verifier | None, body: bytes) -> dict[str, Any]:
+async def jwt_event(verifier: Verifier | None, body: bytes) -> dict[str, object]:
     """The fields of an event that came as a JWT. Raises `Problem`."""
     if verifier is None:
         raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "no-jwt", "no keys are configured to verify JWTs with")

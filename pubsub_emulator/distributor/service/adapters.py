@@ -198,7 +198,7 @@ class HttpAdapter:
         notices = None if rows is None else self._notices(rows)
         return None if notices is None else list(notices)
 
-    def _notices(self, rows: list[Any]) -> tuple[Notice, ...] | None:
+    def _notices(self, rows: list[object]) -> tuple[Notice, ...] | None:
         found = [_quarantined_row(row) for row in rows]
         if any(notice is None for notice in found):
             return None
@@ -218,7 +218,7 @@ class HttpAdapter:
 
     async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
         """POST `/subscribe/all` or `/subscribe`."""
-        body: dict[str, Any] = {"notificationEndpoint": endpoint}
+        body: dict[str, object] = {"notificationEndpoint": endpoint}
         if types is not None:
             body["eventTypes"] = list(types)
             if metadata:
@@ -248,7 +248,7 @@ class HttpAnswer(NamedTuple):
     kind: str
     body: bytes
 
-    def json(self) -> Any:
+    def json(self) -> object:
         """The body as JSON, `None` if it is none."""
         try:
             return json.loads(self.body)

@@ -181,7 +181,7 @@ def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool =
     return Verifier(keys, check=config.check, issuer=config.issuer, audience=config.audience, expire=expire)
 
 
-def _file_keys(path: Path, place: str) -> dict[str, Any]:
+def _file_keys(path: Path, place: str) -> dict[str, object]:
     try:
         found: dict[str, Any] = parse_json(path.read_bytes())
         Keys(found)

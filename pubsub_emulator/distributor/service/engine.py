@@ -280,7 +280,7 @@ class Engine:
         elif not isinstance(effect, Reply) and not self._stopping:
             self._spawn(self._perform(effect))
 
-    def _spawn(self, what: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, what: Coroutine[object, None, None]) -> None:
         task = asyncio.create_task(what)
         self._tasks.add(task)
         task.add_done_callback(self._ended)

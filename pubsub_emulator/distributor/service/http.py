@@ -92,7 +92,7 @@ class DistributorHttp(Interface):
     async def publish(self, request: web.Request) -> web.Response:
         """Publish an event on every network."""
         if request.content_type == "application/jwt":
-            fields: Any = await jwt_event(self._verifier, await request.read())
+            fields: object = await jwt_event(self._verifier, await request.read())
         else:
             fields = await json_body(request)
         event_id, event = parse_publication(fields)
@@ -135,7 +135,7 @@ class DistributorHttp(Interface):
 
     async def _on_networks(
         self, reply: Reply, key: str, types: tuple[str, ...], metadata: tuple[str, ...]
-    ) -> list[dict[str, Any]]:
+    ) -> list[dict[str, object]]:
         """Subscribe on every adapter now; one that fails is tried again by the next comparison (ID-32)."""
         names = self._engine.rules.networks
         if not reply.new:
@@ -299,8 +299,8 @@ class DistributorHttp(Interface):
         }
 
 
-def _success(network: str, success: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": network, "success": success}
+def _success(network: str, success: bool) -> dict[str, object]:
+    found: dict[str, object] = {"name": network, "success": success}
     return found if success else {**found, "error": "the adapter did not accept it yet"}
 
 
@@ -309,7 +309,7 @@ def _state(found: NetworkState) -> dict[str, str]:
     return {**state, "error": found.error} if found.error else state
 
 
-def _letter(name: str, letter: rows.Dead) -> dict[str, Any]:
+def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
     kind, _, target = letter.target.partition(":")
     return {
         "letterId": name,

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -118,7 +118,7 @@ class Interface(ABC):
         return web.json_response(document(distributor=self.DISTRIBUTOR))
 
 
-def listed(name: str, types: Sequence[str], metadata: Sequence[str], endpoint: str) -> dict[str, Any]:
+def listed(name: str, types: Sequence[str], metadata: Sequence[str], endpoint: str) -> dict[str, object]:
     """A subscription as `GET /subscribe` lists it, without its secret."""
     return {"subscriptionId": name, "eventTypes": types, "metadata": metadata, "notificationEndpoint": endpoint}
 

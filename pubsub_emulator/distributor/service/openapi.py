@@ -58,7 +58,7 @@ _EXAMPLE: Final[Json] = {
 }
 
 
-def _object(properties: Json, required: list[str], **more: Any) -> Json:
+def _object(properties: Json, required: list[str], **more: object) -> Json:
     return {"type": "object", "properties": properties, "required": required, **more}
 
 
@@ -182,7 +182,7 @@ _SCHEMAS: Final[Json] = {
 }
 
 
-def _json(words: str, schema: Json | str, **more: Any) -> Json:
+def _json(words: str, schema: Json | str, **more: object) -> Json:
     found = {"$ref": f"#/components/schemas/{schema}"} if isinstance(schema, str) else schema
     return {"description": words, "content": {"application/json": {"schema": found}}, **more}
 

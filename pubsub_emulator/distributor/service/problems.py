@@ -88,7 +88,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "defect").response()
 
 
-async def json_body(request: web.Request) -> Any:
+async def json_body(request: web.Request) -> object:
     """The body as JSON. Raises `Problem`, and aiohttp's own error where it is too large."""
     if request.content_type != "application/json":
         raise Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "not-json", "Content-Type: application/json is needed")
@@ -103,7 +103,7 @@ def parse_json(body: bytes) -> Any:
         raise bad("not-json", "the body is not JSON in UTF-8") from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name occurs twice")

@@ -8,7 +8,7 @@ does not answer in time. Numbers have no gaps: where some are missing between tw
 import asyncio
 import time
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 
@@ -58,7 +58,7 @@ class PublicAdapter(HttpAdapter):
                 statuses[version] = answer.status
         return statuses
 
-    async def _ask(self, method: str, path: str, **how: Any) -> HttpAnswer | None:
+    async def _ask(self, method: str, path: str, **how: object) -> HttpAnswer | None:
         answer = await super()._ask(method, path, **how)
         if answer is not None and answer.status == 404:
             self._version = ""  # it may have been replaced by one of another version

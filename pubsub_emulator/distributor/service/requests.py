@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from aiohttp import web
 
@@ -12,6 +12,7 @@ from pubsub_emulator.distributor.service.addresses import check_endpoint
 from pubsub_emulator.distributor.service.problems import bad
 from pubsub_emulator.distributor.service.signing import secret_bytes
 
+T = TypeVar("T")
 MOST_TYPES: Final = 64
 MOST_INTEREST_METADATA: Final = 16
 MOST_LIMIT: Final = 1000
@@ -31,7 +32,7 @@ class Wish(NamedTuple):
     secret: str | None
 
 
-def check_receiver(request: web.Request, fields: Any, own: str) -> None:
+def check_receiver(request: web.Request, fields: object, own: str) -> None:
     """Refuse a publication that names another receiver than `own` or the address that was asked (ID-11)."""
     receiver = fields.get("rpcAddress") if isinstance(fields, dict) else None
     if receiver is None:
@@ -41,7 +42,7 @@ def check_receiver(request: web.Request, fields: Any, own: str) -> None:
         raise bad("wrong-receiver", "rpcAddress is not this receiver's own")
 
 
-def _texts(body: Mapping[str, Any], name: str, fewest: int, most: int, length: int) -> tuple[str, ...]:
+def _texts(body: Mapping[str, object], name: str, fewest: int, most: int, length: int) -> tuple[str, ...]:
     values = body.get(name, [])
     if not isinstance(values, list) or not fewest <= len(values) <= most:
         raise bad("bad-subscription", f"{name}: a list of {fewest} to {most} strings is needed")
@@ -114,7 +115,7 @@ def parse_number(parameters: Mapping[str, str]) -> int:
     return _integer(parameters, "after", -1, 0, MOST_NUMBER) + 1
 
 
-def newest_per_entity(rows: list[Any], entity: Callable[[Any], str]) -> list[Any]:
+def newest_per_entity(rows: list[T], entity: Callable[[T], str]) -> list[T]:
     """The last row of each entity, in the order of the rows."""
     last = {entity(row): place for place, row in enumerate(rows)}
     return [rows[place] for place in sorted(last.values())]

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from pubsub_emulator.distributor.core.messages import Effects, Input, Noticed
 from pubsub_emulator.distributor.core.rules import Rules
@@ -16,20 +15,20 @@ class Waiting:
     """Work that waits for the store: an input, or a function of the transaction that only reads, or both."""
 
     told: Input | None
-    look: Callable[[Transaction], Any] | None = None
+    look: Callable[[Transaction], object] | None = None
     """What is read in the same transaction after the step."""
-    done: "asyncio.Future[tuple[Effects, Any]] | None" = None
+    done: "asyncio.Future[tuple[Effects, object]] | None" = None
     """Who waits for the effects and what was read; nobody where this is the end of an effect."""
     left: int = 0
     """How often it is told again where the store is down."""
 
-    def take(self, rules: Rules, tx: Transaction) -> tuple[Effects, Any]:
+    def take(self, rules: Rules, tx: Transaction) -> tuple[Effects, object]:
         """The effects of the step, and what was read."""
         effects = [] if self.told is None else step(rules, tx, self.told)
         return effects, None if self.look is None else self.look(tx)
 
 
-def take_all(rules: Rules, waiting: list[Waiting], tx: Transaction) -> list[tuple[Effects, Any]]:
+def take_all(rules: Rules, waiting: list[Waiting], tx: Transaction) -> list[tuple[Effects, object]]:
     """Take several in as one transaction."""
     return [each.take(rules, tx) for each in waiting]
 

@@ -5,7 +5,7 @@ import hmac
 import json
 import os
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import rlp
 from coincurve import PrivateKey
@@ -140,7 +140,7 @@ def key_of_keystore(path: Path, password: str) -> Account:
     """The account of a keystore file (Web3 Secret Storage, version 3). Raises `KeyUnusable`."""
     try:
         with path.open("rb") as file:
-            found: Any = json.loads(file.read(MOST_FILE))
+            found: object = json.loads(file.read(MOST_FILE))
         fields = {str(name).lower(): value for name, value in found.items()} if isinstance(found, dict) else found
         crypto = _Keystore.model_validate(fields).crypto
         key = crypto.kdfparams.key(crypto.kdf, password)

@@ -18,7 +18,7 @@ of a type looks like this:
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from pubsub_emulator.icrc72.ic.errors import CandidError, DidError
 
@@ -36,7 +36,7 @@ class Variant(NamedTuple, Generic[Tag_co, Inside_co]):
     value: Inside_co = None  # type: ignore[assignment]  # a tag that carries nothing
 
 
-Make = Callable[[tuple[Any, ...]], object]
+Make = Callable[[tuple[object, ...]], object]
 """Makes the Python value of a record from its fields."""
 
 PRIMITIVES: Final = {
