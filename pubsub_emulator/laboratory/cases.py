@@ -23,7 +23,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdicts
 from pubsub_emulator.collator.cheats.situation import Situation
@@ -154,7 +154,7 @@ class Case:
         block = None
         if self.block is not None:
             block = replace(self.block, inherent=replace(self.block.inherent, proof=()))
-        rows: dict[str, Any] = {
+        rows: dict[str, object] = {
             "format": FORMAT,
             "label": self.label,
             "strategies": list(self.strategies),
@@ -184,7 +184,7 @@ class Case:
 class _Fields:
     """The fields of a case, each checked for its type and range when it is read. Everything may raise `BadCase`."""
 
-    def __init__(self, document: Any, wanted: Sequence[str] = (*_KNOWN, *_FOUND)) -> None:
+    def __init__(self, document: object, wanted: Sequence[str] = (*_KNOWN, *_FOUND)) -> None:
         if not isinstance(document, dict):
             raise BadCase("no case: not a table")
         if document.get("format") != FORMAT:
@@ -270,7 +270,7 @@ class _Fields:
             raise BadCase(f"{name}: messages of {stuffed} bytes, more than a block can hold")
         return steps
 
-    def _list(self, name: str) -> list[Any]:
+    def _list(self, name: str) -> list[object]:
         found = self._document[name]
         if not isinstance(found, list):
             raise BadCase(f"{name}: not a list")
@@ -310,7 +310,7 @@ class _Fields:
         return value
 
 
-def read_context(document: dict[str, Any]) -> JudgingContext:
+def read_context(document: dict[str, object]) -> JudgingContext:
     """The context in `parent`, `state`, `relays`, `slot_now`, `root` and `budget`, as in a case. Raises `BadCase`."""
     return _Fields(
         {**document, "format": FORMAT}, ("parent", "state", "relays", "slot_now", "root", "budget")

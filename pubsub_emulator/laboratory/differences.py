@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.laboratory.cases import BadCase, Found, JudgingContext, read_context
@@ -36,7 +36,7 @@ class KeptDifference:
     now: str
 
 
-def is_difference(document: object) -> bool:
+def is_difference(document: object) -> TypeGuard[dict[str, object]]:
     """Whether a JSON document is a kept difference."""
     return isinstance(document, dict) and document.keys() >= _MARKS
 
@@ -49,7 +49,7 @@ def read_difference(path: Path) -> KeptDifference:
         raise BadCase(str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}") from fault
 
 
-def _read(document: Any) -> KeptDifference:
+def _read(document: object) -> KeptDifference:
     if not is_difference(document):
         raise BadCase("not a difference of two verifiers")
     case = document["case"]
@@ -86,7 +86,7 @@ def _in_words(found: Found | None, judged: frozenset[str] | None, *, alone: bool
     return "+".join(sorted(common)) or "no offence"
 
 
-def _context(case: dict[str, Any]) -> JudgingContext:
+def _context(case: dict[str, object]) -> JudgingContext:
     relay = _field(case, "relay", "a table", _table)
     for name in ("number", "storage_root", "slot_now"):
         if name not in relay:
@@ -104,7 +104,7 @@ def _context(case: dict[str, Any]) -> JudgingContext:
     )
 
 
-def _field(document: dict[str, Any], name: str, what: str, read: Callable[[Any], T]) -> T:
+def _field(document: dict[str, object], name: str, what: str, read: Callable[[Any], T]) -> T:
     """A field, read by a function that raises `TypeError` or `ValueError` for another type. Raises `BadCase`."""
     try:
         return read(document.get(name))
@@ -131,7 +131,7 @@ def _number(value: object) -> int:
     return value
 
 
-def _list(value: object) -> list[Any]:
+def _list(value: object) -> list[object]:
     if not isinstance(value, list):
         raise TypeError
     return value
@@ -141,7 +141,7 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(_text, _list(value)))
 
 
-def _table(value: object) -> dict[str, Any]:
+def _table(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise TypeError
     return value

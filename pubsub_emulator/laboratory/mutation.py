@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.errors import PubsubError
@@ -53,7 +53,7 @@ _NUMBERS: Final = (
     2**64,
     2**70,
 )
-_VALUES: Final[tuple[Any, ...]] = (
+_VALUES: Final[tuple[object, ...]] = (
     *_NUMBERS,
     0.5,
     -0.0,
@@ -240,14 +240,14 @@ def mutate_bytes(data: bytes, corpus: Sequence[bytes], draws: Draws) -> bytes:
             return data[:at]
 
 
-def _changed(document: Any, draws: Draws) -> Any:
+def _changed(document: object, draws: Draws) -> object:
     """The document with one value changed: another, none, twice, its text cut, or one of another place."""
     places = list(_places(document, ()))
     place = draws.choice(places)
     value = _at(document, place)
     match draws.below(7):
         case 0 | 1:
-            new: Any = draws.choice(_VALUES)
+            new: object = draws.choice(_VALUES)
         case 2 if isinstance(value, str) and value:
             at = draws.below(len(value))
             new = value[:at] + draws.choice(("", "0", "f", "zz", value[at:] * 2)) + value[at + 1 :]
@@ -266,7 +266,7 @@ def _changed(document: Any, draws: Draws) -> Any:
     return _with(document, place, new)
 
 
-def _places(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+def _places(value: object, place: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
     yield place
     if len(place) < 12:
         inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -301,6 +301,9 @@ class NoLines:
 NO_LINES: Final = NoLines()
 
 
+_Trace: TypeAlias = "Callable[[FrameType, str, object], _Trace | None]"
+
+
 class Lines:
     """Records the executed lines of some modules by file and number."""
 
@@ -315,10 +318,10 @@ class Lines:
     def __exit__(self, *_error: object) -> None:
         sys.settrace(self.before)
 
-    def _enter(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+    def _enter(self, frame: FrameType, _event: str, _argument: object) -> "_Trace | None":
         return self._line if str(frame.f_globals.get("__name__", "")).startswith(self.modules) else None
 
-    def _line(self, frame: FrameType, event: str, _argument: Any) -> Any:
+    def _line(self, frame: FrameType, event: str, _argument: object) -> "_Trace | None":
         if event == "line":
             self.into[frame.f_code.co_filename, frame.f_lineno] = None
         return self._line

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.collator.cheats.steps import Step
 from pubsub_emulator.collator.draws import Draws
@@ -53,6 +53,9 @@ class Kept:
     steps: tuple[Step, ...]
 
 
+_Made = tuple[tuple[str, ...], tuple[Step, ...]]  # the names of strategies, and their steps
+
+
 @dataclass(slots=True)
 class Guide:
     """The corpus of a campaign, and what was seen so far."""
@@ -66,7 +69,7 @@ class Guide:
         """Whether the next case is made from kept ones."""
         return bool(self.kept) and draws.one_in(3)
 
-    def made(self, draws: Draws, fresh: tuple[tuple[str, ...], tuple[Step, ...]]) -> tuple[tuple[str, ...], Any]:
+    def made(self, draws: Draws, fresh: _Made) -> _Made:
         """Steps of a kept case, some of them left out, with a fresh proposal or steps of another kept case."""
         first = draws.choice(self.kept)
         names, steps = fresh if draws.one_in(2) else _part(draws.choice(self.kept), draws)
@@ -116,7 +119,7 @@ def read_corpus(folder: Path) -> list[Case]:
     return [read_case(path) for path in files[:MOST_KEPT]]
 
 
-def read_progress(folder: Path, seed: bytes) -> dict[str, Any]:
+def read_progress(folder: Path, seed: bytes) -> dict[str, object]:
     """The progress of the campaign with this seed, empty if it has not begun. Raises `BadCorpus`."""
     found = _progress(folder).get(_name(seed), {})
     if not isinstance(found, dict):
@@ -124,14 +127,14 @@ def read_progress(folder: Path, seed: bytes) -> dict[str, Any]:
     return found
 
 
-def write_progress(folder: Path, seed: bytes, progress: dict[str, Any]) -> None:
+def write_progress(folder: Path, seed: bytes, progress: dict[str, object]) -> None:
     """Note how far the campaign with this seed came. Raises `BadCorpus`, `OSError`."""
     seeds = {**_progress(folder), _name(seed): progress}
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / PROGRESS, json.dumps({"format": FORMAT, "seeds": seeds}, indent=1) + "\n")
 
 
-def _progress(folder: Path) -> dict[str, Any]:
+def _progress(folder: Path) -> dict[str, object]:
     path = folder / PROGRESS
     if not path.exists():
         return {}

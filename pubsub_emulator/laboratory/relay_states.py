@@ -14,7 +14,7 @@ value decodes as the item of its prefix. Bytes are hexadecimal with `0x`.
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
@@ -31,7 +31,7 @@ KEPT: Final = 4
 """How many states of a scenario are written, spread over its length."""
 
 
-def relay_states(scenario: str) -> list[dict[str, Any]]:
+def relay_states(scenario: str) -> list[dict[str, object]]:
     """The relay states of a bundled scenario at `KEPT` of its blocks."""
     simulation = Simulation(load_bundled(scenario))
     network = simulation.network
@@ -45,7 +45,7 @@ def relay_states(scenario: str) -> list[dict[str, Any]]:
     return found
 
 
-def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> dict[str, Any]:
+def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> dict[str, object]:
     """One state as it is written."""
     top = [(key, value) for key, value in state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX)]
     children = [
@@ -66,7 +66,7 @@ def relay_state(header: Header, state: State, extrinsics: Iterable[bytes]) -> di
     }
 
 
-def write_relay_states(states: Iterable[dict[str, Any]], folder: Path) -> None:
+def write_relay_states(states: Iterable[dict[str, object]], folder: Path) -> None:
     """Write each state into the folder `relay` below `folder`."""
     below = folder / FOLDER
     below.mkdir()

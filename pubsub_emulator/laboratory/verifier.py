@@ -158,7 +158,7 @@ class Difference:
 
     strategies: tuple[str, ...]
     steps: tuple[Step, ...]
-    case: dict[str, Any]
+    case: dict[str, object]
     ours: str
     theirs: str
     judged: tuple[str, ...] = ()
@@ -198,7 +198,7 @@ class Comparison:
         return sum(map(len, self.differences.values()))
 
 
-Judge = Callable[[dict[str, Any]], Answer]
+Judge = Callable[[dict[str, object]], Answer]
 
 
 @dataclass(slots=True)
@@ -286,7 +286,7 @@ class _Run:
         self.result.cases += 1
 
 
-def case_of(judging: JudgingContext, raw: bytes, number: int) -> dict[str, Any]:
+def case_of(judging: JudgingContext, raw: bytes, number: int) -> dict[str, object]:
     """The case of a candidate's bytes, as a verifier reads it."""
     try:
         at = Candidate.decode(raw).inherent.relay_parent_number
