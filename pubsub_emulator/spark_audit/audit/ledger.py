@@ -9,11 +9,12 @@ One of whose files any looks otherwise is gone through from its start, with the 
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
+from pubsub_emulator.spark_audit.history.row import Kept
 from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge.account import NetworkAccount
 from pubsub_emulator.spark_audit.judge.results import ResultError, SegmentReceipt, put_whole, read_file
@@ -64,7 +65,7 @@ class AuditLedger:
 
     basis: str
     networks: dict[str, NetworkLedger] = field(default_factory=dict)
-    tables: Any = None
+    tables: object = None
     whole: bool = True
     """Whether the run that wrote it came to its end."""
 
@@ -85,7 +86,7 @@ class AuditLedger:
             stated, _, data = store.read(LEDGER).partition(b"\n")
             if stated != digest_of(data).encode():
                 return AuditLedger(basis)
-            body: Mapping[str, Any] = json.loads(data)
+            body: Kept = json.loads(data)
             if body["format"] != _FORMAT:
                 return AuditLedger(basis)
             networks = {

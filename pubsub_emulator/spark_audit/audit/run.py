@@ -86,7 +86,7 @@ class AuditResult:
     engine: str | None = None
     """Which engine ran; `None` when nothing had changed."""
     seconds: float = 0.0
-    report: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, object] = field(default_factory=dict)
     """As written to `run_report.json`."""
 
     @property

@@ -8,7 +8,7 @@ n              null
 """
 
 import json
-from typing import Any, Final
+from typing import Final
 
 _NINES: Final = str.maketrans("0123456789", "9876543210")
 
@@ -36,7 +36,7 @@ def tag_fields(body: str) -> str:
     return json.dumps(_tagged(json.loads(body)), ensure_ascii=False, separators=(",", ":"))
 
 
-def _tagged(value: object) -> Any:
+def _tagged(value: object) -> object:
     match value:
         case dict():
             return {name: _tagged(each) for name, each in value.items()}

@@ -14,7 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
@@ -54,8 +54,8 @@ class ChunkSource:
         self._relay = RelayHeaders(relay)
         self._chunks, self._runtimes = self._list()
         self._metadata: dict[str, Metadata] = {}
-        self._lines: Iterator[tuple[int, str, dict[str, Any]]] = iter(())
-        self._held: tuple[int, str, dict[str, Any]] | None = None
+        self._lines: Iterator[tuple[int, str, dict[str, object]]] = iter(())
+        self._held: tuple[int, str, dict[str, object]] | None = None
         self._before: tuple[int, str] = (-1, "")
 
     async def newest(self) -> int:
@@ -105,7 +105,7 @@ class ChunkSource:
                 raise FetchError(f"{self._store}: {before.path} and {chunk.path} overlap")
         return chunks, runtimes
 
-    def _read(self, first: int) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    def _read(self, first: int) -> Iterator[tuple[int, str, dict[str, object]]]:
         """The lines from the chunk with block `first` on, with height and place."""
         for chunk in self._chunks:
             if chunk.last < first:
@@ -120,7 +120,7 @@ class ChunkSource:
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise FetchError(f"{place}: {error}") from None
 
-    def _line(self, chunk: _Chunk, place: str, line: bytes) -> tuple[int, str, dict[str, Any]]:
+    def _line(self, chunk: _Chunk, place: str, line: bytes) -> tuple[int, str, dict[str, object]]:
         try:
             data = json.loads(line)
             height = data["height"]
@@ -131,7 +131,7 @@ class ChunkSource:
             raise WrongBlock(f"{place}: block {height} is in a chunk of blocks {chunk.first} to {chunk.last}")
         return height, place, data
 
-    def _proof(self, height: int, place: str, line: dict[str, Any], name: str) -> RelayProof:
+    def _proof(self, height: int, place: str, line: dict[str, object], name: str) -> RelayProof:
         stated = read_hex(f"{place}: hash", line.get("hash"))
         block = read_block(place, line.get("block"), Hash(stated))
         if block.header.number != height:
@@ -153,7 +153,7 @@ class ChunkSource:
         return self._metadata[name]
 
 
-def _runtime_name(place: str, line: dict[str, Any]) -> str:
+def _runtime_name(place: str, line: dict[str, object]) -> str:
     version = line.get("runtimeVersion")
     try:
         return f"{version['specName']}/{int(version['specVersion'])}"  # type: ignore[index]  # checked by trying

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused, NodeUnavailable
 from pubsub_emulator.client.rpc import Rpc, connect
@@ -55,7 +55,7 @@ class _Endpoint:
     """Why it rests."""
     next_at: float = 0.0
 
-    async def call(self, method: str, params: Sequence[object]) -> Any:
+    async def call(self, method: str, params: Sequence[object]) -> object:
         async with self.room:
             self.busy += 1
             try:
@@ -130,7 +130,7 @@ class Endpoints:
         """Requests that can be under way at once."""
         return self.limits.connections * len(self._nodes)
 
-    async def ask(self, check: Callable[[str, Any], T], method: str, *params: object, only: str | None = None) -> T:
+    async def ask(self, check: Callable[[str, object], T], method: str, *params: object, only: str | None = None) -> T:
         """The answer of a node as `check` returns it, given the node's URL; raises `WrongBlock` for an impossible one.
 
         With `only` no other node is asked. Raises `SourceLost` when none answers, `WrongBlock` when those that do

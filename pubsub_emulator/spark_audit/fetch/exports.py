@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import TextIOWrapper
-from typing import IO, Any, AnyStr, Final
+from typing import IO, AnyStr, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -194,7 +194,7 @@ def _lines(place: str, read: Callable[[int], AnyStr]) -> Iterator[AnyStr]:
         yield line
 
 
-def _params(place: str, params: object) -> Any:
+def _params(place: str, params: object) -> object:
     if not isinstance(params, str):
         return params
     try:
@@ -208,7 +208,7 @@ def _plain(name: object) -> str:
     return str(name).replace("_", "").lower()
 
 
-def _inside(data: object, name: str, depth: int = 8) -> Any:
+def _inside(data: object, name: str, depth: int = 8) -> object:
     """The value of the first field of that name, however deep, in either case; `None` where there is none."""
     if isinstance(data, list):
         data = {str(at): each for at, each in enumerate(data)}

@@ -12,7 +12,7 @@ Runtimes differ in how the call is cut; its parts are found by their names, wher
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from pubsub_emulator.client.decode import MAX_DEPTH, Walk, read
 from pubsub_emulator.client.errors import ClientError
@@ -34,7 +34,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_TIME: Final = 253_402_300_799_000
 """Milliseconds at the end of the year 9999."""
 
-Parts = dict[str, tuple[Any, bytes]]
+Parts = dict[str, tuple[object, bytes]]
 """Values and their SCALE bytes, by the names of the fields that lead to them, joined by dots."""
 
 
@@ -55,13 +55,13 @@ class _Call:
 
     parts: Parts
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> object:
         found = self.find(name)
         if found is None:
             raise ScaleError(f"set_validation_data has no field {name}")
         return found[0]
 
-    def find(self, name: str) -> tuple[Any, bytes] | None:
+    def find(self, name: str) -> tuple[object, bytes] | None:
         """The part that `name`, or a field inside of it, is the name of; `None` where there is none."""
         return next((each for path, each in self.parts.items() if _last(path) == name), None)
 

@@ -7,7 +7,7 @@ node on a fork, or one that makes blocks up, delays a range and never changes it
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
@@ -191,7 +191,7 @@ class NodeSource:
             self._metadata[name] = found
         return name
 
-    async def _of_state(self, number: int, check: Callable[[str, Any], T], method: str, parent: str) -> T:
+    async def _of_state(self, number: int, check: Callable[[str, object], T], method: str, parent: str) -> T:
         try:
             return await self.nodes.ask(check, method, parent)
         except WrongBlock as error:

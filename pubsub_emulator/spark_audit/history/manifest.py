@@ -21,13 +21,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.row import Kept
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store
 
@@ -137,7 +138,7 @@ class FileEntry:
         return tuple(out)
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "FileEntry":
+    def from_json(data: Kept) -> "FileEntry":
         """The entry that `asdict` took apart; one from a manifest goes through `read_manifest`."""
         groups = tuple(Extent(**extent) for extent in data["row_groups"])
         share = data["share"]
@@ -276,7 +277,7 @@ def unlinked(commits: Iterable[Commit], before: Commit | None = None) -> list[tu
     return out
 
 
-def _commit(body: dict[str, Any], digest: str) -> Commit:
+def _commit(body: dict[str, object], digest: str) -> Commit:
     _same_keys("the manifest", body, {"format", "network", "segment", "previous", "files", "next_positions"})
     network = _text(body, "network")
     check_name(network)
@@ -294,7 +295,7 @@ def _commit(body: dict[str, Any], digest: str) -> Commit:
     return Commit(network, segment, shares, _positions(body["next_positions"]), previous, digest)
 
 
-def _file(data: object, network: str, segment: int, found: int) -> FileEntry:
+def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
     if not isinstance(data, dict):
         raise CommitError("a file is no object")
     _same_keys("a file", data, set(FileEntry.__dataclass_fields__) - {"share"})
@@ -342,7 +343,7 @@ def _check_groups(entry: FileEntry, *, has_chains: bool) -> None:
         raise CommitError(f"rows is {_shown(entry.rows)}, and row groups have others")
 
 
-def _extents(data: object, size: int, found: int) -> tuple[Extent, ...]:
+def _extents(data: object, size: int, found: object) -> tuple[Extent, ...]:
     if not isinstance(data, list):
         raise CommitError("row_groups is no list")
     keys = set(Extent.__dataclass_fields__) - (set() if found == FORMAT else {"chain", "rows"})
@@ -374,25 +375,25 @@ def _positions(data: object) -> dict[int, int]:
     return out
 
 
-def _same_keys(what: str, data: Mapping[str, Any], wanted: set[str]) -> None:
+def _same_keys(what: str, data: Mapping[str, object], wanted: set[str]) -> None:
     odd = sorted(data.keys() ^ wanted)
     if odd:
         raise CommitError(f"{what} lacks or does not know {_shown(odd[0])}")
 
 
-def _text(data: Mapping[str, Any], name: str) -> str:
+def _text(data: Mapping[str, object], name: str) -> str:
     return _checked(data, name, str, lambda value: len(value) <= 1000)
 
 
-def _digest(data: Mapping[str, Any], name: str) -> str:
+def _digest(data: Mapping[str, object], name: str) -> str:
     return _checked(data, name, str, lambda value: _DIGEST.fullmatch(value) is not None)
 
 
-def _whole(data: Mapping[str, Any], name: str, most: int) -> int:
+def _whole(data: Mapping[str, object], name: str, most: int) -> int:
     return _checked(data, name, int, lambda value: not isinstance(value, bool) and 0 <= value <= most)
 
 
-def _checked(data: Mapping[str, Any], name: str, kind: type[T], fits: Callable[[T], bool]) -> T:
+def _checked(data: Mapping[str, object], name: str, kind: type[T], fits: Callable[[T], bool]) -> T:
     value = data[name]
     if not isinstance(value, kind) or not fits(value):
         raise CommitError(f"{name} is {_shown(value)}")

@@ -1,11 +1,10 @@
 """Totals of a network's judged segments, added up so that no run looks at all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from pubsub_emulator.spark_audit.history.manifest import Commit, canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.row import Kept, Row
 from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.results import ChainReceipt, Counts, FoldReceipt, SegmentReceipt
 
@@ -130,12 +129,12 @@ class NetworkAccount:
             totals[severity, code] = totals.get((severity, code), 0) + count
         self.counts = [[*name, totals[name]] for name in sorted(totals)]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """JSON that is kept between runs."""
         return {**asdict(self), "chains": {str(chain): asdict(self.chains[chain]) for chain in self.chains}}
 
     @staticmethod
-    def from_json(data: Mapping[str, Any]) -> "NetworkAccount":
+    def from_json(data: Kept) -> "NetworkAccount":
         """The inverse of `to_json`."""
         chains = {int(chain): ChainAccount(**each) for chain, each in data["chains"].items()}
         return NetworkAccount(**{**data, "chains": chains})

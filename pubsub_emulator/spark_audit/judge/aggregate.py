@@ -83,7 +83,7 @@ class Sizes:
             place = {"network": network, "chain": chain, "scope": scope, "subject": subject, "measure": measure}
             yield {**place, **figure.row()}
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[object]:
         """JSON that is kept between folds."""
         return [[*name, figure.to_json()] for name, figure in sorted(self._figures.items())]
 
@@ -137,7 +137,7 @@ class Figure:
                     found.setdefault(f"p{percent}", max(value, self.least))
         return {"count": count, "total": self.total, "least": self.least, **found, "most": self.most}
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[object]:
         """JSON that is kept between folds."""
         return [self.total, self.least, self.most, self.coarse, sorted(self.counts.items())]
 

@@ -24,7 +24,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.ed25519 import verify
@@ -72,7 +72,7 @@ class Judgement:
     kind: str
     code: str | None
     detail: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
     rests_on: tuple[str, ...] = ()
     proves: bool = True
     """Whether it shows the code by itself; figures never do, nor two headers that nothing ties to one chain."""
@@ -131,7 +131,7 @@ def equivocation_evidence(author: bytes, first: bytes, second: bytes) -> bytes:
     return _head("equivocation") + author + encode_bytes(first) + encode_bytes(second)
 
 
-def figures_evidence(figures: Mapping[str, Any]) -> bytes:
+def figures_evidence(figures: Mapping[str, object]) -> bytes:
     """Evidence of what only figures show."""
     return _head("figures") + encode_bytes(json.dumps(figures, sort_keys=True, separators=(",", ":")).encode())
 

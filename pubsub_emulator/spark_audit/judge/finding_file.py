@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.errors import PubsubError
@@ -49,7 +49,7 @@ class Checked:
 
 def finding_text(row: Row) -> str:
     """The file's content for a row of `findings`."""
-    body: dict[str, Any] = {"format": FORMAT}
+    body: dict[str, object] = {"format": FORMAT}
     for name in _COLUMNS:
         value = row[name]
         body[name] = f"0x{value.hex()}" if isinstance(value, bytes) else value
@@ -108,7 +108,7 @@ def _subject(judgement: Judgement, row: Row) -> bytes | None:
     return None
 
 
-def _value(path: Path, name: str, value: object) -> Any:
+def _value(path: Path, name: str, value: object) -> object:
     """A field as a value of its column. Raises `FindingError`."""
     if value is None and name in _OPTIONAL:
         return None
@@ -126,7 +126,7 @@ def _value(path: Path, name: str, value: object) -> Any:
     raise FindingError(f"{path}: {name} has the wrong type")
 
 
-def _digest(body: Mapping[str, Any]) -> str:
+def _digest(body: Mapping[str, object]) -> str:
     rest = {name: value for name, value in body.items() if name != "digest"}
     return blake2_256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hex()
 

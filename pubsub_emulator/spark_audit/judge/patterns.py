@@ -4,11 +4,11 @@ The rows of a chain are read once, in order; what is kept between them is bounde
 of slots, whatever the history's length, and can be written down, so that a longer history goes on from there (AU-16).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.row import Kept, Row
 from pubsub_emulator.spark_audit.judge import findings
 from pubsub_emulator.spark_audit.judge.evidence import equivocation_evidence, figures_evidence
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds, finding_row
@@ -73,7 +73,7 @@ class _Place:
     def of(row: Row) -> "_Place":
         return _Place(row["segment"], row["position"], row["number"], row["block"], row["collator"])
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[object]:
         return [self.segment, self.position, self.number, self.block.hex(), _hex(self.collator)]
 
     @staticmethod
@@ -130,7 +130,7 @@ class HabitMemory:
             if row["status"] == "included" and row["verdict"] is None:
                 yield from self.included(row, publishers(row["segment"], row["position"]))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """JSON that is kept between folds."""
         return {
             "chain": list(self.chain),
@@ -145,7 +145,7 @@ class HabitMemory:
         }
 
     @staticmethod
-    def from_json(data: Mapping[str, Any], limits: Thresholds) -> "HabitMemory":
+    def from_json(data: Kept, limits: Thresholds) -> "HabitMemory":
         """The inverse of `to_json`."""
         out = HabitMemory(limits)
         network, chain = data["chain"]

@@ -327,7 +327,7 @@ class Results:
             yield from part.to_pylist()
 
 
-def write_report(store: Store, report: Mapping[str, Any]) -> None:
+def write_report(store: Store, report: Mapping[str, object]) -> None:
     """Replace the report whole. Raises `OSError`."""
     store.put(REPORT, json.dumps(report, indent=1, sort_keys=True).encode() + b"\n")
 

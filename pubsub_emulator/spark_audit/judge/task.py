@@ -23,6 +23,7 @@ from pubsub_emulator.spark_audit.history.manifest import (
     digest_of,
     read_manifest,
 )
+from pubsub_emulator.spark_audit.history.row import Kept
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 
@@ -207,7 +208,7 @@ def _digest(body: object) -> str:
     return digest_of(canonical_json(body))
 
 
-def _entries(data: Iterable[Mapping[str, Any]]) -> tuple[FileEntry, ...]:
+def _entries(data: Iterable[Kept]) -> tuple[FileEntry, ...]:
     return tuple(FileEntry.from_json(entry) for entry in data)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -168,7 +168,7 @@ def _relay_row(proof: RelayProof) -> Row:
 
 
 def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> Row:
-    row: dict[str, Any] = {column.name: None for column in schema.BLOCKS.columns}
+    row: dict[str, object] = {column.name: None for column in schema.BLOCKS.columns}
     used = proof.messages_used
     row.update(
         network=proof.network,
@@ -197,7 +197,7 @@ def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable)
     return {**row, **_later(proof)}
 
 
-def _later(proof: RelayProof) -> Mapping[str, Any]:
+def _later(proof: RelayProof) -> Mapping[str, object]:
     """The columns of later versions of the table; none if all are empty."""
     told = {
         "block_time": proof.block_time,

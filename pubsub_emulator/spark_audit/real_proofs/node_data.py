@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError
@@ -90,7 +90,7 @@ def root_of(proof: NodeProof, headers: Iterable[NodeHeader]) -> Hash:
     raise NodeDataError(f"{proof.place}: the proof is of block 0x{proof.at.hex()}, but the header is that of {there}")
 
 
-def _documents(path: Path) -> list[tuple[str, Any]]:
+def _documents(path: Path) -> list[tuple[str, object]]:
     """Every answer and request in a file with its place; JSON, a batch of it, or JSON line by line."""
     try:
         text = read_bytes(path, error=NodeDataError).decode()
@@ -108,7 +108,7 @@ def _documents(path: Path) -> list[tuple[str, Any]]:
     return [(str(path), whole)]
 
 
-def _json(place: str, line: str) -> Any:
+def _json(place: str, line: str) -> object:
     return parse_json(line.encode(), place, NodeDataError)
 
 
@@ -162,7 +162,7 @@ def _add(place: str, document: object, asked: dict[str, dict[bytes, tuple[bytes,
     data.headers.append(_header(place, answer))
 
 
-def _header(place: str, answer: dict[str, Any]) -> NodeHeader:
+def _header(place: str, answer: dict[str, object]) -> NodeHeader:
     number = answer.get("number")
     if isinstance(number, str) and number.startswith("0x"):
         number = int.from_bytes(_hex(f"{place}.number", number if len(number) % 2 == 0 else f"0x0{number[2:]}"))

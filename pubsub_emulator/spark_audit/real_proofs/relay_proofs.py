@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.errors import PubsubError
@@ -145,7 +145,7 @@ def proof_parts(found: Attribution) -> list[Row]:
     ]
 
 
-def _agrees(fields: "_Fields", field: str, read: dict[str, Any], found: bytes | None, *, proven: bool) -> bool:
+def _agrees(fields: "_Fields", field: str, read: dict[str, object], found: bytes | None, *, proven: bool) -> bool:
     """Whether sp-trie read the same of a key: a value, an absence, or nothing because the proof does not cover it."""
     if "error" in read:
         return not proven and read["error"] == _UNREADABLE_READ
@@ -164,7 +164,7 @@ def _expand(files: Iterable[Path]) -> list[Path]:
 class _Fields:
     """Typed access to one file's fields; every failure names file and field."""
 
-    def __init__(self, path: Path, data: dict[str, Any]) -> None:
+    def __init__(self, path: Path, data: dict[str, object]) -> None:
         self.path = path
         self.data = data
 
@@ -204,7 +204,7 @@ class _Fields:
     def hash_or_none(self, field: str) -> Hash | None:
         return None if self.data.get(field) is None else self.hash(field)
 
-    def list(self, field: str, *, optional: bool = False) -> list[Any]:
+    def list(self, field: str, *, optional: bool = False) -> list[object]:
         value = self.data.get(field, [] if optional else None)
         if not isinstance(value, list):
             raise self.refuse(field, "is missing or not a list")

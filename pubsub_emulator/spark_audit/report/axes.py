@@ -13,7 +13,7 @@ from pubsub_emulator.spark_audit.report.style import DAY, FONT
 WIDE: Final = 900
 NARROW: Final = 340
 
-Spec = dict[str, Any]
+Spec = dict[str, object]
 
 LETTER: Final = 6.4
 """Pixels of an average letter."""

@@ -5,7 +5,7 @@ Nothing is fetched and no browser is needed: the drawing library brings engine a
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from xml.etree import ElementTree as ET
 
 import vl_convert
@@ -58,6 +58,6 @@ class Picture:
         return ET.tostring(root, encoding="unicode")
 
 
-def draw(spec: dict[str, Any]) -> Picture:
+def draw(spec: dict[str, object]) -> Picture:
     """Draws a Vega-Lite specification."""
     return Picture(vl_convert.vegalite_to_svg(spec))

@@ -190,7 +190,7 @@ def _chart(name: str, label: str, specify: Any, figures: Any) -> Chart:
     return Chart(name, draw(specify(figures, WIDE)), draw(specify(figures, NARROW)), label)
 
 
-def _rendered(context: dict[str, Any]) -> str:
+def _rendered(context: dict[str, object]) -> str:
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
@@ -217,7 +217,7 @@ def _variables() -> str:
     return f":root{{{day}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{night}}}}}\n"
 
 
-def _total(rows: Iterable[Any], name: str) -> int:
+def _total(rows: Iterable[object], name: str) -> int:
     """The sum of a field over rows; what has no value is not counted."""
     return sum(getattr(row, name) or 0 for row in rows)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -121,7 +121,7 @@ def _span(parts: Columns) -> tuple[int | None, int | None]:
     return first, last
 
 
-def _judged_at(part: pa.Table) -> Any:
+def _judged_at(part: pa.Table) -> object:
     """The relay block in which a candidate was judged; the relay parent where that is all there is."""
     return pc.add(part["relay_parent"], pc.fill_null(part["relay_lag"], 0))
 

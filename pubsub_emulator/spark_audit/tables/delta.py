@@ -83,10 +83,10 @@ class DataFile:
     rows: int
     time: int
     """Of its writing, milliseconds since 1970."""
-    bounds: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    bounds: Mapping[str, Sequence[object]] = field(default_factory=dict)
     """Least value, largest value and number of empty ones by column: a reader skips files by them."""
 
-    def add(self) -> dict[str, Any]:
+    def add(self) -> dict[str, object]:
         """The action that makes it part of the table."""
         return {
             "path": self.name,
@@ -97,7 +97,7 @@ class DataFile:
             "stats": json.dumps(self._stats()),
         }
 
-    def _stats(self) -> dict[str, Any]:
+    def _stats(self) -> dict[str, object]:
         least = {name: each[0] for name, each in self.bounds.items() if each[0] is not None}
         most = {name: each[1] for name, each in self.bounds.items() if each[1] is not None}
         empty = {name: each[2] for name, each in self.bounds.items()}
@@ -165,7 +165,7 @@ def _follows(version: int, before: int) -> None:
         raise DeltaError(f"version {before + 1} is missing")
 
 
-def _checkpointed(data: bytes) -> Iterator[dict[str, Any]]:
+def _checkpointed(data: bytes) -> Iterator[dict[str, object]]:
     source = io.BytesIO(data)
     parquet = pq.ParquetFile(source, pre_buffer=False)
     known = [name for name in ("protocol", "metaData", "add") if name in parquet.schema_arrow.names]
@@ -194,7 +194,7 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
     gone = {each.name: each for each in before}
     fresh = [each for each in now if gone.pop(each.name, None) is None]
     metadata = _metadata(folder, doc, schema)
-    actions: list[dict[str, Any]] = [
+    actions: list[dict[str, object]] = [
         {"commitInfo": {"timestamp": time, "operation": "WRITE", "engineInfo": "pubsub-emulator"}}
     ]
     if version == 0:
@@ -217,9 +217,9 @@ def log_table(  # noqa: PLR0917  # what a version of a table is
                 store.remove(path)
 
 
-def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, Any], now: Sequence[DataFile]) -> None:
+def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, object], now: Sequence[DataFile]) -> None:
     """All of the table in one file; the versions up to it need not be read any more."""
-    rows: list[dict[str, Any]] = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
+    rows: list[dict[str, object]] = [{"protocol": _PROTOCOL}, {"metaData": metadata}]
     rows += [{"add": each.add()} for each in now]
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows, schema=_CHECKPOINT), buffer)
@@ -227,7 +227,7 @@ def _checkpoint(store: Store, folder: str, version: int, metadata: dict[str, Any
     store.put(f"{folder}/{LOG}/_last_checkpoint", json.dumps({"version": version, "size": len(rows)}).encode())
 
 
-def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, Any]:
+def _metadata(folder: str, doc: str, schema: pa.Schema) -> dict[str, object]:
     name = folder.rpartition("/")[2]
     fields = [
         {"name": field.name, "type": _type(field.type), "nullable": True, "metadata": _comment(field)}
@@ -251,7 +251,7 @@ def _comment(field: pa.Field) -> dict[str, str]:
     return {} if found is None else {"comment": found.decode()}
 
 
-def _type(kind: pa.DataType) -> Any:
+def _type(kind: pa.DataType) -> object:
     if pa.types.is_list(kind):
         return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
     if pa.types.is_timestamp(kind):

@@ -40,6 +40,10 @@ Runner = Callable[[Sequence[str], Store], Sequence[Answer]]
 """Has units of `pack` done, whose tasks these are, over this place."""
 
 
+Sources = list[list[Any]]
+"""A result's name and the number of its rows, in their order."""
+
+
 @dataclass(slots=True)
 class TablePart:
     """One file of a table; `sources` are the results whose rows it holds and how many, if no note has them."""
@@ -53,8 +57,8 @@ class TablePart:
     full: bool
     replaced: bool
     """Whether each run replaces its rows."""
-    sources: list[list[Any]] | None
-    bounds: dict[str, list[Any]] = field(default_factory=dict)
+    sources: Sources | None
+    bounds: dict[str, list[object]] = field(default_factory=dict)
 
     def file(self) -> DataFile:
         """The file's entry in the log."""
@@ -149,8 +153,8 @@ class _Draft:
     """A part that is being made: rows are packed as they come, so only a row group of them is held."""
 
     def __init__(self, shape: pa.Schema) -> None:
-        self.sources: list[list[Any]] = []
-        self.bounds: dict[str, list[Any]] = {}
+        self.sources: Sources = []
+        self.bounds: dict[str, list[object]] = {}
         self._sink = pa.BufferOutputStream()
         self._writer = pq.ParquetWriter(self._sink, shape, compression="zstd", compression_level=3)
         self._held: list[pa.Table] = []

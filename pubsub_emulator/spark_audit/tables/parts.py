@@ -39,6 +39,7 @@ from pubsub_emulator.spark_audit.tables.pack import (
     Packing,
     Runner,
     Source,
+    Sources,
     TablePart,
     pack_here,
     published_schema,
@@ -63,7 +64,7 @@ class _State:
     removed: dict[str, int] = field(default_factory=dict)
     """What was a part, and since when it is none."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As it is kept; `asdict` would copy every source."""
         parts = [{name: getattr(part, name) for name in TablePart.__slots__} for part in self.parts]
         log = {"version": self.version, "logged": self.logged, "columns": self.columns}
@@ -100,7 +101,7 @@ class Tables:
             raise ResultError(f"{store}/{TABLES}: tables of another version") from None
         return out
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The state that the next run opens them with."""
         return {"shape": _shape(), "tables": {name: state.to_json() for name, state in self.states.items()}}
 
@@ -250,7 +251,7 @@ class Tables:
         state.parts = [part for part in state.parts if part not in again]
         return [*rows, *fresh]
 
-    def _sources(self, part: TablePart) -> list[list[Any]]:
+    def _sources(self, part: TablePart) -> Sources:
         """The results of a part; none when its note is gone, and then it is no part any more. Raises `ResultError`."""
         if part.sources is not None:
             return part.sources
@@ -261,7 +262,7 @@ class Tables:
             raise ResultError(f"{self.store}/{path}: {error.strerror or error}") from None
         if stated != digest_of(data).encode():
             raise ResultError(f"{self.store}/{path}: the file is not what was written")
-        found: list[list[Any]] = json.loads(data)
+        found: Sources = json.loads(data)
         return found
 
     def _is_whole(self, name: str, part: TablePart) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import pyarrow as pa
 from pyspark.sql import datasource as api
@@ -137,7 +137,7 @@ def _candidates(files: ChainFiles) -> int:
     return sum(entry.rows for entry in files.blocks)
 
 
-def _nested(scalars: Mapping[str, Any], tables: Mapping[Table, list[Row]]) -> pa.Table:
+def _nested(scalars: Mapping[str, object], tables: Mapping[Table, list[Row]]) -> pa.Table:
     """One row: the scalars, and each table as a list of structs."""
     columns = {each.name: pa.array([scalars[each.name]], each.type) for each in _SCALARS}
     for name, kind in _LISTS:

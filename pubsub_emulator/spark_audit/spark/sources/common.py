@@ -98,7 +98,7 @@ def fitted(table: pa.Table, schema: Iterable[pa.Field]) -> pa.Table:
     return pa.table(found)
 
 
-def may_match(filters: Iterable[api.Filter], **bounds: tuple[Any, Any]) -> bool:
+def may_match(filters: Iterable[api.Filter], **bounds: tuple[object, object]) -> bool:
     """Whether rows whose columns are within these bounds may pass all filters; other columns leave nothing out."""
     for each in filters:
         path: tuple[str, ...] = getattr(each, "attribute", ())

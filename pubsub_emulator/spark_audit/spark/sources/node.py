@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import datasource as api
@@ -139,8 +139,8 @@ class WantedBlocks:
             rows = self.run(lambda node: self._rows(node, partition))
         yield pa.Table.from_pylist(rows, schema=SCHEMAS[self.table])
 
-    async def _rows(self, node: SubstrateNode, part: BlocksPartition) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
+    async def _rows(self, node: SubstrateNode, part: BlocksPartition) -> list[dict[str, object]]:
+        rows: list[dict[str, object]] = []
         before: bytes | None = None
         for number in range(part.first, part.last + 1):
             found = await node.block_hash(number)
@@ -153,7 +153,7 @@ class WantedBlocks:
             rows += await self._of_block(node, header)
         return rows
 
-    async def _of_block(self, node: SubstrateNode, header: BlockHeader) -> list[dict[str, Any]]:
+    async def _of_block(self, node: SubstrateNode, header: BlockHeader) -> list[dict[str, object]]:
         if self.table == HEADERS:
             return [{"number": header.number, "hash": header.hash, "parent": header.parent}]
         if self.table == EVENTS:
@@ -171,7 +171,7 @@ class WantedBlocks:
             ]
         return [row for para in self.publishers for row in await _entries(node, header, para)]
 
-    async def _proofs(self, part: BlocksPartition) -> list[dict[str, Any]]:
+    async def _proofs(self, part: BlocksPartition) -> list[dict[str, object]]:
         async with Endpoints((self.url,), RequestRate()) as nodes:
             proofs = await ProofSource("node", ParaId(0), nodes).blocks(part.first, part.last, lambda _done: None)
         return [
@@ -187,11 +187,11 @@ class WantedBlocks:
         ]
 
 
-async def _entries(node: SubstrateNode, header: BlockHeader, para: ParaId) -> list[dict[str, Any]]:
+async def _entries(node: SubstrateNode, header: BlockHeader, para: ParaId) -> list[dict[str, object]]:
     """The entries of a publisher at a block, in the order of the keys."""
     trie = "0x" + (b":child_storage:default:" + derive_child_key(para)).hex()
     at = "0x" + header.hash.hex()
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     start: str | None = None
     while True:
         keys = await node.rpc.call("childstate_getKeysPaged", trie, "0x", MOST_KEYS, start, at)
