@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -99,13 +99,13 @@ class Commands(Group):
     """A group that imports a command when it is named."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
         """The context of a call, whose options may print help. Raises `_PipeClosed`."""
         with _noting_a_closed_pipe():
             return super().make_context(info_name, args, parent, **extra)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Run a command. Raises `_PipeClosed`."""
         with _noting_a_closed_pipe():
             return super().invoke(ctx)

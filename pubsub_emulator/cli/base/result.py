@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import ParamSpec
 
 import click
 
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 class Result:
     """A document of plain values and paths, and the exit code."""
 
-    document: Mapping[str, Any]
+    document: Mapping[str, object]
     code: int = 0
 
 

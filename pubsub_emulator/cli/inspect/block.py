@@ -24,7 +24,7 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
     evidence = [] if refusal is None else [(each.verdict.value, each.detail) for each in refusal.evidence]
     nodes = [node_figures(node) for node in inherent.proof]
     deliveries = [dict(zip(_DELIVERED, each, strict=True)) for each in judged.deliveries]
-    figures: dict[str, Any] = {
+    figures: dict[str, object] = {
         "chain": judged.chain,
         **header_figures(judged.candidate.header),
         "relay_parent": inherent.relay_parent_number,
@@ -63,7 +63,7 @@ def _delivery_page(deliveries: list[dict[str, Any]]) -> Shown:
 
 def node_figures(node: bytes) -> dict[str, Any]:
     """A proof node in short; a detached value is no trie node and says so."""
-    out: dict[str, Any] = {"hash": blake2_256(node), "bytes": len(node), "cost": node_cost(len(node))}
+    out: dict[str, object] = {"hash": blake2_256(node), "bytes": len(node), "cost": node_cost(len(node))}
     try:
         parts = decode_node(node)
     except ProofError:

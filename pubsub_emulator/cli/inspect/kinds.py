@@ -1,7 +1,6 @@
 """Which kind of file or folder a path is, by its content, and which function shows it."""
 
 from pathlib import Path
-from typing import Any
 
 from pubsub_emulator.cli.inspect.view import InspectError, View
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
@@ -51,7 +50,7 @@ def _begins_with(path: Path, magic: bytes) -> bool:
         return file.read(len(magic)) == magic
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> dict[str, object]:
     content = parse_json(read_bytes(path, error=InspectError), f"{path}: no TOML by its name, and", InspectError)
     if not isinstance(content, dict):
         raise InspectError(f"{path}: not {_KNOWN}")

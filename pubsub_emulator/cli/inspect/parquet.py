@@ -1,7 +1,7 @@
 """A Parquet file of a history's or an audit's table: its columns with what they mean, and its first rows."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,10 +33,10 @@ def parquet(path: Path) -> View:
             raise InspectError(f"{path}: it begins as a Parquet file does and cannot be read: {said}") from None
 
 
-def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, Any]]) -> View:
+def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> View:
     footer, columns = found.metadata, found.schema_arrow
     whose, table = _table(columns)
-    figures: dict[str, Any] = {
+    figures: dict[str, object] = {
         "table": "none of this program's" if table is None else table.name,
         "of": whose,
         "holds": None if table is None else table.doc,
@@ -69,7 +69,7 @@ def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
     return None if table is None else "an audit", table
 
 
-def _first_rows(found: pq.ParquetFile, file: Source) -> list[dict[str, Any]]:
+def _first_rows(found: pq.ParquetFile, file: Source) -> list[dict[str, object]]:
     if not found.metadata.num_row_groups:
         return []
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.primitives.errors import PubsubError
@@ -18,11 +18,11 @@ class InspectError(PubsubError):
 class View:
     """The same twice: `document` for scripts (its `kind` says what it is), `pages` for people."""
 
-    document: dict[str, Any]
+    document: dict[str, object]
     pages: tuple[Shown, ...]
 
 
-def view(kind: str, path: Path, figures: Mapping[str, Any], pages: Iterable[Shown] = ()) -> View:
+def view(kind: str, path: Path, figures: Mapping[str, object], pages: Iterable[Shown] = ()) -> View:
     """A view that begins with the kind, the path, and some figures that say everything in short."""
     plain = {name: value for name, value in figures.items() if not isinstance(value, list | dict)}
     rows = tuple((name.replace("_", " "), figure(name, value)) for name, value in plain.items())
@@ -40,7 +40,7 @@ def figure(name: str, value: object) -> str | int:
     return value if counts and isinstance(value, int) else words(value, None)
 
 
-def header_figures(header: Header) -> dict[str, Any]:
+def header_figures(header: Header) -> dict[str, object]:
     """A header in short."""
     return {
         "number": header.number,
@@ -53,6 +53,6 @@ def header_figures(header: Header) -> dict[str, Any]:
     }
 
 
-def counted(title: str, header: tuple[str, str], counts: Mapping[Any, int]) -> Grid:
+def counted(title: str, header: tuple[str, str], counts: Mapping[str, int]) -> Grid:
     """A table of counts, by name."""
     return Grid(title, header, tuple((str(name), count) for name, count in sorted(counts.items())))

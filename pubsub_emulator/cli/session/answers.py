@@ -1,6 +1,6 @@
 """The answers of a node's methods for sessions, as typed values."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter
 
@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.pubsub import Infinite, TimedOut, TtlState, Vali
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, PublisherLedger
 
 
-def _freshness(value: Any) -> TtlState | None:
+def _freshness(value: object) -> TtlState | None:
     match value:
         case None:
             return None
@@ -208,11 +208,11 @@ class Counted(Answer):
 class Publishers(Answer):
     """Everyone who is registered or has published, as JSON."""
 
-    publishers: list[dict[str, Any]]
+    publishers: list[dict[str, object]]
 
 
 BLOCK: Final[TypeAdapter[RelayBlock | None]] = TypeAdapter(RelayBlock | None)
-CANDIDATES: Final[TypeAdapter[list[dict[str, Any]] | None]] = TypeAdapter(list[dict[str, Any]] | None)
+CANDIDATES: Final[TypeAdapter[list[dict[str, object]] | None]] = TypeAdapter(list[dict[str, object]] | None)
 CHOSEN: Final = TypeAdapter(Chosen)
 COLLATORS: Final = TypeAdapter(tuple[Collator, ...])
 COUNTED: Final = TypeAdapter(Counted)

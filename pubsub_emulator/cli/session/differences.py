@@ -4,7 +4,7 @@ Entries that each block writes (slots, block numbers, hashes, events) come last:
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.emulator.runtimes import decoded_key
@@ -93,7 +93,7 @@ def _raw(old: bytes | None, new: bytes | None) -> tuple[str, str]:
     return (_NOTHING if old is None else words(old), _NOTHING if new is None else words(new))
 
 
-def _value(item: str, keys: str, old: Any, new: Any) -> Iterator[Difference]:
+def _value(item: str, keys: str, old: object, new: object) -> Iterator[Difference]:
     """One row, or one row per differing key for two mappings."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for each in dict.fromkeys([*old, *new]):

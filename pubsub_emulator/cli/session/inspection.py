@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.screen.blocks import ledger_pages, ttl_words
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
@@ -237,7 +237,7 @@ def _cell(found: object) -> str:
     return "" if found is None else _cell(json.dumps(found, ensure_ascii=False))
 
 
-def _shown(title: str, found: Any) -> Iterator[Shown]:
+def _shown(title: str, found: object) -> Iterator[Shown]:
     """JSON as a table: one row per object of a list, or one row per field."""
     if isinstance(found, list) and found and all(isinstance(each, Mapping) for each in found):
         header = tuple(dict.fromkeys(name for each in found for name in each))

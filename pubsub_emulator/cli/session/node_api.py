@@ -54,7 +54,7 @@ class NodeApi(ABC):
         """The events of a relay block, decoded by the chain's metadata. Raises `ClientError`."""
         raise CommandError(f"block 0x{block.hex()} is not read by metadata in this process")
 
-    def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> Any:
+    def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> object:
         """An item of the newest state, decoded by the chain's metadata. Raises `ClientError`."""
         raise CommandError(f"{pallet}.{name} is not read by metadata in this process, nor by {len(keys)} keys")
 

@@ -30,7 +30,7 @@ class _ChainCalls:
         """The chain's address, for errors."""
         return self.node.url if self.chain == RELAY else f"{self.node.url}/{self.chain}"
 
-    def ask(self, method: str, *params: object) -> Any:
+    def ask(self, method: str, *params: object) -> object:
         """The answer of a method. Raises `ClientError`."""
         return self.node.ask(method, *params, chain=self.chain)
 
@@ -74,16 +74,16 @@ class RemoteNode(NodeApi):
             for each in found
         ]
 
-    def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> Any:
+    def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> object:
         """An item of the newest state of the relay chain."""
         node = SubstrateNode(self._rpc(RELAY))
 
-        async def read() -> Any:
+        async def read() -> object:
             return await node.item(await node.best_head(), pallet, name, *keys)
 
         return self._run(read())
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+    def _run(self, work: Coroutine[object, None, T]) -> T:
         """The result of a coroutine; what an error says of an answer is made safe. Raises `ClientError`."""
         try:
             return self._runner.run(work)

@@ -103,7 +103,7 @@ def _ensure_harmless(place: str, line: str) -> None:
         )
 
 
-def _ensure_same_fork(path: Path, content: dict[str, Any], forks: Forks) -> None:
+def _ensure_same_fork(path: Path, content: dict[str, object], forks: Forks) -> None:
     """Check that a file's session continues from `forks`; a file names states by root only. Raises `CommandError`."""
     wanted, found = content.get("fork", {}), forks.roots()
     if wanted == found:

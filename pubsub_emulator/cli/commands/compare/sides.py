@@ -80,7 +80,7 @@ def _of_folder(path: Path) -> Side:
 
 
 def _figures(path: Path, figures_in: Callable[[Mapping[str, Any]], Figures]) -> Figures:
-    found = read_json(path, error=SideError)
+    found: Any = read_json(path, error=SideError)
     try:
         figures = figures_in(found)
         sound = all(map(isfinite, figures.values()))

@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
@@ -96,7 +95,7 @@ def _say_statuses(statuses: StatusesAudited) -> None:
         say("no status is doubled, out of order, altered, invented or withheld")
 
 
-def _say_findings(findings: list[dict[str, Any]], stream: str, first: str) -> bool:
+def _say_findings(findings: list[dict[str, object]], stream: str, first: str) -> bool:
     """Print findings by stream and day; whether there are any. `stream` and `first` are the keys of these two."""
     if findings:
         columns = (stream, "day", "finding", "count", first)

@@ -64,7 +64,7 @@ def list_findings(audit: str) -> Result:
     return Result({"findings": listed})
 
 
-def _shown(finding: Mapping[str, Any], judgement: Judgement) -> Iterator[str]:
+def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]:
     """The lines of a judgement; of figures with a whole proof what was found and its nodes' hashes."""
     try:
         figures = json.loads(judgement.detail) if judgement.kind == "figures" else None

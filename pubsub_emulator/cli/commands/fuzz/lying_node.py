@@ -32,7 +32,7 @@ _EXTRINSIC: Final = "$extrinsic"
 _LONG: Final = 20_000
 """Characters of an answer that a transcript refers to by its method: metadata would be most of each input."""
 
-Answers = Callable[[str, str, list[Any]], Any]
+Answers = Callable[[str, str, list[object]], object]
 """What a node answers at a path to a method with parameters."""
 
 
@@ -43,7 +43,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:  # the name that is called
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        document: dict[str, Any] = {"jsonrpc": "2.0", "id": asked["id"]}
+        document: dict[str, object] = {"jsonrpc": "2.0", "id": asked["id"]}
         try:
             document["result"] = type(self).answers(self.path, asked["method"], asked["params"])
         except PubsubError as error:
@@ -171,7 +171,7 @@ _COMMANDS: Final[dict[str, Callable[[str], str]]] = {
 
 
 @cache
-def _long() -> dict[str, Any]:
+def _long() -> dict[str, object]:
     """Long answers by their names."""
     return {}
 
@@ -209,7 +209,7 @@ def _transcripts() -> Iterable[bytes]:
     node = LocalNode(Simulation(load_bundled("node"), accounts=True))
     node.call("dev_newBlock", [{"count": 2 * BLOCKS}])
 
-    def ask(path: str, method: str, params: list[Any]) -> Any:
+    def ask(path: str, method: str, params: list[object]) -> object:
         try:
             return node.call(method, params, None if path == "/" else ParaId(int(path[1:])))
         except RpcError as error:
@@ -221,10 +221,10 @@ def _transcripts() -> Iterable[bytes]:
 
 
 def _transcript(command: str, play: Callable[[str], str], node: Answers) -> bytes:
-    said: list[list[Any]] = []
-    sent = _EXTRINSIC
+    said: list[list[object]] = []
+    sent: object = _EXTRINSIC
 
-    def answers(path: str, method: str, params: list[Any]) -> Any:
+    def answers(path: str, method: str, params: list[object]) -> object:
         nonlocal sent
         sent = params[0] if method == _SUBMIT else sent
         answer = node(path, method, params)
@@ -240,7 +240,7 @@ def _transcript(command: str, play: Callable[[str], str], node: Answers) -> byte
     return json.dumps([command, said]).encode()
 
 
-def _with(answer: Any, old: str, new: str) -> Any:
+def _with(answer: Any, old: object, new: object) -> object:
     """An answer with another text where a block has an extrinsic."""
     match answer:
         case {"block": {"extrinsics": list(listed)} as block}:
@@ -259,15 +259,15 @@ def _read(data: bytes) -> str:
             pass
         case _:
             return "no transcript"
-    said: dict[tuple[object, object], list[Any]] = {}
+    said: dict[tuple[object, object], list[object]] = {}
     for each in listed:
         if isinstance(each, list) and len(each) == 3 and isinstance(each[0], str) and isinstance(each[1], str):
             said.setdefault((each[0], each[1]), []).append(each[2])
     counts: dict[tuple[str, str], int] = {}
     total = 0
-    sent = _EXTRINSIC
+    sent: object = _EXTRINSIC
 
-    def answers(path: str, method: str, params: list[Any]) -> Any:
+    def answers(path: str, method: str, params: list[object]) -> object:
         nonlocal total, sent
         total += 1
         sent = params[0] if method == _SUBMIT else sent

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.laboratory.mutation import Target
@@ -61,10 +61,10 @@ class _Told:
 
     url = "ws://node"
 
-    def __init__(self, answer: Any) -> None:
+    def __init__(self, answer: object) -> None:
         self._answer = answer
 
-    def ask(self, method: str, *_params: object) -> Any:
+    def ask(self, method: str, *_params: object) -> object:
         return list(_STATE) if "Keys" in method else self._answer
 
 
@@ -111,13 +111,13 @@ class _Deaf:
     """A connection whose client takes everything; what runs beside its requests is run to its end, or given up."""
 
     def __init__(self) -> None:
-        self.works: list[Coroutine[Any, Any, None]] = []
+        self.works: list[Coroutine[object, None, None]] = []
 
     def event(self, subscription: "RpcSubscription", text: str) -> None:
         if subscription.session is not None:
             json.loads(text)
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[object, None, None]) -> None:
         self.works.append(work)
 
     async def room(self) -> None:
@@ -148,15 +148,15 @@ def _requests() -> Iterable[bytes]:
     node = _dispatcher()._node  # noqa: SLF001  # the method table, which nothing else hands out
     block = "0x" + node.timeline.newest.relay.hash.hex()
     key = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
-    samples: dict[str, list[Any]] = {"state_call": ["Core_version", "0x"], "system_accountNextIndex": ["5C4hrfjw"]}
+    samples: dict[str, list[object]] = {"state_call": ["Core_version", "0x"], "system_accountNextIndex": ["5C4hrfjw"]}
     for name, method in sorted(node.methods.items()):
-        params: list[Any] = samples.get(name, [])
+        params: list[object] = samples.get(name, [])
         for each in () if params else method.params:
             hint = f"{each}".lower()
             params.append([key] if "keys" in hint else key if "key" in hint else block if "hash" in hint else 1)
         yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
     query = [{"key": key, "type": "descendantsValues"}, {"key": key, "type": "closestDescendantMerkleValue"}]
-    asked: dict[str, list[Any]] = {
+    asked: dict[str, list[object]] = {
         "chainHead_v1_follow": [True],
         "archive_v1_storage": [block, query, None],
         "archive_v1_storageDiff": [block, None, None],

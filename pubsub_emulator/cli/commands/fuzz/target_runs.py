@@ -4,7 +4,7 @@ import sys
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
@@ -105,7 +105,7 @@ def _show(found: list[Mutated]) -> None:
             say(f"{each.target}: {surprise.what}")
 
 
-def _document(result: Mutated) -> dict[str, Any]:
+def _document(result: Mutated) -> dict[str, object]:
     told = {name: value for name, value in asdict(result).items() if name not in ("surprises", "outcomes")}
     told["outcomes"] = dict(result.outcomes.most_common(MOST_OUTCOMES))
     return {**told, "surprises": [surprise.what for surprise in result.surprises]}

@@ -125,13 +125,13 @@ def _read_relay_proof(path: Path) -> str:
 
 def _answers() -> Iterable[bytes]:
     answer = {"jsonrpc": "2.0", "id": 1, "result": {"at": "0x" + "22" * 32, "proof": ["0x00", "0x0102"]}}
-    request: dict[str, Any] = {
+    request: dict[str, object] = {
         "jsonrpc": "2.0",
         "id": 1,
         "method": "state_getReadProof",
         "params": [["0x3a636f6465"], None],
     }
-    header: dict[str, Any] = {"parentHash": "0x" + "00" * 32, "number": "0x1", "stateRoot": "0x" + "33" * 32}
+    header: dict[str, object] = {"parentHash": "0x" + "00" * 32, "number": "0x1", "stateRoot": "0x" + "33" * 32}
     header |= {"extrinsicsRoot": "0x" + "44" * 32, "digest": {"logs": []}}
     answers = [request, answer, {"jsonrpc": "2.0", "id": 2, "result": header}]
     return [

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.screen import say, say_document, table
 from pubsub_emulator.cli.screen.pages import words
@@ -164,7 +164,7 @@ def _short(name: str) -> str:
     return name if len(name) <= _NAME else f"{name[: _NAME - 10]}…{name[-8:]}"
 
 
-def _as_json(opened: Opened) -> dict[str, Any]:
+def _as_json(opened: Opened) -> dict[str, object]:
     found, proof = opened.found, opened.proof
     return {
         "place": proof.place,

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.base.extras import brings
 from pubsub_emulator.cli.base.output import MARKER, new_folder
@@ -42,7 +42,7 @@ class Run:
     rules: bytes = b""
     """The digest of the rules, empty for the shipped ones."""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The content of `summary.json`."""
         rules = {"rules": hexed(self.rules)} if self.rules else {}
         return {

@@ -2,7 +2,6 @@
 
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say, table
@@ -18,7 +17,7 @@ def run_sql(place: str, question: str) -> Result:
     return Result({"columns": list(answer.columns), "rows": [list(row) for row in rows]})
 
 
-def _plain(cell: Any) -> Any:
+def _plain(cell: object) -> object:
     """A value for JSON and people: bytes in hex, times in ISO format."""
     if isinstance(cell, bytes):
         return "0x" + cell.hex()
@@ -33,6 +32,6 @@ def _plain(cell: Any) -> Any:
     return cell
 
 
-def _shown(cell: Any) -> str:
+def _shown(cell: object) -> str:
     """Write numbers without separators, so that ids can be copied into the next query."""
     return "none" if cell is None else str(cell)

@@ -7,7 +7,7 @@ digest is the same on every machine.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.base.program import callable_here
 from pubsub_emulator.cli.base.result import Result
@@ -195,7 +195,7 @@ class Tour:
         yield f"fabric was down at first; now each network has each event once, and a subscriber was told {told} times."
         self.note("distributor", on, told, world.digest())
 
-    def _heard(self) -> list[Any]:
+    def _heard(self) -> list[object]:
         return list(self.canisters.app(self.follower).data)
 
     def digest(self) -> bytes:

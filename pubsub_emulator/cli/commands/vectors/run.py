@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.screen import say, say_document
 from pubsub_emulator.primitives.errors import PubsubError
@@ -39,7 +39,7 @@ class Checked:
     passed: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The result as a JSON object."""
         return {
             "path": str(self.path),
