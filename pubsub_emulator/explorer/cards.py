@@ -256,7 +256,7 @@ def _evidence(refusal: InvalidBlock) -> Html:
     return tag("ul", *entries)
 
 
-def _ledger(ledger: BlockLedger, full: Mapping[Any, int]) -> Html:
+def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
     shares = (
         ("static keys", ledger.static_bytes, "s"),
         ("top paths", sum(each.top_path_bytes for each in ledger.publishers), "p"),
@@ -339,7 +339,7 @@ CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
 """The card of each type; subclasses have that of their base."""
 
 
-def line(thing: Any) -> str:
+def line(thing: object) -> str:
     """A line of text for a type of `CARDS`."""
     match thing:
         case Delivery():

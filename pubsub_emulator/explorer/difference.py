@@ -15,10 +15,10 @@ _STYLE: Final = Html(
 )
 
 
-def difference_page(title: str, shown: Mapping[str, Any]) -> str:
+def difference_page(title: str, shown: Mapping[str, object]) -> str:
     """A self-contained page; `shown` has `delta` in jsondiffpatch's format."""
     found = shown["delta"]
-    body = tag("p", "Nothing would change.") if found is None else _tree(found)
+    body = tag("p", "Nothing would change.") if found is None else _node(found)
     head = join(
         (
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
@@ -30,11 +30,11 @@ def difference_page(title: str, shown: Mapping[str, Any]) -> str:
     return f"<!doctype html>\n{page}\n"
 
 
-def _tree(found: Mapping[str, Any]) -> Html:
+def _tree(found: Mapping[str, object]) -> Html:
     return tag("ul", *(tag("li", name, ": ", _node(each)) for name, each in _named(found)))
 
 
-def _named(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _named(found: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     """Fields by name, items by place; a removed item's place has a mark before it."""
     items = found.get("_t") == "a"
     for name, each in found.items():
@@ -52,5 +52,5 @@ def _node(each: Any) -> Html:
     return join((tag("del", _code(each[0])), " → ", tag("ins", _code(each[1]))))
 
 
-def _code(value: Any) -> Html:
+def _code(value: object) -> Html:
     return tag("code", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

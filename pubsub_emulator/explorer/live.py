@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
@@ -40,7 +40,7 @@ class LivePage:
         files = {f"/page/{name}": (asset(name).encode(), _TYPES[Path(name).suffix]) for name in FILES}
         return {"/": (asset("lab/lab.html").replace("<!--legend-->", legend(), 1).encode(), "text/html"), **files}
 
-    def explain(self, network: Network, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, Any]:
+    def explain(self, network: Network, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
         """A candidate of a moment with all that the page of a run shows of it; `before` is the moment before."""
         recorder = self._recorder(network, before, record.chain)
         for each in moment.records:
@@ -53,7 +53,7 @@ class LivePage:
         return {"index": index, "detail": json.loads(recorder.details[-1]), "nodes": nodes}
 
     @staticmethod
-    def difference(title: str, shown: Mapping[str, Any]) -> str:
+    def difference(title: str, shown: Mapping[str, object]) -> str:
         """The page of a dry run; `shown` is the result of `dev_dryRun`."""
         return difference_page(title, shown)
 

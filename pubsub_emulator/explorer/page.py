@@ -13,7 +13,7 @@ import base64
 import zlib
 from collections.abc import Iterable, Iterator
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.explorer.recorder import Recorder, as_json
 from pubsub_emulator.explorer.svg import asset, glyphs, legend
@@ -69,7 +69,7 @@ def _split(name: str, rows: Iterable[bytes], most: int) -> Iterator[tuple[str, b
         yield f"{name}{number}", b"[" + b",".join(every[start : start + most]) + b"]"
 
 
-def page_index(recorder: Recorder, title: str, description: str) -> dict[str, Any]:
+def page_index(recorder: Recorder, title: str, description: str) -> dict[str, object]:
     """The index of a page: chains, keys, one row a candidate and a relay block."""
     names = recorder.names
     return {

@@ -8,7 +8,7 @@ nodes      every node and value drawn, once each, by its hash
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -38,7 +38,8 @@ from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, make_ledger, own_state_bytes
 from pubsub_emulator.runtime.parachain.validate import judge_proof
 
-Json = dict[str, Any]
+Json = dict[str, object]
+K = TypeVar("K")
 
 VALUE_BYTES: Final = 32
 """The bytes kept of a value, next to its length."""
@@ -67,15 +68,15 @@ class RecordedChain:
     state: State = field(default_factory=State)
 
 
-class Table:
+class Table(Generic[K]):
     """Numbers objects by their first occurrence."""
 
     __slots__ = ("numbers",)
 
     def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}
+        self.numbers: dict[K, int] = {}
 
-    def number(self, thing: Any) -> int:
+    def number(self, thing: K) -> int:
         """The thing's number."""
         return self.numbers.setdefault(thing, len(self.numbers))
 
@@ -91,8 +92,8 @@ class Recorder(Observer):
         self.relay_details: list[bytes] = []
         self.index: list[list[Any]] = []
         self.details: list[bytes] = []
-        self.keys = Table()
-        self.strategies = Table()
+        self.keys: Table[tuple[ParaId, PubsubKey]] = Table()
+        self.strategies: Table[str] = Table()
         self.nodes: dict[Hash, tuple[int, int, bytes]] = {}
         """By hash: number, length, and the bytes that are kept (of a value the first, of a bare reference none)."""
 
@@ -218,7 +219,7 @@ class Recorder(Observer):
         return published, [event_words(each, self.names) for each in found], messages
 
 
-def as_json(thing: Any) -> bytes:
+def as_json(thing: object) -> bytes:
     """Compact JSON. Details are kept so: hundreds of thousands of small objects would slow every step of the run."""
     return json.dumps(thing, separators=(",", ":"), ensure_ascii=False).encode()
 
