@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterable
 from types import CoroutineType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import orjson
 
@@ -50,7 +50,7 @@ class LocalNode:
             floor=self.live.genesis.number,
         )
 
-    def call(self, name: str, params: Iterable[Any] = (), chain: Chain = None) -> Json:
+    def call(self, name: str, params: Iterable[object] = (), chain: Chain = None) -> Json:
         """The answer of a method, as JSON. Raises `RpcError`, and what a handler raises."""
         method = self._node.methods.get(name)
         if method is None or method.live or chain not in self.timeline.views:
@@ -108,7 +108,7 @@ class LocalNode:
         """Nothing: nobody else waits."""
 
 
-def _finished(work: Coroutine[Any, Any, T]) -> T:
+def _finished(work: Coroutine[object, None, T]) -> T:
     """The result of a coroutine that waits for nothing."""
     try:
         work.send(None)

@@ -1,6 +1,6 @@
 """Actions on a running network beside a step, as data: a journal holds them and a replay does them again."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter
 
@@ -8,7 +8,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
 
 
-def _from_hex(value: Any) -> Any:
+def _from_hex(value: object) -> object:
     if not isinstance(value, str):
         return value
     if not value.startswith("0x"):

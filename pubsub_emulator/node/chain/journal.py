@@ -10,7 +10,7 @@ A node that ends in the midst of a line leaves a last line without its end, whic
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -100,7 +100,7 @@ def read_journal(data: bytes, name: str) -> Journal:
     return Journal(head, tuple(entries), tuple(waiting), cut=bool(rest))
 
 
-def _document(text: bytes, place: str) -> Any:
+def _document(text: bytes, place: str) -> object:
     if len(text) > MOST_LINE:
         raise BadJournal(f"{place}: longer than {MOST_LINE:,} bytes")
     return parse_json(text, place, BadJournal)

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
@@ -47,7 +47,7 @@ def line(action: Action) -> str:
     return shlex.join(map(str, words))
 
 
-def session_document(live: LiveNetwork, moment: Moment) -> dict[str, Any]:
+def session_document(live: LiveNetwork, moment: Moment) -> dict[str, object]:
     """The file of a session that leads to a moment. Raises `NoSession` for what `pubsub step` does not begin with."""
     simulation, relay = live.simulation, live.network.config.relay
     if relay.genesis_slot != GENESIS_SLOT or relay.dome_events or relay.prism:

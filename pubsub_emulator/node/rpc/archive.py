@@ -2,7 +2,7 @@
 
 from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.rpc.call import Call
@@ -87,7 +87,7 @@ class StorageDiff(RpcSubscription):
     group = "archiveStorageDiff"
 
 
-def _start(call: Call, subscription: RpcSubscription, work: Coroutine[Any, Any, None]) -> Json:
+def _start(call: Call, subscription: RpcSubscription, work: Coroutine[object, None, None]) -> Json:
     try:
         opened = call.open(subscription)
     except RpcError:
@@ -136,7 +136,7 @@ class DiffItem:
     child: bytes | None
 
 
-def diff_item(value: Any) -> DiffItem:
+def diff_item(value: object) -> DiffItem:
     """An item of `archive_v1_storageDiff`. Raises `ValueError`."""
     if not isinstance(value, dict):
         raise ValueError("an object with returnType is wanted")
@@ -197,13 +197,13 @@ def _descends(call: Call, block: Block, ancestor: Block) -> bool:
     return current is ancestor
 
 
-def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, Any]]:
+def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, object]]:
     old, new = (trie_of(each, item.child) or Trie() for each in (before, block))
     for key, was, now in old.differences(new):
         if not key.startswith(item.prefix):
             continue
         kind = "added" if was is None else "deleted" if now is None else "modified"
-        event = {"event": "storageDiff", "key": hexed(key), "type": kind}
+        event: dict[str, object] = {"event": "storageDiff", "key": hexed(key), "type": kind}
         if now is not None:
             event[item.shown] = hexed(now if item.shown == "value" else blake2_256(now))
         if item.child is not None:
@@ -213,7 +213,7 @@ def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, 
 
 def _declare_stop(name: str, kind: type[RpcSubscription]) -> None:
     @method(name, Param("subscription", text), live=True)
-    def stop(call: Call, subscription: str) -> Json:
+    def stop(call: Call, subscription: str) -> None:
         if call.session is not None:
             call.session.remove(subscription, kind.group)
 

@@ -1,7 +1,7 @@
 """`author_*`, `payment_*`, `system_accountNextIndex`, `system_dryRun`: extrinsics and what they cost."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.block import Block
@@ -93,7 +93,7 @@ class Updates(RpcSubscription):
 
     def pooled(self, change: PoolChange) -> None:
         """The pool's status of it has changed."""
-        status: Any = {"usurped": hexed(change.by)} if change.kind == "usurped" and change.by else change.kind
+        status: object = {"usurped": hexed(change.by)} if change.kind == "usurped" and change.by else change.kind
         if change.kind != "retracted":
             self.notify(compact(status))
         if change.kind in {"usurped", "dropped", "invalid"}:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain as chained
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance, ChainView
@@ -11,7 +11,7 @@ from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import CODE, run
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, Read, block_hash, boolean, hexadecimal, list_of, text
+from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, hexadecimal, list_of, text
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
 from pubsub_emulator.node.types import RuntimeVersion
@@ -19,7 +19,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 
 T = TypeVar("T")
-Event = dict[str, Any]
+Event = dict[str, object]
 
 methods: Final = Methods()
 method = methods.method
@@ -34,7 +34,7 @@ PAGE_BYTES: Final = 1_048_576
 LIMIT_REACHED: Final = {"result": "limitReached"}
 
 
-def runtime_json(version: RuntimeVersion) -> dict[str, Any]:
+def runtime_json(version: RuntimeVersion) -> dict[str, object]:
     """A runtime as follows report it."""
     return {
         "type": "valid",
@@ -74,7 +74,7 @@ class Follow(RpcSubscription):
         final = [block for block in known if block is not None]
         for block in final:
             self._pin(block)
-        event: dict[str, Any] = {
+        event: dict[str, object] = {
             "event": "initialized",
             "finalizedBlockHashes": [hexed(block.hash) for block in final],
         }
@@ -120,7 +120,7 @@ class Follow(RpcSubscription):
 
     def _report(self, block: Block) -> None:
         self._pin(block)
-        event: dict[str, Any] = {
+        event: dict[str, object] = {
             "event": "newBlock",
             "blockHash": hexed(block.hash),
             "parentBlockHash": hexed(block.header.parent_hash),
@@ -232,7 +232,7 @@ def follow(call: Call, with_runtime: bool) -> Json:
 
 
 @method("chainHead_v1_unfollow", FOLLOW, live=True)
-def unfollow(call: Call, name: str) -> Json:
+def unfollow(call: Call, name: str) -> None:
     """End a follow."""
     if call.session is not None:
         call.session.remove(name, Follow.group)
@@ -254,8 +254,8 @@ def body(call: Call, name: str, block: bytes) -> Json:
     pinned = found.pinned_block(block)
     if found.room_for_operations() < 1:
         return LIMIT_REACHED
-    value = [hexed(extrinsic) for extrinsic in pinned.body]
-    return _started(call, found, Operation(found, iter(({"event": "operationBodyDone", "value": value},))))
+    done: list[Event] = [{"event": "operationBodyDone", "value": [hexed(extrinsic) for extrinsic in pinned.body]}]
+    return _started(call, found, Operation(found, iter(done)))
 
 
 def _started(call: Call, follow: Follow, operation: Operation, **more: int) -> Json:
@@ -335,7 +335,7 @@ def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[E
 
 
 @method("chainHead_v1_continue", FOLLOW, OPERATION, live=True)
-def go_on(call: Call, name: str, operation: str) -> Json:
+def go_on(call: Call, name: str, operation: str) -> None:
     """Let a waiting storage operation go on."""
     found = _follow(call, name)
     started = None if found is None else found.operations.get(operation)
@@ -347,21 +347,19 @@ def go_on(call: Call, name: str, operation: str) -> Json:
 
 
 @method("chainHead_v1_stopOperation", FOLLOW, OPERATION, live=True)
-def stop_operation(call: Call, name: str, operation: str) -> Json:
+def stop_operation(call: Call, name: str, operation: str) -> None:
     """End an operation."""
     found = _follow(call, name)
     if found is not None:
         found.operations.pop(operation, None)
 
 
-def _hashes(value: Any) -> list[bytes]:
-    read: Read = list_of(block_hash)
-    found: list[bytes] = read(value) if isinstance(value, list) else [block_hash(value)]
-    return found
+def _hashes(value: object) -> list[bytes]:
+    return list_of(block_hash)(value) if isinstance(value, list) else [block_hash(value)]
 
 
 @method("chainHead_v1_unpin", FOLLOW, Param("hashOrHashes", _hashes, aliases=("hash_or_hashes",)), live=True)
-def unpin(call: Call, name: str, hashes: list[bytes]) -> Json:
+def unpin(call: Call, name: str, hashes: list[bytes]) -> None:
     """Unpin blocks."""
     found = _follow(call, name)
     if found is not None:

@@ -1,6 +1,6 @@
 """`dev_*` (`--dev`): blocks on request, storage, time, rewinds, snapshots. They fail with code 1."""
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -25,6 +25,8 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 methods: Final = Methods()
 method = methods.method
 T = TypeVar("T")
+ByPara = tuple[tuple[ParaId, tuple[bytes, ...]], ...]
+"""Messages by the parachain that sends them."""
 
 MOST_BLOCKS: Final = 1000
 MOST_STEPS: Final = 64
@@ -61,15 +63,15 @@ class NewBlock:
     count: int | None = None
     to: int | None = None
     transactions: tuple[bytes, ...] = ()
-    ump: tuple[tuple[ParaId, tuple[bytes, ...]], ...] = ()
+    ump: ByPara = ()
     dmp: tuple[bytes, ...] = ()
-    hrmp: tuple[tuple[ParaId, tuple[bytes, ...]], ...] = ()
+    hrmp: ByPara = ()
 
 
-def messages_of(field: str) -> Any:
+def messages_of(field: str) -> Callable[[object], tuple[bytes, ...]]:
     """Reads a list of messages, whose bytes are called `field`."""
 
-    def read(value: Any) -> bytes:
+    def read(value: object) -> bytes:
         if not isinstance(value, dict) or not value.keys() <= {"sentAt", field} or field not in value:
             raise ValueError(f"an object with {field} is wanted")
         return hexadecimal(value[field])
@@ -77,8 +79,8 @@ def messages_of(field: str) -> Any:
     return lambda value: tuple(list_of(read)(value))
 
 
-def _by_para(read: Any) -> Any:
-    def read_all(value: Any) -> tuple[tuple[ParaId, tuple[bytes, ...]], ...]:
+def _by_para(read: Callable[[object], tuple[bytes, ...]]) -> Callable[[object], ByPara]:
+    def read_all(value: object) -> ByPara:
         if not isinstance(value, dict):
             raise ValueError("an object by parachain is wanted")
         out = []
@@ -95,7 +97,7 @@ upward_messages: Final = _by_para(lambda value: tuple(list_of(hexadecimal)(value
 """Reads messages by who sends them to the relay chain."""
 hrmp_messages: Final = _by_para(messages_of("data"))
 """Reads messages by which parachain sends them."""
-_NEW_BLOCK: Final = {
+_NEW_BLOCK: Final[dict[str, Callable[[object], Any]]] = {
     "count": u32,
     "to": u32,
     "transactions": lambda value: tuple(list_of(hexadecimal)(value)),
@@ -105,7 +107,7 @@ _NEW_BLOCK: Final = {
 }
 
 
-def new_block_config(value: Any) -> NewBlock:
+def new_block_config(value: object) -> NewBlock:
     """The parameter of `dev_newBlock`. Raises `ValueError`, also for fields that it does not have."""
     if not isinstance(value, dict):
         raise ValueError("an object is wanted")
@@ -180,7 +182,7 @@ def _inputs(call: Call, wanted: NewBlock) -> Iterable[Action]:
 
 
 @method("dev_setBlockBuildMode", Param("mode", text), unsafe=True)
-def set_build_mode(call: Call, mode: str) -> Json:
+def set_build_mode(call: Call, mode: str) -> None:
     """`Batch` and `Instant` build on demand, the latter one extrinsic a step; `Manual` builds when told to."""
     modes = {"Batch": "instant", "Instant": "single", "Manual": "manual"}
     if mode not in modes:
@@ -191,12 +193,12 @@ def set_build_mode(call: Call, mode: str) -> Json:
 # State and time
 
 
-def _entries(value: Any) -> list[Pair] | dict[str, Any]:
+def _entries(value: object) -> list[Pair] | dict[str, object]:
     return value if isinstance(value, dict) else pairs_of(value)
 
 
 @method("dev_setStorage", Param("values", _entries), Param("at", block_hash, optional=True), unsafe=True)
-async def set_storage(call: Call, values: list[Pair] | dict[str, Any], at: bytes | None) -> Json:
+async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: bytes | None) -> Json:
     """Have root write storage; returns the hash of the block that has it."""
     if at is not None and at != call.view.best.hash:
         raise refuse("storage is written on the best block only")
@@ -215,7 +217,7 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, Any], at: bytes
     return hexed(call.view.best.hash)
 
 
-def _named_pairs(call: Call, values: dict[str, Any]) -> list[Pair]:
+def _named_pairs(call: Call, values: dict[str, object]) -> list[Pair]:
     try:
         return call.node.runtimes.storage_pairs(call.view.best, values)
     except PubsubError as error:
@@ -232,7 +234,7 @@ async def _arrived(call: Call, chain: ParaId, sent: Moment) -> None:
     raise refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
 
 
-def _moment_in_time(value: Any) -> int:
+def _moment_in_time(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if not isinstance(value, str):
@@ -255,7 +257,7 @@ async def time_travel(call: Call, milliseconds: int) -> Json:
 # Going back
 
 
-def _place(value: Any) -> int | bytes:
+def _place(value: object) -> int | bytes:
     if isinstance(value, str):
         return block_hash(value)
     if not isinstance(value, int) or isinstance(value, bool):

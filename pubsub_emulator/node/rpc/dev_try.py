@@ -14,7 +14,7 @@ from pubsub_emulator.node.rpc.dev import attempt, hrmp_messages, messages_of, re
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.errors import development
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, height, hexadecimal, list_of, text
+from pubsub_emulator.node.rpc.params import Param, Read, block_hash, boolean, height, hexadecimal, list_of, text
 from pubsub_emulator.node.types import decode_events, decode_extrinsic, parse_row
 from pubsub_emulator.node.types.delta import delta
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -30,7 +30,7 @@ methods: Final = Methods()
 method = methods.method
 
 
-def _fields(value: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+def _fields(value: object, known: Mapping[str, Read[object]]) -> dict[str, Any]:
     """An object's fields, each read as `known` says, `None` for those that lack. Raises `ValueError`."""
     if not isinstance(value, dict):
         raise ValueError("an object is wanted")
@@ -58,7 +58,7 @@ class _Unsigned:
     who: AccountId
 
 
-def _account(value: Any) -> AccountId:
+def _account(value: object) -> AccountId:
     try:
         found = hexadecimal(value) if str(value).startswith("0x") else decode_address(text(value))
     except BadAddress as error:
@@ -68,7 +68,7 @@ def _account(value: Any) -> AccountId:
     return AccountId(found)
 
 
-def _extrinsic(value: Any) -> bytes | _Unsigned:
+def _extrinsic(value: object) -> bytes | _Unsigned:
     if not isinstance(value, dict):
         return hexadecimal(value)
     given = _fields(value, {"call": hexadecimal, "address": _account})
@@ -146,10 +146,10 @@ async def _sent(call: Call, block: Block, todo: list[actions.Action]) -> Changes
     return await attempt(call.node.control.aside(lambda live: try_messages(live, moment, chain, todo)))
 
 
-def difference(at: At, changes: Changes) -> dict[str, Any]:
+def difference(at: At, changes: Changes) -> dict[str, object]:
     """Changes as `{pallet: {item: value}}` before and after; keys of maps nest below their item."""
-    old: dict[str, Any] = {}
-    new: dict[str, Any] = {}
+    old: dict[str, object] = {}
+    new: dict[str, object] = {}
     for key, (before, after) in changes.items():
         for into, value in ((old, before), (new, after)):
             if value is not None:
@@ -171,7 +171,7 @@ def _put(into: dict[str, Any], at: At, key: bytes, value: bytes) -> None:
 # Blocks
 
 
-def _digest_item(value: Any) -> DigestItem:
+def _digest_item(value: object) -> DigestItem:
     reader = Reader(hexadecimal(value))
     try:
         item = read_digest_item(reader)
@@ -181,7 +181,7 @@ def _digest_item(value: Any) -> DigestItem:
     return item
 
 
-def _header(value: Any) -> Header:
+def _header(value: object) -> Header:
     known = {
         "parentHash": block_hash,
         "number": height,
@@ -203,7 +203,7 @@ def _header(value: Any) -> Header:
     )
 
 
-def _block(value: Any) -> tuple[Header, list[bytes]]:
+def _block(value: object) -> tuple[Header, list[bytes]]:
     found = _fields(value, {"header": _header, "extrinsics": list_of(hexadecimal)})
     for name, given in found.items():
         if given is None:
@@ -235,7 +235,7 @@ async def run(call: Call, config: dict[str, Any]) -> Json:
     after = At(at.relay, header, done.state, at.genesis)
     raw = config["includeRaw"] is not False
     parsed = bool(config["includeParsed"])
-    out: dict[str, Any] = {
+    out: dict[str, object] = {
         "phases": [_phase(after, each, raw=raw, parsed=parsed) for each in done.phases],
         "stateRoot": hexed(done.state.root()),
     }
@@ -244,10 +244,10 @@ async def run(call: Call, config: dict[str, Any]) -> Json:
     return out
 
 
-def _phase(after: At, phase: Phase, *, raw: bool, parsed: bool) -> dict[str, Any]:
+def _phase(after: At, phase: Phase, *, raw: bool, parsed: bool) -> dict[str, object]:
     rows = []
     for key, value in phase.writes.items():
-        row: dict[str, Any] = {}
+        row: dict[str, object] = {}
         if raw:
             row["raw"] = {"key": hexed(key), "value": maybe_hexed(value)}
         if parsed:
@@ -258,7 +258,7 @@ def _phase(after: At, phase: Phase, *, raw: bool, parsed: bool) -> dict[str, Any
     return {"phase": phase.phase, "storageDiff": rows, "logs": []}
 
 
-def _details(before: At, after: At, body: list[bytes], done: Run) -> dict[str, Any]:
+def _details(before: At, after: At, body: list[bytes], done: Run) -> dict[str, object]:
     extrinsics = [
         {**decode_extrinsic(before, raw), "success": success} for raw, success in zip(body, done.successes, strict=True)
     ]

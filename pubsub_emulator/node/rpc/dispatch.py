@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
 from types import CoroutineType
-from typing import Any, Final, NamedTuple, NoReturn, Protocol
+from typing import Final, NamedTuple, NoReturn, Protocol
 
 import orjson
 
@@ -66,7 +66,7 @@ NOTHING: Final = Answer(None)
 class Later(NamedTuple):
     """An answer that takes its time; `heavy` ones of a connection are worked on one after another."""
 
-    work: Coroutine[Any, Any, Answer]
+    work: Coroutine[object, None, Answer]
     heavy: bool
 
 
@@ -87,7 +87,7 @@ def _refuse_constant(name: str) -> NoReturn:
 _decode: Final = json.JSONDecoder(parse_constant=_refuse_constant).decode
 
 
-def _decoded(text: str) -> Any:
+def _decoded(text: str) -> object:
     """Numbers of any size as they are. Raises `RpcError`."""
     try:
         return _decode(text)
@@ -95,7 +95,7 @@ def _decoded(text: str) -> Any:
         raise RpcError(PARSE_ERROR, "Parse error") from None
 
 
-def _is_shallow(value: Any, most: int) -> bool:
+def _is_shallow(value: object, most: int) -> bool:
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
         inner = (each.values() if isinstance(each, dict) else each for each in level)
@@ -103,7 +103,7 @@ def _is_shallow(value: Any, most: int) -> bool:
     return not level
 
 
-def _name(request: dict[str, Any]) -> str:
+def _name(request: dict[str, object]) -> str:
     name = request.get("method")
     return name if isinstance(name, str) else ""
 
@@ -127,7 +127,7 @@ class Dispatcher:
             return self._single(request, chain, session)
         return Later(self._batch(request, chain, session), heavy=True)
 
-    def _parse(self, message: str | bytes) -> Any:
+    def _parse(self, message: str | bytes) -> object:
         if len(message) > self._limits.bytes:
             raise RpcError(REQUEST_TOO_BIG, "Request is too big", f"Exceeded max limit of {self._limits.bytes}")
         try:
@@ -142,7 +142,7 @@ class Dispatcher:
             raise RpcError(PARSE_ERROR, "Parse error", f"nested deeper than {self._limits.depth}")
         return found
 
-    def _read(self, text: str) -> Any:
+    def _read(self, text: str) -> object:
         try:
             found = orjson.loads(text)
         except orjson.JSONDecodeError:
@@ -152,7 +152,7 @@ class Dispatcher:
                 return _decoded(text)
         return found
 
-    def _is_exact(self, found: Any) -> bool:
+    def _is_exact(self, found: object) -> bool:
         """Whether a number beyond 64 bits, which is read as a float, may matter: elsewhere both are refused alike."""
         requests = found if isinstance(found, list) else (found,)
         return any(
@@ -160,7 +160,7 @@ class Dispatcher:
             for each in requests
         )
 
-    def _single(self, request: Any, chain: Chain, session: Session | None) -> Answer | Later:
+    def _single(self, request: object, chain: Chain, session: Session | None) -> Answer | Later:
         if not isinstance(request, dict):
             return Answer(_failure("null", RpcError(INVALID_REQUEST, "Invalid request")))
         name = request.get("method")
@@ -176,7 +176,7 @@ class Dispatcher:
             return Answer(_failure(shown, RpcError(INVALID_REQUEST, "Invalid request")))
         return self._call(name, request.get("params"), shown, Call(self._node, chain, session))
 
-    def _call(self, name: str, params: Any, shown: str, call: Call) -> Answer | Later:
+    def _call(self, name: str, params: object, shown: str, call: Call) -> Answer | Later:
         method = self._node.methods.get(name)
         if method is None:
             name = "unknown"
@@ -192,7 +192,7 @@ class Dispatcher:
         return self._answer(shown, found, call)
 
     @staticmethod
-    def _run(method: Method | None, params: Any, call: Call) -> Any:
+    def _run(method: Method | None, params: object, call: Call) -> object:
         if method is None or (method.live and call.session is None):
             raise method_not_found()
         arguments = bind(method.params, params) if method.params or params else ()
@@ -200,7 +200,7 @@ class Dispatcher:
             return call.node.control.beside(partial(method.run, call, *arguments), executing=method.executing)
         return method.run(call, *arguments)
 
-    async def _later(self, found: Awaitable[Any], name: str, shown: str, call: Call, began: float) -> Answer:
+    async def _later(self, found: Awaitable[object], name: str, shown: str, call: Call, began: float) -> Answer:
         try:
             result = await found
         except Exception as error:  # noqa: BLE001  # as in `_call`
@@ -209,7 +209,7 @@ class Dispatcher:
             self._observed.ended(name, began, failed=False)
         return self._answer(shown, result, call)
 
-    def _answer(self, shown: str, result: Any, call: Call) -> Answer:
+    def _answer(self, shown: str, result: object, call: Call) -> Answer:
         written = result if type(result) is Written else compact(result)
         text = f'{{"jsonrpc":"2.0","id":{shown},"result":{written}}}'
         if len(text) > self._limits.bytes:
@@ -227,7 +227,7 @@ class Dispatcher:
         why = str(error) if isinstance(error, PubsubError) else type(error).__name__
         return Answer(_failure(shown, RpcError(INTERNAL_ERROR, "Internal error", why)), call.opened)
 
-    async def _batch(self, requests: list[Any], chain: Chain, session: Session | None) -> Answer:
+    async def _batch(self, requests: list[object], chain: Chain, session: Session | None) -> Answer:
         if not requests:
             return Answer(_failure("null", RpcError(INVALID_REQUEST, "Invalid request")))
         if len(requests) > self._limits.batch:

@@ -1,7 +1,7 @@
 """Headers, blocks and bytes as a Substrate node writes them in JSON; hexadecimal digits are in lower case."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.chain.timeline import Advance
@@ -36,7 +36,7 @@ def maybe_hexed(data: bytes | None) -> str | None:
     return None if data is None else hexed(data)
 
 
-def header_json(header: Header) -> dict[str, Any]:
+def header_json(header: Header) -> dict[str, object]:
     """A header as legacy methods give it."""
     return {
         "parentHash": hexed(header.parent_hash),
@@ -47,7 +47,7 @@ def header_json(header: Header) -> dict[str, Any]:
     }
 
 
-def block_json(block: Block) -> dict[str, Any]:
+def block_json(block: Block) -> dict[str, object]:
     """A block as `chain_getBlock` gives it."""
     extrinsics = [hexed(extrinsic) for extrinsic in block.body]
     return {"block": {"header": header_json(block.header), "extrinsics": extrinsics}, "justifications": None}

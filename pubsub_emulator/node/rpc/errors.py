@@ -1,6 +1,6 @@
 """Errors of calls: code, message and data as a Substrate node gives them."""
 
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -22,15 +22,15 @@ CLIENT: Final = 4003
 class RpcError(PubsubError):
     """A call that failed; all of it goes to the client."""
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The `error` member of an answer."""
-        out: dict[str, Any] = {"code": self.code, "message": self.message}
+        out: dict[str, object] = {"code": self.code, "message": self.message}
         if self.data is not None:
             out["data"] = self.data
         return out

@@ -1,6 +1,6 @@
 """`chain_*`: headers, blocks, and subscriptions to heads."""
 
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
@@ -15,7 +15,7 @@ methods: Final = Methods()
 method = methods.method
 
 
-def _heights(value: Any) -> int | list[int]:
+def _heights(value: object) -> int | list[int]:
     return [height(item) for item in value] if isinstance(value, list) else height(value)
 
 

@@ -187,7 +187,7 @@ def get_metadata(call: Call, at: bytes | None) -> Json:
         raise RpcError(CLIENT, f"Client error: {error}") from error
 
 
-def version_json(version: RuntimeVersion) -> dict[str, Any]:
+def version_json(version: RuntimeVersion) -> dict[str, object]:
     """A runtime version as legacy methods give it."""
     return {
         "specName": version.spec_name,

@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pubsub_emulator.node.rpc.params import Param
 from pubsub_emulator.primitives.errors import DefensiveFailure
 
-Json = Any
+Json = object
 Handler = Callable[..., Json | Awaitable[Json]]
 H = TypeVar("H", bound=Handler)
 

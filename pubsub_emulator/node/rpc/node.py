@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord
@@ -90,7 +90,7 @@ class Runtimes:
         """Call a runtime function. Raises `UnknownFunction`, and `ApiFailed` when it fails."""
         return api.call(self.at(block), name, data)
 
-    def storage_pairs(self, block: Block, values: Mapping[str, Any]) -> list[tuple[bytes, bytes | None]]:
+    def storage_pairs(self, block: Block, values: Mapping[str, object]) -> list[tuple[bytes, bytes | None]]:
         """The keys and values of `{Pallet: {Item: value}}`.
 
         The value of a map is a list of `[keys, value]`; `null` removes, and `$removePrefix` lists items to empty.
@@ -119,7 +119,7 @@ def _entry(at: At, pallet: str, item: object) -> StorageEntry:
     return found
 
 
-def _rows(entry: StorageEntry, value: Any) -> Iterator[tuple[bytes, bytes | None]]:
+def _rows(entry: StorageEntry, value: object) -> Iterator[tuple[bytes, bytes | None]]:
     if not entry.keys:
         yield entry.key(()), None if value is None else entry.encode(value)
         return
@@ -161,9 +161,9 @@ class Node:
     """Snapshots that are gone: names are not used again."""
     sessions: dict[Session, None] = field(default_factory=dict)
     version: str = VERSION
-    draw: Callable[[str, Mapping[str, Any]], str] | None = None
+    draw: Callable[[str, Mapping[str, object]], str] | None = None
     """Makes a page of a difference under a title; `None` where nothing is drawn."""
-    explain: Callable[[Network, Moment, Moment, BlockRecord], dict[str, Any]] | None = None
+    explain: Callable[[Network, Moment, Moment, BlockRecord], dict[str, object]] | None = None
     """Draws a candidate of a moment, given the moment before; `None` where nothing is drawn."""
 
     @property

@@ -3,14 +3,14 @@
 from binascii import unhexlify
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.node.rpc.errors import invalid_params
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId, PubsubKey
 
 T = TypeVar("T")
-Read = Callable[[Any], Any]
+Read = Callable[[object], T]
 """Makes a value of its JSON. Raises `ValueError` that says what is wanted."""
 
 
@@ -19,12 +19,12 @@ class Param:
     """One parameter; `aliases` are other names of it."""
 
     name: str
-    read: Read
+    read: Read[object]
     optional: bool = False
     aliases: tuple[str, ...] = ()
 
 
-def bind(params: tuple[Param, ...], given: Any) -> list[Any]:
+def bind(params: tuple[Param, ...], given: object) -> list[object]:
     """The arguments of a call; `None` for optional ones that lack. Raises `RpcError`."""
     if given is None:
         given = []
@@ -34,7 +34,7 @@ def bind(params: tuple[Param, ...], given: Any) -> list[Any]:
         raise invalid_params("params is neither a list nor an object")
     if len(given) > len(params):
         raise invalid_params(f"{len(given)} parameters for a method that takes {len(params)}")
-    out: list[Any] = []
+    out: list[object] = []
     for at, param in enumerate(params):
         value = given[at] if at < len(given) else None
         if value is None:
@@ -49,9 +49,9 @@ def bind(params: tuple[Param, ...], given: Any) -> list[Any]:
     return out
 
 
-def _by_name(params: tuple[Param, ...], given: dict[str, Any]) -> list[Any]:
+def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object]:
     names = {name: at for at, param in enumerate(params) for name in (param.name, *param.aliases)}
-    out: list[Any] = [None] * len(params)
+    out: list[object] = [None] * len(params)
     for name, value in given.items():
         if name not in names:
             raise invalid_params(f"no parameter is called {name!r}")
@@ -59,7 +59,7 @@ def _by_name(params: tuple[Param, ...], given: dict[str, Any]) -> list[Any]:
     return out
 
 
-def hexadecimal(value: Any) -> bytes:
+def hexadecimal(value: object) -> bytes:
     """Bytes as hexadecimal digits, with `0x` before them or without, as a Substrate node takes them."""
     if not isinstance(value, str):
         raise ValueError("a string of hexadecimal digits is wanted")
@@ -69,7 +69,7 @@ def hexadecimal(value: Any) -> bytes:
         raise ValueError("not an even number of hexadecimal digits") from None
 
 
-def block_hash(value: Any) -> bytes:
+def block_hash(value: object) -> bytes:
     """32 bytes."""
     found = hexadecimal(value)
     if len(found) != 32:
@@ -77,22 +77,22 @@ def block_hash(value: Any) -> bytes:
     return found
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """A string."""
     if not isinstance(value, str):
         raise ValueError("a string is wanted")
     return value
 
 
-def boolean(value: Any) -> bool:
+def boolean(value: object) -> bool:
     """True or false."""
     if not isinstance(value, bool):
         raise ValueError("true or false is wanted")
     return value
 
 
-def _integer(most: int) -> Read:
-    def read(value: Any) -> int:
+def _integer(most: int) -> Read[int]:
+    def read(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
             raise ValueError(f"a whole number from 0 to {most} is wanted")
         return value
@@ -104,23 +104,22 @@ u32: Final = _integer(U32_MAX)
 u64: Final = _integer(U64_MAX)
 
 
-def height(value: Any) -> int:
+def height(value: object) -> int:
     """A block number, as a number or in 64 hexadecimal digits at most: to read millions of them takes its time."""
     if isinstance(value, str) and value.startswith("0x") and len(value) <= 66 and value.isalnum():
         try:
             value = int(value, 0)
         except ValueError:
             raise ValueError("not a number in hexadecimal digits") from None
-    found: int = u64(value)
-    return found
+    return u64(value)
 
 
-def para(value: Any) -> ParaId:
+def para(value: object) -> ParaId:
     """A parachain's id."""
     return ParaId(u32(value))
 
 
-def pubsub_key(value: Any) -> PubsubKey:
+def pubsub_key(value: object) -> PubsubKey:
     """A published key: 32 bytes, or a name to be hashed."""
     name = text(value)
     if name.startswith("0x"):
@@ -131,10 +130,10 @@ def pubsub_key(value: Any) -> PubsubKey:
     return PubsubKey(blake2_256(name.encode()))
 
 
-def list_of(read: Read, most: int | None = None) -> Read:
+def list_of(read: Read[T], most: int | None = None) -> Read[list[T]]:
     """A list whose items are read by `read`."""
 
-    def read_list(value: Any) -> list[Any]:
+    def read_list(value: object) -> list[T]:
         if not isinstance(value, list):
             raise ValueError("a list is wanted")
         if most is not None and len(value) > most:
@@ -144,7 +143,7 @@ def list_of(read: Read, most: int | None = None) -> Read:
     return read_list
 
 
-def hexadecimals(value: Any) -> list[bytes]:
+def hexadecimals(value: object) -> list[bytes]:
     """A list of byte strings, each as `hexadecimal` takes it."""
     if not isinstance(value, list):
         raise ValueError("a list is wanted")
@@ -158,19 +157,18 @@ Pair = tuple[bytes, bytes | None]
 """A storage key and its value, `None` to remove it."""
 
 
-def pairs_of(value: Any) -> list[Pair]:
+def pairs_of(value: object) -> list[Pair]:
     """A list of `[key, value]`."""
 
-    def pair(item: Any) -> Pair:
+    def pair(item: object) -> Pair:
         if not isinstance(item, list) or len(item) != 2:
             raise ValueError("pairs of key and value are wanted")
         return hexadecimal(item[0]), None if item[1] is None else hexadecimal(item[1])
 
-    pairs: list[Pair] = list_of(pair)(value)
-    return pairs
+    return list_of(pair)(value)
 
 
-def anything(value: Any) -> Any:
+def anything(value: object) -> object:
     """Any JSON value."""
     return value
 

@@ -1,6 +1,6 @@
 """`pubsub_*` that change something (`--dev`): publish, subscribe, cheat. They fail with code 1."""
 
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.node.chain import actions
@@ -39,21 +39,21 @@ async def act(call: Call, action: Action) -> int | None:
     Param("ttl", u32, optional=True),
     unsafe=True,
 )
-async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> Json:
+async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> None:
     """Have a parachain publish a key with its next block."""
     await act(call, actions.Publish(para=chain, key=key, value=value, ttl=ttl or 0))
     call.node.control.ask()
 
 
 @method("pubsub_delete", PARA, Param("keys", list_of(pubsub_key)), unsafe=True)
-async def delete(call: Call, chain: ParaId, keys: list[PubsubKey]) -> Json:
+async def delete(call: Call, chain: ParaId, keys: list[PubsubKey]) -> None:
     """Have keys of a publisher deleted with the next relay block, by its manager or, for a system para, by root."""
     await act(call, actions.Delete(para=chain, keys=tuple(keys)))
     call.node.control.ask()
 
 
 @method("pubsub_order", PARA, Param("call", text), Param("publisher", para), unsafe=True)
-async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> Json:
+async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> None:
     """Have governance send a subscriber a call about a publisher with the next relay block."""
     if name not in SUBSCRIBER_CALLS:
         raise invalid_params(f"call: one of {', '.join(SUBSCRIBER_CALLS)} is wanted")
@@ -61,7 +61,7 @@ async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> Json
     call.node.control.ask()
 
 
-def _item(value: Any) -> Item:
+def _item(value: object) -> Item:
     if not isinstance(value, dict) or value.keys() != {"publisher", "keys"}:
         raise ValueError("an object with publisher and keys is wanted")
     return para(value["publisher"]), tuple(list_of(pubsub_key)(value["keys"]))
@@ -84,13 +84,13 @@ async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
 
 
 @method("pubsub_setStorage", Param("chain", para, optional=True), Param("values", pairs_of), unsafe=True)
-async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> Json:
+async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> None:
     """Have root write storage of a parachain, or of the relay chain, with the next relay block."""
     await act(call, actions.SetStorage(chain=chain, entries=tuple(values)))
     call.node.control.ask()
 
 
-def _share(value: Any) -> int:
+def _share(value: object) -> int:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise ValueError("a share from 0 to 1 is wanted")
     return round(value * MILLION)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -47,7 +47,7 @@ _QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
 # Columns
 
 
-def column_json(call: Call, moment: Moment) -> dict[str, Any]:
+def column_json(call: Call, moment: Moment) -> dict[str, object]:
     """A relay block with all that was judged for it, in figures: what a time line shows of it."""
     state = Storage(moment.relay.state)
     events = EVERY.decode_records(state.get(system.EVENTS) or b"\0")
@@ -76,7 +76,7 @@ def column_json(call: Call, moment: Moment) -> dict[str, Any]:
     }
 
 
-def _candidate(call: Call, record: BlockRecord) -> dict[str, Any]:
+def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
     collators = len(call.node.network.parachain(record.chain).collators)
     out = candidate_json(record, collators)
     outcome = record.outcome
@@ -100,9 +100,9 @@ def _candidate(call: Call, record: BlockRecord) -> dict[str, Any]:
     return out
 
 
-def _delivery(document: dict[str, Any]) -> dict[str, Any]:
+def _delivery(document: dict[str, object]) -> dict[str, object]:
     value = document["value"]
-    return {**document, "value": value if value is None or len(value) <= 130 else f"{value[:128]}…"}
+    return {**document, "value": f"{value[:128]}…" if isinstance(value, str) and len(value) > 130 else value}
 
 
 def _failures(moment: Moment) -> Iterator[str]:
@@ -116,8 +116,8 @@ def _failures(moment: Moment) -> Iterator[str]:
             yield f"a call on the relay chain: {record.event.dispatch_error}"
 
 
-def _at_most(most: int) -> Read:
-    def read(value: Any) -> int:
+def _at_most(most: int) -> Read[int]:
+    def read(value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
             raise ValueError(f"a number from 1 to {most} is wanted")
         return value
@@ -187,7 +187,7 @@ async def explained(call: Call, name: bytes) -> Json:
 # Acts
 
 
-def _action(value: Any) -> Action:
+def _action(value: object) -> Action:
     """An action; a key may be a name."""
     named = dict(value) if isinstance(value, dict) else value
     if isinstance(named, dict):
@@ -241,7 +241,7 @@ async def try_act(call: Call, action: Action, count: int | None) -> Json:
     """Try an action for a few relay blocks (4): why it would be refused, what would happen."""
     newest, blocks = call.node.timeline.newest, count or 4
 
-    def work(live: LiveNetwork) -> dict[str, Any]:
+    def work(live: LiveNetwork) -> dict[str, object]:
         without = set(_tried(live, newest, (*live.pending,), blocks))
         try:
             found = [each for each in _tried(live, newest, (*live.pending, action), blocks) if each not in without]
@@ -273,7 +273,7 @@ async def session(call: Call) -> Json:
     """The file of a session of `pubsub step` that leads to the newest relay block, acts of all callers in order."""
     newest = call.node.timeline.newest
 
-    def read(live: LiveNetwork) -> dict[str, Any]:
+    def read(live: LiveNetwork) -> dict[str, object]:
         return session_document(live, newest)
 
     try:

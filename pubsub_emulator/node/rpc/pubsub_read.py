@@ -1,7 +1,7 @@
 """`pubsub_*` for reading: publishers, entries, subscriptions, ledgers, candidates, deliveries; alike on every path."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network.records import BlockRecord
@@ -215,7 +215,7 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
 # Candidates
 
 
-def candidate_json(record: BlockRecord, collators: int) -> dict[str, Any]:
+def candidate_json(record: BlockRecord, collators: int) -> dict[str, object]:
     """A judged candidate; `collators` is how many its parachain has."""
     header, inherent = record.candidate.header, record.candidate.inherent
     slot = header.aura_slot()
@@ -239,7 +239,7 @@ def _collators(call: Call, record: BlockRecord) -> int:
     return len(call.node.network.parachain(record.chain).collators)
 
 
-def _block_or_height(value: Any) -> int | bytes:
+def _block_or_height(value: object) -> int | bytes:
     return block_hash(value) if isinstance(value, str) and len(value) == 66 else height(value)
 
 
@@ -343,7 +343,7 @@ def unsubscribe_candidates(call: Call, name: str) -> Json:
 # Deliveries
 
 
-def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str, Any]]]:
+def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str, object]]]:
     """The deliveries of a relay block, in order, also as JSON."""
     for record in moment.records:
         if record.outcome is None or not record.outcome.deliveries:
@@ -378,7 +378,7 @@ class Deliveries(RpcSubscription):
     method = "pubsub_delivery"
     group = "pubsubDeliveries"
 
-    def __init__(self, call: Call, wanted: dict[str, Any]) -> None:
+    def __init__(self, call: Call, wanted: dict[str, object]) -> None:
         super().__init__(call.chain)
         self._wanted = wanted
 
@@ -399,7 +399,7 @@ class Deliveries(RpcSubscription):
 _FILTERS: Final = {"para": para, "publisher": para, "key": pubsub_key}
 
 
-def _filter(value: Any) -> dict[str, Any]:
+def _filter(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError("an object is wanted")
     for name in value:
@@ -409,7 +409,7 @@ def _filter(value: Any) -> dict[str, Any]:
 
 
 @method("pubsub_subscribeDeliveries", Param("filter", _filter, optional=True), live=True)
-def subscribe_deliveries(call: Call, wanted: dict[str, Any] | None) -> Json:
+def subscribe_deliveries(call: Call, wanted: dict[str, object] | None) -> Json:
     """Subscribe to the calls of handlers from now on."""
     return call.open(Deliveries(call, wanted or {}))
 

@@ -1,6 +1,6 @@
 """`pubsub_*` that describe a whole network: its scenario, its parachains, a relay block and what was built for it."""
 
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
@@ -42,7 +42,7 @@ async def parachains(call: Call) -> Json:
     """The newest block of every parachain, how many collators it has and cheat, and what it has not sent yet."""
     heads = call.node.timeline.newest.heads
 
-    def read(live: LiveNetwork) -> list[dict[str, Any]]:
+    def read(live: LiveNetwork) -> list[dict[str, object]]:
         return [
             {
                 "para": para,
@@ -66,7 +66,7 @@ async def runtime(call: Call, chain: ParaId) -> Json:
     if chain not in call.node.timeline.views:
         return None
 
-    def read(live: LiveNetwork) -> dict[str, Any]:
+    def read(live: LiveNetwork) -> dict[str, object]:
         newest = live.runtime(chain)
         return {"code": hexed(newest.encode()), "inForce": newest == live.network.parachain(chain).spec()}
 
@@ -80,7 +80,7 @@ def block(call: Call, at: int | bytes) -> Json:
     return None if moment is None else {**_outcome(moment), "failures": failures(moment)}
 
 
-def _outcome(moment: Moment) -> dict[str, Any]:
+def _outcome(moment: Moment) -> dict[str, object]:
     return {
         "number": moment.number,
         "hash": hexed(moment.relay.hash),
@@ -104,9 +104,9 @@ def _outcome(moment: Moment) -> dict[str, Any]:
     }
 
 
-def failures(moment: Moment) -> list[dict[str, Any]]:
+def failures(moment: Moment) -> list[dict[str, object]]:
     """The messages that failed; `instruction` counts from 1, and is `None` for one that was not executed."""
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, object]] = []
     for message in moment.executions:
         execution = message.execution
         if execution.rejected is not None:

@@ -7,7 +7,7 @@ take is the subscription's `overflow`.
 from collections.abc import Callable, Coroutine
 from enum import Enum
 from json import JSONEncoder
-from typing import Any, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import orjson
 
@@ -35,7 +35,7 @@ class Overflow(Enum):
 _encode: Final = JSONEncoder(separators=(",", ":")).encode
 
 
-def compact(value: Any) -> str:
+def compact(value: object) -> str:
     """JSON without spaces."""
     try:
         return orjson.dumps(value).decode()
@@ -49,7 +49,7 @@ class Outlet(Protocol):
     def event(self, subscription: "RpcSubscription", text: str) -> None:
         """Queue an event."""
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[object, None, None]) -> None:
         """Run something beside the connection's requests; it ends with the connection at the latest."""
 
     async def room(self) -> None:
@@ -82,7 +82,7 @@ class RpcSubscription:
     def advanced(self, advance: Advance) -> None:
         """A step or a rewind happened."""
 
-    def transaction(self, name: Hash, status: Any) -> None:
+    def transaction(self, name: Hash, status: object) -> None:
         """The pool says something of an extrinsic."""
 
     def silent(self) -> None:

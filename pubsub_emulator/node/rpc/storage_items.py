@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.rpc.params import hexadecimal
@@ -29,7 +29,7 @@ class Query:
         return self.type in DESCENDANTS
 
 
-def query(value: Any) -> Query:
+def query(value: object) -> Query:
     """A query of its JSON. Raises `ValueError`."""
     if not isinstance(value, dict):
         raise ValueError("an object with key and type is wanted")
@@ -51,7 +51,7 @@ def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
     return block.state.children.get(child.removeprefix(CHILD_STORAGE_PREFIX))
 
 
-def find(trie: StateTrie | None, asked: Query) -> Iterator[dict[str, Any]]:
+def find(trie: StateTrie | None, asked: Query) -> Iterator[dict[str, str]]:
     """The items that a query finds, in key order."""
     if trie is None:
         return
@@ -69,5 +69,5 @@ def find(trie: StateTrie | None, asked: Query) -> Iterator[dict[str, Any]]:
         yield _item(asked.key, held, asked.type)
 
 
-def _item(key: bytes, value: bytes, shown: str) -> dict[str, Any]:
+def _item(key: bytes, value: bytes, shown: str) -> dict[str, str]:
     return {"key": hexed(key), shown: hexed(value if shown == "value" else blake2_256(value))}

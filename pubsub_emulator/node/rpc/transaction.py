@@ -91,7 +91,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
 
 
 @method("transactionWatch_v1_unwatch", Param("subscription", text), live=True)
-def unwatch(call: Call, name: str) -> Json:
+def unwatch(call: Call, name: str) -> None:
     """End the subscription."""
     if call.session is None or not call.session.remove(name, TransactionWatch.group):
         raise RpcError(INVALID_PARAMS, "Invalid subscription", f"{name} is none")
@@ -142,7 +142,7 @@ def broadcast(call: Call, extrinsic: bytes) -> Json:
 
 
 @method("transaction_v1_stop", Param("operationId", text, aliases=("operation_id",)), live=True)
-def stop(call: Call, name: str) -> Json:
+def stop(call: Call, name: str) -> None:
     """Stop trying."""
     if call.session is None or not call.session.remove(name, Broadcast.group):
         raise RpcError(INVALID_PARAMS, "Invalid operation id", f"{name} is none")

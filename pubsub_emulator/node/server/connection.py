@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -136,7 +136,7 @@ class Connection:
                 await asyncio.sleep(0)
                 began = self._clock()
 
-    async def _alone(self, work: Coroutine[Any, Any, Answer]) -> None:
+    async def _alone(self, work: Coroutine[object, None, Answer]) -> None:
         """Answer a heavy call once the client has taken all answers before; nothing more is read meanwhile."""
         try:
             await self._taken.wait()
@@ -144,7 +144,7 @@ class Connection:
         finally:
             work.close()  # where the connection ended first
 
-    async def _later(self, work: Coroutine[Any, Any, Answer]) -> None:
+    async def _later(self, work: Coroutine[object, None, Answer]) -> None:
         try:
             self._reply(await work)
         finally:
@@ -157,7 +157,7 @@ class Connection:
         if answer.opened:
             self.session.release(answer.opened)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Coroutine[object, None, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
@@ -183,7 +183,7 @@ class Connection:
         subscription.sent_at = self._clock()
         self._push(text)
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[object, None, None]) -> None:
         """Run something beside the requests."""
         self._begin(work)
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
@@ -30,6 +30,7 @@ CALL_TIME: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0
 """Upper bounds, in seconds, of the histogram of calls."""
 
 Labels = tuple[tuple[str, str], ...]
+Key = TypeVar("Key", bound=tuple[object, ...])
 
 
 class Histogram:
@@ -261,15 +262,15 @@ def _states(node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
     yield _gauge("pubsub_cache_bytes", ("chain",), cached)
 
 
-def _counter(name: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> tuple[str, str, Iterable[str]]:
+def _counter(name: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> tuple[str, str, Iterable[str]]:
     return name, "counter", _rows(name, labels, values)
 
 
-def _gauge(name: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> tuple[str, str, Iterable[str]]:
+def _gauge(name: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> tuple[str, str, Iterable[str]]:
     return name, "gauge", _rows(name, labels, values)
 
 
-def _rows(name: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> list[str]:
+def _rows(name: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> list[str]:
     return [
         _line(name, tuple(zip(labels, map(str, key), strict=True)), value)
         for key, value in sorted(values.items(), key=lambda row: tuple(map(str, row[0])))

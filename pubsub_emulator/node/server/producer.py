@@ -349,7 +349,7 @@ class Producer:
             raise _ends()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _whole(self, work: Coroutine[object, None, T]) -> T:
         """Come to the end of `work` even when whoever wants it goes away meanwhile: no step is lost."""
         task = asyncio.ensure_future(work)
         self._under_way[task] = None

@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from aiohttp import WSCloseCode, web
 
@@ -59,10 +59,10 @@ class Pages(Protocol):
     def live(self) -> Mapping[str, tuple[bytes, str]]:
         """The page that shows what happens: its files by path, each with its type; the page itself is at `/`."""
 
-    def explain(self, network: Network, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, Any]:
+    def explain(self, network: Network, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
         """A candidate of a moment, as `pubsub_explained` answers; `before` is the moment before."""
 
-    def difference(self, title: str, shown: Mapping[str, Any]) -> str:
+    def difference(self, title: str, shown: Mapping[str, object]) -> str:
         """The page of a dry run; `shown` has what `dev_dryRun` answers."""
 
     def explore(self, network: Network, moments: Sequence[Moment]) -> str:

@@ -50,7 +50,7 @@ def _outer(at: At, name: str, data: bytes) -> dict[str, Any]:
     return {"section": camel(pallet.name), "method": variant.name, "args": list(args.values()), "argObj": args}
 
 
-def _phase(phase: Phase) -> Any:
+def _phase(phase: Phase) -> object:
     match phase:
         case ApplyExtrinsic(index):
             return {"ApplyExtrinsic": index}
@@ -60,24 +60,24 @@ def _phase(phase: Phase) -> Any:
             return "Initialization"
 
 
-def decode_events(at: At) -> list[dict[str, Any]]:
+def decode_events(at: At) -> list[dict[str, object]]:
     """The events of a block in order: phase, section, method, arguments by place and by name. Raises `ScaleError`."""
     raw = at.state.top.get(system.EVENTS)
     return [event_json(at, record) for record in ([] if raw is None else EVERY.decode_records(raw))]
 
 
-def event_json(at: At, record: EventRecord) -> dict[str, Any]:
+def event_json(at: At, record: EventRecord) -> dict[str, object]:
     """One event."""
     return {"phase": _phase(record.phase), **_outer(at, "RuntimeEvent", record.event.encode())}
 
 
-def decode_call(at: At, data: bytes) -> dict[str, Any]:
+def decode_call(at: At, data: bytes) -> dict[str, object]:
     """An encoded call: section, method (as clients write it), arguments. Raises `ScaleError`."""
     out = _outer(at, "RuntimeCall", data)
     return {**out, "method": camel(out["method"])}
 
 
-def decode_extrinsic(at: At, raw: bytes) -> dict[str, Any]:
+def decode_extrinsic(at: At, raw: bytes) -> dict[str, object]:
     """An extrinsic of a body, its length first: its call, and who signed it or `None`.
 
     Raises `UndecodableExtrinsic` or `ScaleError`.

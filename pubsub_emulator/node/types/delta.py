@@ -5,10 +5,9 @@ objects   {name: delta}      arrays     {"_t": "a", "3": delta of the new item 3
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 
-def delta(old: Any, new: Any) -> Any:
+def delta(old: object, new: object) -> object:
     """The delta from `old` to `new`, `None` where they are equal."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return _objects(old, new)
@@ -17,13 +16,13 @@ def delta(old: Any, new: Any) -> Any:
     return None if _same(old, new) else [old, new]
 
 
-def _same(old: Any, new: Any) -> bool:
+def _same(old: object, new: object) -> bool:
     """Equality of JSON: true is not 1."""
     return bool(old == new) and isinstance(old, bool) == isinstance(new, bool)
 
 
-def _objects(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
-    out: dict[str, Any] = {}
+def _objects(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object] | None:
+    out: dict[str, object] = {}
     for name, value in old.items():
         found = delta(value, new[name]) if name in new else [value, 0, 0]
         if found is not None:
@@ -32,13 +31,13 @@ def _objects(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] |
     return out or None
 
 
-def _arrays(old: list[Any], new: list[Any]) -> dict[str, Any] | None:
+def _arrays(old: list[object], new: list[object]) -> dict[str, object] | None:
     """Match equal items at both ends, and arrays and objects in between by place; other items are added or removed."""
     shorter = min(len(old), len(new))
     head = next((at for at in range(shorter) if delta(old[at], new[at]) is not None), shorter)
     tail = next((at for at in range(shorter - head) if delta(old[-1 - at], new[-1 - at]) is not None), shorter - head)
     before, after = old[head : len(old) - tail], new[head : len(new) - tail]
-    out: dict[str, Any] = {"_t": "a"}
+    out: dict[str, object] = {"_t": "a"}
     for at in range(head, head + max(len(before), len(after))):
         place = at - head
         if place < min(len(before), len(after)) and _nests(before[place], after[place]):
@@ -53,6 +52,6 @@ def _arrays(old: list[Any], new: list[Any]) -> dict[str, Any] | None:
     return out if len(out) > 1 else None
 
 
-def _nests(old: Any, new: Any) -> bool:
+def _nests(old: object, new: object) -> bool:
     both = (old, new)
     return all(isinstance(each, Mapping) for each in both) or all(isinstance(each, list) for each in both)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TypedDict
 
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.types import values
@@ -50,7 +50,7 @@ class StorageEntry:
         """The hasher and the type of each of its keys."""
         return tuple((hasher, described(codec)) for hasher, codec in self.item.key_parts)
 
-    def key(self, keys: Sequence[Any]) -> bytes:
+    def key(self, keys: Sequence[object]) -> bytes:
         """The full storage key, or with fewer keys the prefix of those below them. Raises `BadValue`."""
         if len(keys) > len(self.keys):
             raise BadValue(f"{self.item.name} takes {len(self.keys)} keys, not {len(keys)}")
@@ -59,15 +59,15 @@ class StorageEntry:
             out += hasher.hash(values.from_json(info, key, self.names, f"{self.item.name} key {at}"))
         return out
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: object) -> bytes:
         """The bytes of a value. Raises `BadValue`."""
         return values.from_json(self.value_info, value, self.names, f"{self.item.name}")
 
-    def decode(self, data: bytes) -> Any:
+    def decode(self, data: bytes) -> object:
         """A stored value as JSON. Raises `ScaleError`."""
         return values.to_json(self.value_info, data, self.names)
 
-    def decode_keys(self, full: bytes) -> list[Any]:
+    def decode_keys(self, full: bytes) -> list[object]:
         """The keys in a full storage key. Raises `ScaleError`."""
         reader = Reader(full, len(self.prefix))
         out = []
@@ -78,6 +78,15 @@ class StorageEntry:
             out.append(values.read(info, reader, self.names))
         reader.end()
         return out
+
+
+class Row(TypedDict):
+    """A row of storage as clients name it: pallet, item, keys and value as JSON."""
+
+    section: str
+    method: str
+    key: list[object]
+    value: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +132,8 @@ def entry_of(at: At, key: bytes) -> StorageEntry | None:
     return _storage(at.runtime.definition).by_prefix.get(key[:32])
 
 
-def parse_row(at: At, key: bytes, value: bytes | None) -> dict[str, Any] | None:
-    """A row of storage as `{section, method, key, value}`; `None` when it is no item's or does not decode."""
+def parse_row(at: At, key: bytes, value: bytes | None) -> Row | None:
+    """A row of storage; `None` when it is no item's or does not decode."""
     entry = entry_of(at, key)
     if entry is None:
         return None

@@ -10,7 +10,7 @@ hex, and a field that lacks is the zero of its type.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.scale import Reader, encode_compact
@@ -63,7 +63,7 @@ def number(value: int) -> int | str:
 # Bytes to JSON
 
 
-def to_json(info: TypeInfo, data: bytes, names: Names) -> Any:
+def to_json(info: TypeInfo, data: bytes, names: Names) -> object:
     """The value that all of `data` encodes. Raises `ScaleError`."""
     reader = Reader(data)
     value = read(info, reader, names)
@@ -71,7 +71,7 @@ def to_json(info: TypeInfo, data: bytes, names: Names) -> Any:
     return value
 
 
-def read(info: TypeInfo, reader: Reader, names: Names, depth: int = 0) -> Any:
+def read(info: TypeInfo, reader: Reader, names: Names, depth: int = 0) -> object:
     """The next value. Raises `ScaleError`."""
     if depth > MAX_DEPTH:
         raise ScaleError(f"values nest deeper than {MAX_DEPTH} at offset {reader.pos}")
@@ -104,7 +104,7 @@ def read(info: TypeInfo, reader: Reader, names: Names, depth: int = 0) -> Any:
             return _read_variant(info, reader, names, below)
 
 
-def _read_primitive(name: str, reader: Reader) -> Any:
+def _read_primitive(name: str, reader: Reader) -> object:
     if name == "bool":
         return reader.boolean()
     if name == "str":
@@ -116,20 +116,20 @@ def _read_primitive(name: str, reader: Reader) -> Any:
     raise ScaleError(f"no values of type {name} are read")
 
 
-def _read_composite(info: Composite, reader: Reader, names: Names, depth: int) -> Any:
+def _read_composite(info: Composite, reader: Reader, names: Names, depth: int) -> object:
     if info == ACCOUNT_ID:
         return encode_address(reader.take(32))
     return _read_fields(info.fields, reader, names, depth)
 
 
-def _read_fields(fields: tuple[Field, ...], reader: Reader, names: Names, depth: int) -> Any:
+def _read_fields(fields: tuple[Field, ...], reader: Reader, names: Names, depth: int) -> object:
     if fields and fields[0].name is not None:
         return {camel(field.name or ""): read(field.info, reader, names, depth) for field in fields}
     values = [read(field.info, reader, names, depth) for field in fields]
     return values[0] if len(values) == 1 else values or None
 
 
-def _read_variant(info: Variants, reader: Reader, names: Names, depth: int) -> Any:
+def _read_variant(info: Variants, reader: Reader, names: Names, depth: int) -> object:
     at = reader.pos
     index = reader.u8()
     found = next((variant for variant in info.variants if variant.index == index), None)
@@ -145,7 +145,7 @@ def _read_variant(info: Variants, reader: Reader, names: Names, depth: int) -> A
 # JSON to bytes
 
 
-def from_json(info: TypeInfo, value: Any, names: Names, place: str = "value", depth: int = 0) -> bytes:
+def from_json(info: TypeInfo, value: object, names: Names, place: str = "value", depth: int = 0) -> bytes:
     """The bytes of a value. Raises `BadValue` naming the `place`."""
     if depth > MAX_DEPTH:
         raise BadValue(f"{place}: nested deeper than {MAX_DEPTH}")
@@ -182,7 +182,7 @@ def from_json(info: TypeInfo, value: Any, names: Names, place: str = "value", de
             return _write_variant(info, value, names, place, below)
 
 
-def _write_primitive(name: str, value: Any, place: str) -> bytes:
+def _write_primitive(name: str, value: object, place: str) -> bytes:
     if name == "bool":
         if not isinstance(value, bool) and value is not None:
             raise BadValue(f"{place}: true or false wanted")
@@ -199,7 +199,7 @@ def _write_primitive(name: str, value: Any, place: str) -> bytes:
         raise BadValue(f"{place}: {value} does not fit into {name}") from None
 
 
-def _integer(value: Any, place: str) -> int:
+def _integer(value: object, place: str) -> int:
     if value is None:
         return 0
     if isinstance(value, int) and not isinstance(value, bool):
@@ -212,7 +212,7 @@ def _integer(value: Any, place: str) -> int:
     raise BadValue(f"{place}: an integer wanted, not {value!r}"[:200])
 
 
-def _bytes(value: Any, place: str) -> bytes:
+def _bytes(value: object, place: str) -> bytes:
     if isinstance(value, str) and value.startswith("0x"):
         try:
             return bytes.fromhex(value[2:])
@@ -223,7 +223,7 @@ def _bytes(value: Any, place: str) -> bytes:
     raise BadValue(f"{place}: bytes wanted as 0x and hex")
 
 
-def _rows(value: Any, place: str) -> list[Any]:
+def _rows(value: object, place: str) -> list[object]:
     if value is None:
         return []
     if isinstance(value, Mapping):
@@ -233,7 +233,7 @@ def _rows(value: Any, place: str) -> list[Any]:
     return list(value)
 
 
-def _write_array(info: ArrayOf, value: Any, names: Names, place: str, depth: int) -> bytes:
+def _write_array(info: ArrayOf, value: object, names: Names, place: str, depth: int) -> bytes:
     length, item = info.length, info.item
     if item == U8 and (isinstance(value, str) or value is None):
         data = bytes(length) if value is None else _bytes(value, place)
@@ -246,7 +246,7 @@ def _write_array(info: ArrayOf, value: Any, names: Names, place: str, depth: int
     return b"".join(from_json(item, row, names, f"{place}[{at}]", depth) for at, row in enumerate(rows))
 
 
-def _write_bits(value: Any, place: str) -> bytes:
+def _write_bits(value: object, place: str) -> bytes:
     text = "0b" if value is None else value
     if not isinstance(text, str) or not text.startswith("0b") or any(bit not in "01" for bit in text[2:]):
         raise BadValue(f"{place}: 0b and bits wanted")
@@ -257,7 +257,7 @@ def _write_bits(value: Any, place: str) -> bytes:
     return encode_compact(len(bits)) + bytes(data)
 
 
-def _write_composite(info: Composite, value: Any, names: Names, place: str, depth: int) -> bytes:
+def _write_composite(info: Composite, value: object, names: Names, place: str, depth: int) -> bytes:
     if info == ACCOUNT_ID and isinstance(value, str) and not value.startswith("0x"):
         try:
             return decode_address(value)
@@ -266,7 +266,7 @@ def _write_composite(info: Composite, value: Any, names: Names, place: str, dept
     return _write_fields(info.fields, value, names, place, depth)
 
 
-def _write_fields(fields: tuple[Field, ...], value: Any, names: Names, place: str, depth: int) -> bytes:
+def _write_fields(fields: tuple[Field, ...], value: object, names: Names, place: str, depth: int) -> bytes:
     if fields and fields[0].name is not None:
         if value is not None and not isinstance(value, Mapping):
             raise BadValue(f"{place}: an object wanted")
@@ -289,7 +289,7 @@ def _write_fields(fields: tuple[Field, ...], value: Any, names: Names, place: st
     return b"".join(from_json(field.info, row, names, f"{place}[{at}]", depth) for at, (field, row) in listed)
 
 
-def _write_variant(info: Variants, value: Any, names: Names, place: str, depth: int) -> bytes:
+def _write_variant(info: Variants, value: object, names: Names, place: str, depth: int) -> bytes:
     if info.path == ("Option",):
         return (
             b"\x00"
