@@ -3,7 +3,7 @@
 Names are those of the answers' fields in camel case. Fields that nobody reads may be anything.
 """
 
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
@@ -26,13 +26,13 @@ _SAID: Final = 80
 """The most characters of an answer that an error repeats."""
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: object) -> bytes:
     if not isinstance(value, str) or not value.startswith("0x"):
         raise ValueError("bytes are a string of 0x and digits")
     return unhex(value)
 
 
-def _height(value: Any) -> int:
+def _height(value: object) -> int:
     if not isinstance(value, str) or not value.startswith("0x"):
         raise ValueError("a height is a string of 0x and digits")
     return int(value, 16)

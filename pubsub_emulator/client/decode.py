@@ -11,7 +11,7 @@ BTreeMap              a list of pairs, as it is encoded
 BitVec                "0b" and a digit for each bit in its order
 """
 
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import (
@@ -57,7 +57,7 @@ class Walk:
             raise BadAnswer("the types describe far more values than there are bytes")
 
 
-def decode(metadata: Metadata, kind: int, data: bytes) -> Any:
+def decode(metadata: Metadata, kind: int, data: bytes) -> object:
     """The value of type number `kind` that all of `data` encodes. Raises `ScaleError`, `BadAnswer`."""
     walk = Walk(metadata, data)
     value = read(walk, kind)
@@ -65,7 +65,7 @@ def decode(metadata: Metadata, kind: int, data: bytes) -> Any:
     return value
 
 
-def read(walk: Walk, kind: int, depth: int = 0) -> Any:
+def read(walk: Walk, kind: int, depth: int = 0) -> object:
     """The next value of a walk."""
     walk.step()
     metadata, reader = walk.metadata, walk.reader
@@ -104,7 +104,7 @@ def read(walk: Walk, kind: int, depth: int = 0) -> Any:
             raise BadAnswer(f"metadata has no type {kind}")
 
 
-def _fields(walk: Walk, fields: tuple[Field, ...], depth: int) -> Any:
+def _fields(walk: Walk, fields: tuple[Field, ...], depth: int) -> object:
     if len(fields) == 1 and fields[0].name is None:
         return read(walk, fields[0].type, depth + 1)
     if fields and all(each.name is not None for each in fields):
@@ -112,7 +112,7 @@ def _fields(walk: Walk, fields: tuple[Field, ...], depth: int) -> Any:
     return [read(walk, each.type, depth + 1) for each in fields] if fields else None
 
 
-def _primitive(name: str, reader: Reader) -> Any:
+def _primitive(name: str, reader: Reader) -> object:
     if name in _SIZES:
         return reader.uint(_SIZES[name])
     if name in _SIGNED:

@@ -11,7 +11,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pubsub_emulator.client.answers import HASH, HEAD, KEYS, MAYBE_HASH, PROOF, Head, read
 from pubsub_emulator.client.errors import BadAnswer, ClientError, NodeRefused, NodeUnavailable, UnknownBlock
@@ -63,7 +63,7 @@ class NodeCalls(Protocol):
     def url(self) -> str:
         """The node's address, for errors."""
 
-    def ask(self, method: str, *params: object) -> Any:
+    def ask(self, method: str, *params: object) -> object:
         """Call a method. Raises `ClientError`."""
 
 
@@ -85,7 +85,7 @@ class BlockingNode:
         self._thread.join()
         self._loop.close()
 
-    def ask(self, method: str, *params: object) -> Any:
+    def ask(self, method: str, *params: object) -> object:
         """Call a method; a connection that was lost is made again. Raises `ClientError`."""
         for attempt in range(_ATTEMPTS):
             try:
@@ -95,7 +95,7 @@ class BlockingNode:
                     raise
         raise NodeUnavailable(f"{self.url}: {method}")
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[object, None, T]) -> T:
         """Wait for something that is done in the thread's loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -201,7 +201,7 @@ class TrieSource:
                     raise BadAnswer(f"{self._source.node.url}: a state of more than {MOST_NODES:,} bytes of nodes")
                 waiting += _references(node)
 
-    def _ask(self, method: str, *params: object) -> Any:
+    def _ask(self, method: str, *params: object) -> object:
         return self._source.node.ask(method, *params, hexed(self._source.block))
 
 

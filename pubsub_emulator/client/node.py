@@ -127,7 +127,7 @@ class SubstrateNode:
             raise BadAnswer(f"{self.rpc.url}: Timestamp.Now of block {hexed(block)} is {hexed(raw[:16])}")
         return time
 
-    async def item(self, block: bytes, pallet: str, name: str, *keys: bytes) -> Any:
+    async def item(self, block: bytes, pallet: str, name: str, *keys: bytes) -> object:
         """A decoded storage item at a block, or `None`; `keys` are the SCALE bytes of its keys."""
         metadata = await self.metadata(block)
         found = metadata.pallets.get(pallet)

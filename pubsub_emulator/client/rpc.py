@@ -31,6 +31,8 @@ MAX_WAITING: Final = 10_000
 """The most unread notifications of one subscription; with more, the subscription ends."""
 _TOO_MANY: Final = 429
 _SERVER_FAILED: Final = 500
+Queue = asyncio.Queue[tuple[object, int] | ClientError]
+"""Notifications with the bytes that they took, and what ended them."""
 _FAILURES: Final = (aiohttp.ClientError, OSError, TimeoutError)
 
 
@@ -47,9 +49,9 @@ class Rpc:
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._reader: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
-        self._pending: dict[int, tuple[asyncio.Future[dict[str, Any]], asyncio.Queue[Any] | None]] = {}
-        self._queues: dict[str, asyncio.Queue[Any]] = {}
-        self._early: dict[str, list[tuple[Any, int]]] = {}
+        self._pending: dict[int, tuple[asyncio.Future[dict[str, object]], Queue | None]] = {}
+        self._queues: dict[str, Queue] = {}
+        self._early: dict[str, list[tuple[object, int]]] = {}
         self._unread = 0
 
     async def __aenter__(self) -> Self:
@@ -73,7 +75,7 @@ class Rpc:
         """The result of a method. Raises `NodeRefused`, `NodeUnavailable`, `BadAnswer`."""
         return await self._request(method, params)
 
-    async def _request(self, method: str, params: tuple[object, ...], queue: asyncio.Queue[Any] | None = None) -> Any:
+    async def _request(self, method: str, params: tuple[object, ...], queue: Queue | None = None) -> Any:
         """The result of a method; `queue` gets the notifications if that is a subscription. Raises as `call`."""
         body = {"jsonrpc": "2.0", "id": next(self._numbers), "method": method, "params": params}
         try:
@@ -98,7 +100,7 @@ class Rpc:
         """Notifications of a subscription, in order. Raises as `call`; iterating raises `NodeUnavailable`."""
         if self.url.startswith("http"):
             raise ClientError(f"{self.url}: {method} needs a ws:// URL")
-        queue: asyncio.Queue[Any] = asyncio.Queue(MAX_WAITING)
+        queue: Queue = asyncio.Queue(MAX_WAITING)
         name = str(await self._request(method, params, queue))
         try:
             yield self._notifications(queue, method)
@@ -112,7 +114,7 @@ class Rpc:
 
     # HTTP
 
-    async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
+    async def _post(self, body: dict[str, object]) -> dict[str, object]:
         async with self._open_session().post(self.url, json=body) as answer:
             if answer.status == _TOO_MANY or answer.status >= _SERVER_FAILED:
                 wait = answer.headers.get("Retry-After", "")
@@ -122,9 +124,9 @@ class Rpc:
 
     # WebSocket
 
-    async def _send(self, body: dict[str, Any], queue: asyncio.Queue[Any] | None) -> dict[str, Any]:
+    async def _send(self, body: dict[str, Any], queue: Queue | None) -> dict[str, object]:
         socket = await self._connected()
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[dict[str, object]] = asyncio.get_running_loop().create_future()
         self._pending[body["id"]] = (future, queue)
         try:
             await socket.send_str(json.dumps(body))
@@ -160,7 +162,7 @@ class Rpc:
                 _end(queue, lost)
             self._queues.clear()
 
-    def _take(self, answer: dict[str, Any], size: int) -> None:
+    def _take(self, answer: dict[str, object], size: int) -> None:
         number, params = answer.get("id"), answer.get("params")
         if isinstance(number, int):
             future, queue = self._pending.get(number, (None, None))
@@ -186,12 +188,12 @@ class Rpc:
             else:
                 queue.put_nowait((params.get("result"), size))
 
-    def _begin(self, name: str, queue: asyncio.Queue[Any]) -> None:
+    def _begin(self, name: str, queue: Queue) -> None:
         for early in self._early.pop(name, ()):
             queue.put_nowait(early)
         self._queues[name] = queue
 
-    async def _notifications(self, queue: asyncio.Queue[Any], method: str) -> AsyncIterator[Any]:
+    async def _notifications(self, queue: Queue, method: str) -> AsyncIterator[object]:
         while True:
             item = await queue.get()
             if isinstance(item, ClientError):
@@ -200,7 +202,7 @@ class Rpc:
             self._unread -= size
             yield result
 
-    def _parsed(self, data: bytes) -> dict[str, Any]:
+    def _parsed(self, data: bytes) -> dict[str, object]:
         answer = parse_json(data, f"{self.url}: the answer", BadAnswer)
         if not isinstance(answer, dict):
             raise BadAnswer(f"{self.url}: the answer is not a JSON object")
@@ -217,7 +219,7 @@ def connect(url: str, *, answer_seconds: float = ANSWER_SECONDS) -> Rpc:
     return Rpc(url, answer_seconds=answer_seconds)
 
 
-def _end(queue: asyncio.Queue[Any], error: ClientError) -> None:
+def _end(queue: Queue, error: ClientError) -> None:
     """Append an error to a queue, in place of the oldest item if it is full."""
     if queue.full():
         queue.get_nowait()

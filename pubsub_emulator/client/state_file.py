@@ -9,7 +9,7 @@ follows from the entries, in layout version 1, and the block's number is what `S
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 from pubsub_emulator.emulator.files import whole_file
 from pubsub_emulator.emulator.fork import BadFork, Fork, state_number
@@ -87,7 +87,7 @@ def _write(file: _Bounded, entries: Iterator[tuple[bytes, bytes]]) -> int:
     return count
 
 
-def _children(place: str, found: Any) -> dict[bytes, dict[bytes, bytes]]:
+def _children(place: str, found: object) -> dict[bytes, dict[bytes, bytes]]:
     if not isinstance(found, dict):
         raise BadFork(f"{place}: not a table")
     out = {}
@@ -99,7 +99,7 @@ def _children(place: str, found: Any) -> dict[bytes, dict[bytes, bytes]]:
     return out
 
 
-def _entries(place: str, found: Any) -> dict[bytes, bytes]:
+def _entries(place: str, found: object) -> dict[bytes, bytes]:
     if not isinstance(found, dict):
         raise BadFork(f"{place}: missing, or not a table")
     out = {}
@@ -113,7 +113,7 @@ def _entries(place: str, found: Any) -> dict[bytes, bytes]:
     return out
 
 
-def _bytes(place: str, text: Any) -> bytes:
+def _bytes(place: str, text: object) -> bytes:
     if not isinstance(text, str) or not text.startswith("0x"):
         raise BadFork(f"{place}: {str(text)[:40]!r} is not a 0x string")
     try:
