@@ -238,7 +238,7 @@ def read_any_manifest(store: Store, name: str) -> tuple[Commit, int]:
     """As `read_manifest`, of format 1 as well, and the format."""
     body = parse_json(store.read(f"{COMMITS}/{name}", MOST_BYTES), "the manifest", CommitError)
     known = body.get("format") if isinstance(body, dict) else None
-    if type(known) is not int or known not in {UNCHAINED, BY_CHAIN, FORMAT}:
+    if not isinstance(body, dict) or type(known) is not int or known not in {UNCHAINED, BY_CHAIN, FORMAT}:
         raise CommitError(f"manifest format {_shown(known)} is not known, only formats {BY_CHAIN} and {FORMAT} are")
     stated = body.pop("digest", None)
     if stated != digest_of(canonical_json(body)):
