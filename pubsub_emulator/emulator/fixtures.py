@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from typing import Annotated, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -256,7 +256,7 @@ def write_fixture(fixture: Fixture, path: Path) -> None:
     path.write_text(json.dumps(fixture.model_dump(mode="json"), indent=1) + "\n", encoding="utf-8")
 
 
-def schema() -> dict[str, Any]:
+def schema() -> dict[str, object]:
     """The JSON Schema of a fixture."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Fixture.model_json_schema()}
 

@@ -7,7 +7,7 @@ import json
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -45,12 +45,12 @@ def read_bytes(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Un
     return data
 
 
-def read_json(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> Any:
+def read_json(path: Path, most: int = MOST_BYTES, error: type[PubsubError] = Unreadable) -> object:
     """The JSON document in a file. Raises `error` if it is too long, too deep, or not JSON."""
     return parse_json(read_bytes(path, most, error), str(path), error)
 
 
-def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -> Any:
+def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -> object:
     """The JSON document in `data`, UTF-8. Raises `error`, whose message begins with `place`."""
     if sum(data.count(each) for each in (b",", b"[", b"{")) > MOST_VALUES:
         raise error(f"{place}: more than {MOST_VALUES:,} values")
@@ -72,7 +72,7 @@ def parse_json(data: bytes, place: str, error: type[PubsubError] = Unreadable) -
         raise error(f"{place}: not JSON: {failure}") from None
 
 
-def parse_toml(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, object]:
     """The TOML document in `text`. Raises `Unreadable`, with the reason alone.
 
     Brackets in strings and comments count as levels too.

@@ -1,7 +1,6 @@
 """A network of subnets with publish-subscribe on it, for tests: the fixture `canisters` of the pytest plugin."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from pubsub_emulator.icrc72.client import App, Config
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
@@ -94,7 +93,7 @@ class Canisters:
         made = app(self.orchestrator, self.settings, publications=publications, subscriptions=subscriptions)
         return self.network.create(subnet, made)
 
-    def app(self, who: Principal) -> Any:
+    def app(self, who: Principal) -> object:
         """An app's instance."""
         return self.system.app(who)
 
@@ -117,7 +116,7 @@ class Canisters:
         """Call a method of an app as an anonymous user."""
         return self.network.submit(ANONYMOUS, who, method, arg)
 
-    def answer(self, probe: Principal, to: Principal, method: str, *values: object, kind: str = BOUNDED) -> Any:
+    def answer(self, probe: Principal, to: Principal, method: str, *values: object, kind: str = BOUNDED) -> object:
         """Let a probe call a method and run until it is answered: the results, or the reject."""
         self._number += 1
         number = self._number
@@ -136,7 +135,7 @@ class Canisters:
             return answer
         return found[0] if len(found) == 1 else found
 
-    def ask(self, method: str, *values: object, to: Principal | None = None) -> Any:
+    def ask(self, method: str, *values: object, to: Principal | None = None) -> object:
         """Ask a query of the orchestrator, or of another canister, as an anonymous user."""
         arg = codec(method).args.encode(*values)
         answer = self.network.query(ANONYMOUS, to or self.orchestrator, method, arg)

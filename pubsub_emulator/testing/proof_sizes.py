@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord, SubscriptionRecord
@@ -145,7 +145,7 @@ def read_sizes(path: Path) -> ProofSizes:
     return sizes
 
 
-def _flatten(path: Path, table: str, data: Mapping[str, Any], into: dict[str, int]) -> None:
+def _flatten(path: Path, table: str, data: Mapping[str, object], into: dict[str, int]) -> None:
     for name, value in data.items():
         full = f"{table}.{name}" if table else name
         if isinstance(value, dict):

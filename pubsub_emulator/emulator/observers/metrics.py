@@ -9,7 +9,6 @@ relay blocks, ages of cursors in blocks of the parachain, sizes in bytes.
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.parachain import Parachain
@@ -64,7 +63,7 @@ class Metrics:
             if runtime_spec(Storage(chain.state)).subscriptions:
                 self._subscriber(network, step, chain)
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> dict[str, object]:
         """All of it as plain values, in a fixed order."""
         return {
             "published": self.published,

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
 from pubsub_emulator.primitives.errors import PubsubError
@@ -56,7 +55,7 @@ class PublisherSummary:
     cut_short: int = 0
     """Messages that ended at a failed instruction, whose later instructions were lost (PS-21)."""
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> dict[str, object]:
         """These figures as a part of `summary.json`."""
         return {**_fields(self), "failed": dict(sorted(self.failed.items()))}
 
@@ -163,7 +162,7 @@ class Summary(Observer):
         chain.unchanged += sum(publisher.unchanged for publisher in ledger.publishers)
         chain.largest_proof = max(chain.largest_proof, ledger.proof_bytes)
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> dict[str, object]:
         """These figures as a part of `summary.json`."""
         return {
             "relay_blocks": self.relay_blocks,
@@ -184,7 +183,7 @@ class Summary(Observer):
         }
 
 
-def _fields(summary: ChainSummary | PublisherSummary) -> dict[str, Any]:
+def _fields(summary: ChainSummary | PublisherSummary) -> dict[str, object]:
     return {each.name: getattr(summary, each.name) for each in fields(summary)}
 
 

@@ -1,6 +1,6 @@
 """The JSON Schema of scenarios, for editors: names, types, bounds, defaults and meanings of all fields."""
 
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.scenario.model import Scenario
@@ -8,7 +8,7 @@ from pubsub_emulator.emulator.scenario.model import Scenario
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-def scenario_schema() -> dict[str, Any]:
+def scenario_schema() -> dict[str, object]:
     """The schema, made from the models. A document that it accepts can still have contradicting fields."""
     made = Scenario.model_json_schema(mode="validation")
     schema = {"$schema": DIALECT, **made, "title": "Scenario of pubsub-emulator"}
@@ -16,7 +16,7 @@ def scenario_schema() -> dict[str, Any]:
     return schema
 
 
-def _as_written(value: Any) -> None:
+def _as_written(value: object) -> None:
     """Change defaults to their form in files: shares from 0 to 1, and none for whole tables."""
     if isinstance(value, list):
         for each in value:

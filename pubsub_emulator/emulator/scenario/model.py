@@ -8,7 +8,7 @@ field's docstring says what it means; a test compares docs/scenarios.md with the
 from collections.abc import Iterable
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import (
     AfterValidator,
@@ -30,7 +30,7 @@ SYSTEM_PARA_THRESHOLD: Final = 2000
 """Ids below it are system parachains unless the scenario says otherwise (PS-7)."""
 
 
-def _millionths(value: Any) -> Any:
+def _millionths(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a share is a number from 0 to 1")  # noqa: TRY004  # pydantic reports ValueError as a finding
     if not 0 <= value <= 1:
@@ -274,7 +274,7 @@ class Scenario(Model):
     subscribers: tuple[Subscriber, ...] = ()
     """Who reads."""
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         """The content of a file with this scenario, without defaults."""
         return self.model_dump(mode="json", exclude_defaults=True)
 

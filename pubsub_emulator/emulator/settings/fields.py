@@ -56,7 +56,7 @@ def _default(field: FieldInfo) -> str:
     return f"{value:,}" if isinstance(value, int) else f'"{value}"'
 
 
-def models_in(annotation: Any) -> tuple[type[Model], ...]:
+def models_in(annotation: object) -> tuple[type[Model], ...]:
     """The tables in a type, at any depth of lists and alternatives."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return (annotation,)
@@ -68,7 +68,7 @@ def holds(field: FieldInfo) -> str:
     return _says(field.annotation, tuple(field.metadata))
 
 
-def _says(annotation: Any, metadata: tuple[Any, ...]) -> str:
+def _says(annotation: object, metadata: tuple[Any, ...]) -> str:
     origin = get_origin(annotation)
     if origin is Annotated:
         inner, *more = get_args(annotation)
@@ -93,17 +93,17 @@ def _says(annotation: Any, metadata: tuple[Any, ...]) -> str:
     return _number("whole number" if annotation is not float else "number", metadata)
 
 
-def _opened(metadata: list[Any]) -> Iterator[Any]:
+def _opened(metadata: list[object]) -> Iterator[object]:
     """The metadata with pydantic's `Field` replaced by the bounds inside of it."""
     for each in metadata:
         yield from each.metadata if isinstance(each, FieldInfo) else (each,)
 
 
-def _is_share(metadata: tuple[Any, ...]) -> bool:
+def _is_share(metadata: tuple[object, ...]) -> bool:
     return any(isinstance(each, BeforeValidator) for each in metadata)
 
 
-def _number(kind: str, metadata: tuple[Any, ...]) -> str:
+def _number(kind: str, metadata: tuple[object, ...]) -> str:
     if _is_share(metadata):
         return "a share from 0 to 1"
     above = next((each.gt for each in metadata if isinstance(each, Gt)), None)
@@ -131,12 +131,12 @@ _LISTS: Final = (tuple, list)
 def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[Location, str]:
     """The place of pydantic's finding in the document, without the alternative that pydantic tried."""
     location: list[str | int] = []
-    value: Any = document
-    kind: Any = root
+    value: object = document
+    kind: object = root
     """The type of the value at the location."""
     model = root
     """The last table on the way."""
-    key: Any = None
+    key: object = None
     options: tuple[type[Model], ...] = (root,)
     for part in details["loc"]:
         if isinstance(part, int) and isinstance(value, list):
@@ -170,7 +170,7 @@ def _fault(document: object, details: ErrorDetails, root: type[Model]) -> tuple[
     return tuple(location), _reason(details, tuple(location), value, kind, model)
 
 
-def _alternatives(kind: Any) -> tuple[Any, ...]:
+def _alternatives(kind: object) -> tuple[object, ...]:
     """The types that a value may have, without what they are annotated with."""
     origin = get_origin(kind)
     if origin is Annotated:
@@ -178,7 +178,7 @@ def _alternatives(kind: Any) -> tuple[Any, ...]:
     return tuple(y for x in get_args(kind) for y in _alternatives(x)) if origin in (Union, UnionType) else (kind,)
 
 
-def _inner(kind: Any, containers: tuple[type, ...], at: int) -> Any:
+def _inner(kind: object, containers: tuple[type, ...], at: int) -> object:
     """The type of the elements of a list or table; `None` if it is none."""
     found = (get_args(each)[at] for each in _alternatives(kind) if get_origin(each) in containers)
     return next(found, None)
@@ -202,7 +202,7 @@ def _written(model: type[Model]) -> dict[str, FieldInfo]:
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
-def _reason(details: ErrorDetails, location: Location, value: object, kind: Any, model: type[Model]) -> str:
+def _reason(details: ErrorDetails, location: Location, value: object, kind: object, model: type[Model]) -> str:
     if details["type"] == "extra_forbidden":
         return f"no such field; {_hint(str(location[-1]), list(_written(model)))}"
     if details["type"] == "value_error" or kind is None:
