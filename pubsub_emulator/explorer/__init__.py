@@ -4,17 +4,15 @@ In a notebook, `%load_ext pubsub_emulator.explorer` registers cards for networks
 and state differences.
 """
 
-from typing import Any
 
-
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: object) -> None:
     """Load the extension, as `%load_ext pubsub_emulator.explorer` does."""
     from pubsub_emulator.explorer.notebook import register  # noqa: PLC0415  # whoever writes a page needs no cards
 
     register(shell)
 
 
-def unload_ipython_extension(shell: Any) -> None:
+def unload_ipython_extension(shell: object) -> None:
     """Unload the extension, as `%unload_ext pubsub_emulator.explorer` does."""
     from pubsub_emulator.explorer.notebook import unregister  # noqa: PLC0415  # as above
 

@@ -1,6 +1,6 @@
 """Notebook cards of the emulator's objects in HTML, and lines of text for consoles."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network import Network, Step
@@ -202,7 +202,7 @@ def outcome_card(outcome: BlockOutcome) -> str:
     )
 
 
-def sequence_card(things: list[Any] | tuple[Any, ...]) -> str | None:
+def sequence_card(things: Sequence[Any]) -> str | None:
     """The card of a list or tuple of things that have cards; `None` for any other."""
     kinds = {type(each) for each in things}
     if not things or not all(_has_card(kind) for kind in kinds):

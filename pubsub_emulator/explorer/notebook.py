@@ -1,5 +1,6 @@
 """Cards in notebooks: registers IPython formatters for the emulator's types."""
 
+from operator import attrgetter
 from typing import Any, Protocol
 
 from pubsub_emulator.explorer.cards import (
@@ -17,9 +18,9 @@ class _Printer(Protocol):
     def text(self, text: str) -> None: ...
 
 
-def register(shell: Any) -> None:
+def register(shell: object) -> None:
     """Register formatters of the types of `CARDS`, in HTML and in plain text."""
-    html, plain = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
+    html, plain = _formatters(shell)
     for shown, make in CARDS.items():
         html.for_type(shown, make)
         plain.for_type(shown, _plain)
@@ -27,9 +28,9 @@ def register(shell: Any) -> None:
         html.for_type(kind, sequence_card)  # of anything else it makes nothing, and IPython shows it as always
 
 
-def unregister(shell: Any) -> None:
+def unregister(shell: object) -> None:
     """Remove the formatters."""
-    html, plain = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
+    html, plain = _formatters(shell)
     for shown in CARDS:
         html.pop(shown, None)
         plain.pop(shown, None)
@@ -37,7 +38,13 @@ def unregister(shell: Any) -> None:
         html.pop(kind, None)
 
 
-def _plain(thing: Any, printer: _Printer, _cycle: bool) -> None:
+def _formatters(shell: object) -> list[Any]:
+    """IPython's formatters, in HTML and in plain text."""
+    every = attrgetter("display_formatter.formatters")(shell)
+    return [every[kind] for kind in ("text/html", "text/plain")]
+
+
+def _plain(thing: object, printer: _Printer, _cycle: bool) -> None:
     printer.text(line(thing))
 
 
