@@ -152,6 +152,10 @@ def parse_metadata(data: bytes) -> Metadata:
     return Metadata(types, paths, pallets, events)
 
 
+Table = dict[str, Any]
+"""A part of metadata as scalecodec gives it, without types."""
+
+
 class _Ending(bytearray):
     """Bytes that end: scalecodec itself takes nothing from beyond their end, as often as a length says."""
 
@@ -161,7 +165,7 @@ class _Ending(bytearray):
         return super().__getitem__(place)
 
 
-def _read(data: bytes) -> dict[str, Any]:
+def _read(data: bytes) -> Table:
     config = RuntimeConfigurationObject()
     core = load_type_registry_preset("core")
     constant = dict(core["types"]["PalletConstantMetadataV14"]["type_mapping"])
@@ -172,15 +176,15 @@ def _read(data: bytes) -> dict[str, Any]:
     bounded.data = _Ending(data)
     versioned = config.create_scale_object("MetadataVersioned", data=bounded)
     versioned.decode()
-    parsed: dict[str, Any] = versioned.value[1][_VERSION]
+    parsed: Table = versioned.value[1][_VERSION]
     return parsed
 
 
-def _fields(listed: list[dict[str, Any]]) -> tuple[Field, ...]:
+def _fields(listed: list[Table]) -> tuple[Field, ...]:
     return tuple(Field(each["name"], each["type"]) for each in listed)
 
 
-def _type(definition: dict[str, Any]) -> Type:
+def _type(definition: Table) -> Type:
     ((kind, body),) = definition.items()
     match kind:
         case "composite":
@@ -203,7 +207,7 @@ def _type(definition: dict[str, Any]) -> Type:
             raise BadAnswer(f"unknown kind of type {kind!r}")
 
 
-def _pallet(each: dict[str, Any]) -> Pallet:
+def _pallet(each: Table) -> Pallet:
     storage = each["storage"]
     entries = {} if storage is None else {item["name"]: _storage(item) for item in storage["entries"]}
     events = None if each["event"] is None else each["event"]["ty"]
@@ -214,7 +218,7 @@ def _pallet(each: dict[str, Any]) -> Pallet:
     return Pallet(each["name"], each["index"], events, prefix, entries, calls, errors, constants)
 
 
-def _storage(item: dict[str, Any]) -> Storage:
+def _storage(item: Table) -> Storage:
     is_optional = item["modifier"] == "Optional"
     ((kind, body),) = item["type"].items()
     if kind == "Plain":
