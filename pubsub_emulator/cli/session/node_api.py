@@ -1,7 +1,7 @@
 """The node that a session works on: in process for a scenario, or at a URL."""
 
 from abc import ABC, abstractmethod
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.client.errors import NodeRefused
@@ -39,7 +39,7 @@ class NodeApi(ABC):
     """Where it is; empty in process."""
 
     @abstractmethod
-    def ask(self, method: str, *params: object, chain: str = RELAY) -> Any:
+    def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
         """The answer of a method, as JSON. Raises `NodeRefused` and every other `PubsubError`."""
 
     @abstractmethod
@@ -74,7 +74,7 @@ class InProcess(NodeApi):
         """The node."""
         return self._node
 
-    def ask(self, method: str, *params: object, chain: str = RELAY) -> Any:
+    def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
         """The answer of a method; what made it fail is raised as it is."""
         try:
             return self._node.call(method, params, _chain(chain))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.cli.session.node_api import RELAY, Deposited, NodeApi
@@ -50,7 +50,7 @@ class RemoteNode(NodeApi):
             self._run(rpc.__aexit__(None, None, None))
         self._runner.close()
 
-    def ask(self, method: str, *params: object, chain: str = RELAY) -> Any:
+    def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
         """The answer of a method."""
         return self._run(self._rpc(chain).call(method, *params))
 

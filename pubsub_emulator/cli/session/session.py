@@ -13,7 +13,7 @@ The node is in this process, or `Session.at(URL)`: commands, help and pages are 
 import shlex
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -157,7 +157,7 @@ class Session:
     def _place(self, method: str) -> str:
         return f"{self.node.url}: {method}" if self.node.url else method
 
-    def ask(self, method: str, *params: object, chain: str = RELAY) -> Any:
+    def ask(self, method: str, *params: object, chain: str = RELAY) -> object:
         """The answer of a method, as JSON. Raises `CommandError` for what the node cannot do."""
         try:
             return self.node.ask(method, *params, chain=chain)

@@ -147,7 +147,7 @@ def show_head(result: AuditResult) -> None:
         say("complete up to this head, as the history itself says; `--head` demands it", f"head: 0x{result.head}")
 
 
-def document(result: AuditResult, out: str | Path) -> dict[str, Any]:
+def document(result: AuditResult, out: str | Path) -> dict[str, object]:
     """The audit's summary as JSON."""
     return {
         "digest": f"0x{result.digest}",

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from io import BytesIO
 from math import isfinite
@@ -79,8 +79,8 @@ def _of_folder(path: Path) -> Side:
     raise SideError(f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)")
 
 
-def _figures(path: Path, figures_in: Callable[[Mapping[str, Any]], Figures]) -> Figures:
-    found: Any = read_json(path, error=SideError)
+def _figures(path: Path, figures_in: Callable[[Any], Figures]) -> Figures:
+    found = read_json(path, error=SideError)
     try:
         figures = figures_in(found)
         sound = all(map(isfinite, figures.values()))

@@ -44,7 +44,7 @@ def draw(figure: Figure, folder: Path) -> list[Path]:
     return [svg, png]
 
 
-def specification(figure: Figure) -> dict[str, Any]:
+def specification(figure: Figure) -> dict[str, object]:
     """The figure as Vega-Lite. Raises `NoPlotLibrary`."""
     try:
         import altair as alt
@@ -89,7 +89,7 @@ def specification(figure: Figure) -> dict[str, Any]:
     if figure.facet:
         panels = _names(figure, figure.facet)
         chart = chart.facet(column=alt.Column(f"{figure.facet}:N", sort=panels, title=None))
-    spec: dict[str, Any] = chart.properties(title=figure.title).configure(font="sans-serif").to_dict()
+    spec: dict[str, object] = chart.properties(title=figure.title).configure(font="sans-serif").to_dict()
     return spec
 
 

@@ -1,9 +1,9 @@
 """`pubsub explore --connect`: the newest blocks of a running node as a page, executed again from its bytes."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -225,11 +225,11 @@ class _Node:
         return state
 
 
-async def _together(work: Iterable[Any]) -> list[Any]:
+async def _together(work: Iterable[Awaitable[T]]) -> list[T]:
     """The results in order; at most `AT_ONCE` are awaited at a time."""
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(each: Any) -> Any:
+    async def one(each: Awaitable[T]) -> T:
         async with room:
             return await each
 

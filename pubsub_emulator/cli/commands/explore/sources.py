@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.cli.inspect.folders import history_folder
 from pubsub_emulator.cli.screen import Advance, stage
@@ -29,6 +29,10 @@ from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
+
+if TYPE_CHECKING:
+    from pubsub_emulator.spark_audit.compare import HistoryRecord
+    from pubsub_emulator.spark_audit.history.row import Row
 
 KINDS: Final = "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
 
@@ -174,7 +178,7 @@ def _told(advance: Advance, done: int, total: int, chain: int) -> None:
     advance(done, total, f"executing blocks again: chain {chain}")
 
 
-def _blocks(record_: Any, network: str, chain: int, last: int, recorder: Recorder) -> Iterator[BlockRecord]:
+def _blocks(record_: "HistoryRecord", network: str, chain: int, last: int, recorder: Recorder) -> Iterator[BlockRecord]:
     """The blocks of a chain up to a relay block, executed one after the other from the first checkpoint."""
     from pubsub_emulator.spark_audit.history import schema
 
@@ -207,7 +211,7 @@ def _blocks(record_: Any, network: str, chain: int, last: int, recorder: Recorde
         yield again
 
 
-def _tell(recorder: Recorder, relays: list[dict[str, Any]], found: list[BlockRecord], last: int) -> None:
+def _tell(recorder: Recorder, relays: "list[Row]", found: list[BlockRecord], last: int) -> None:
     """Give a recorder the blocks in the order in which they were judged."""
     by_block: dict[int, list[BlockRecord]] = {}
     for each in found:
