@@ -30,10 +30,10 @@ ByPara = tuple[tuple[ParaId, tuple[bytes, ...]], ...]
 
 MOST_BLOCKS: Final = 1000
 MOST_STEPS: Final = 64
+"""Steps within which a parachain must have built a block that it was asked for."""
 MOST_UNDOS: Final = 40
 MOST_WORDS: Final = 200
 """Characters of what is said before a moment is kept."""
-"""Steps within which a parachain must have built a block that it was asked for."""
 SLOT: Final = 6000
 """Milliseconds."""
 
