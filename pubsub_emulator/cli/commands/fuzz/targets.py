@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.cli.commands.fuzz.event_targets import EVENT_TARGETS
 from pubsub_emulator.cli.commands.fuzz.lying_node import LYING_NODE
@@ -251,14 +251,12 @@ def _read_finding(path: Path) -> str:
 
     try:
         body = json.loads(path.read_bytes())
-        rest = json.dumps({name: value for name, value in body.items() if name != "digest"}, **_CANONICAL)
-        path.write_text(json.dumps({**body, "digest": blake2_256(rest.encode()).hex()}), encoding="utf-8")
+        rest = {name: value for name, value in body.items() if name != "digest"}
+        signed = json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+        path.write_text(json.dumps({**body, "digest": blake2_256(signed).hex()}), encoding="utf-8")
     except (ValueError, AttributeError, RecursionError):
         pass
     return "borne out" if check_finding(path).proven else "not provable"
-
-
-_CANONICAL: Final[dict[str, Any]] = {"sort_keys": True, "separators": (",", ":")}
 
 
 def _evidence() -> Iterable[bytes]:
