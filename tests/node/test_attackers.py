@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.node import Client, Refusal, Running, serving, story
+from support.node import Client, Refusal, Running, served, serving, story
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.chain.block import Moment
@@ -91,97 +91,91 @@ async def test_frames_that_are_none_end_their_own_connection() -> None:
             await asyncio.sleep(0.01)
 
 
-@story
-async def test_compression_is_not_agreed_to() -> None:
+@served()
+async def test_compression_is_not_agreed_to(node: Running) -> None:
     """Ten bytes that become a gibibyte are ten bytes (ND-1)."""
-    async with serving() as node:
-        offered = HANDSHAKE + b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n" + frame(8, b"")
-        head = (await said(node, offered)).lower()
-        assert b"101 switching" in head
-        assert b"extensions" not in head
-        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-        body = gzip.compress(b" " * 50_000_000)
-        async with node.http.post(node.http_url(), data=body, headers=headers) as response:
-            assert response.status == 415
-        assert await is_well(await node.connect())
+    offered = HANDSHAKE + b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n" + frame(8, b"")
+    head = (await said(node, offered)).lower()
+    assert b"101 switching" in head
+    assert b"extensions" not in head
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    body = gzip.compress(b" " * 50_000_000)
+    async with node.http.post(node.http_url(), data=body, headers=headers) as response:
+        assert response.status == 415
+    assert await is_well(await node.connect())
 
 
-@story
-async def test_a_message_of_endless_empty_pieces_and_pings_without_a_reader_harm_nobody() -> None:
-    async with serving() as node:
-        witness = await node.connect()
-        streams = [await raw(node) for _ in range(2)]
-        for (_, writer), data in zip(streams, (frame(0, b"", last=False), frame(9, b"x" * 125)), strict=True):
-            first = frame(1, b"", last=False) if data[0] == 0 else b""
-            writer.write(HANDSHAKE + b"\r\n" + first + data * 20_000)
-        for _ in range(20):
-            assert await is_well(witness)
-            await node.step()
-        for _, writer in streams:
-            writer.transport.abort()
+@served()
+async def test_a_message_of_endless_empty_pieces_and_pings_without_a_reader_harm_nobody(node: Running) -> None:
+    witness = await node.connect()
+    streams = [await raw(node) for _ in range(2)]
+    for (_, writer), data in zip(streams, (frame(0, b"", last=False), frame(9, b"x" * 125)), strict=True):
+        first = frame(1, b"", last=False) if data[0] == 0 else b""
+        writer.write(HANDSHAKE + b"\r\n" + first + data * 20_000)
+    for _ in range(20):
+        assert await is_well(witness)
+        await node.step()
+    for _, writer in streams:
+        writer.transport.abort()
 
 
 # Sockets
 
 
-@story
-async def test_more_sockets_than_there_is_room_for_are_told_so() -> None:
-    async with serving(serving=Serving(sockets=20)) as node:
-        witness = await node.connect()
-        silent = [await raw(node) for _ in range(30)]
-        turned_away = [await asyncio.wait_for(reader.read(), 20) for reader, _ in silent[-8:]]
-        assert all(each.startswith(b"HTTP/1.1 503 ") for each in turned_away)
-        assert await is_well(witness)
-        for _, writer in silent:
-            writer.transport.abort()
-        newcomer = None
-        while newcomer is None:
-            try:
-                newcomer = await node.connect()
-            except aiohttp.WSServerHandshakeError:
-                await asyncio.sleep(0.01)  # the sockets are leaving
-        assert await is_well(newcomer)
+@served(serving=Serving(sockets=20))
+async def test_more_sockets_than_there_is_room_for_are_told_so(node: Running) -> None:
+    witness = await node.connect()
+    silent = [await raw(node) for _ in range(30)]
+    turned_away = [await asyncio.wait_for(reader.read(), 20) for reader, _ in silent[-8:]]
+    assert all(each.startswith(b"HTTP/1.1 503 ") for each in turned_away)
+    assert await is_well(witness)
+    for _, writer in silent:
+        writer.transport.abort()
+    newcomer = None
+    while newcomer is None:
+        try:
+            newcomer = await node.connect()
+        except aiohttp.WSServerHandshakeError:
+            await asyncio.sleep(0.01)  # the sockets are leaving
+    assert await is_well(newcomer)
 
 
-@story
-async def test_sockets_that_say_nothing_or_never_finish_are_closed() -> None:
+@served(serving=Serving(patience=0.3))
+async def test_sockets_that_say_nothing_or_never_finish_are_closed(node: Running) -> None:
     """Slow loris: no head, half a head, half a handshake, half a body."""
-    async with serving(serving=Serving(patience=0.3)) as node:
-        witness = await node.connect()
-        post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
-        found = await asyncio.gather(*(said(node, data) for data in (b"", b"GET / HT", HANDSHAKE, post)))
-        assert found[:3] == [b"", b"", b""]
-        assert found[3].startswith(b"HTTP/1.1 408 ")
-        assert await is_well(witness)
+    witness = await node.connect()
+    post = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"
+    found = await asyncio.gather(*(said(node, data) for data in (b"", b"GET / HT", HANDSHAKE, post)))
+    assert found[:3] == [b"", b"", b""]
+    assert found[3].startswith(b"HTTP/1.1 408 ")
+    assert await is_well(witness)
 
 
-@story
-async def test_a_burst_of_handshakes_does_not_pass_the_limit_of_connections() -> None:
-    async with serving(serving=Serving(connections=10)) as node:
+@served(serving=Serving(connections=10))
+async def test_a_burst_of_handshakes_does_not_pass_the_limit_of_connections(node: Running) -> None:
 
-        async def join() -> tuple[bytes, Stream]:
-            stream = await raw(node)
-            stream[1].write(HANDSHAKE + b"\r\n")
-            return (await stream[0].readexactly(12))[-3:], stream
+    async def join() -> tuple[bytes, Stream]:
+        stream = await raw(node)
+        stream[1].write(HANDSHAKE + b"\r\n")
+        return (await stream[0].readexactly(12))[-3:], stream
 
-        joined = await asyncio.gather(*(join() for _ in range(40)))
-        assert Counter(status for status, _ in joined) == {b"101": 10, b"503": 30}
-        for _, (_, writer) in joined:
-            writer.transport.abort()
+    joined = await asyncio.gather(*(join() for _ in range(40)))
+    assert Counter(status for status, _ in joined) == {b"101": 10, b"503": 30}
+    for _, (_, writer) in joined:
+        writer.transport.abort()
 
 
-@story
-async def test_what_is_no_http_is_answered_and_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving() as node:
-        for data in (
-            b"nonsense\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20_000 + b"\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
-            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        ):
-            with caplog.at_level(logging.INFO):
-                assert b" 400 " in (await said(node, data))[:20], data[:40]
-        assert caplog.text == ""
+@served()
+async def test_what_is_no_http_is_answered_and_fills_no_log(node: Running, caplog: pytest.LogCaptureFixture) -> None:
+    for data in (
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ):
+        with caplog.at_level(logging.INFO):
+            assert b" 400 " in (await said(node, data))[:20], data[:40]
+    assert caplog.text == ""
 
 
 # Pages
@@ -207,123 +201,106 @@ class Drawn:
         return f"{network.number} of {len(moments)}"
 
 
-@story
-async def test_a_page_that_takes_long_is_drawn_once_for_all_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving() as node:
-        pages = Drawn()
-        monkeypatch.setattr(node.server, "_pages", pages)
+@served()
+async def test_a_page_that_takes_long_is_drawn_once_for_all_who_ask(
+    node: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = Drawn()
+    monkeypatch.setattr(node.server, "_pages", pages)
 
-        async def text() -> str:
-            async with node.http.get(f"{node.http_url()}explorer") as response:
-                return await response.text()
+    async def text() -> str:
+        async with node.http.get(f"{node.http_url()}explorer") as response:
+            return await response.text()
 
-        assert set(await asyncio.gather(*(text() for _ in range(20)))) == {"1 of 2"}
-        assert pages.count == 1
-        await node.step()
-        assert await text() == "2 of 3"
+    assert set(await asyncio.gather(*(text() for _ in range(20)))) == {"1 of 2"}
+    assert pages.count == 1
+    await node.step()
+    assert await text() == "2 of 3"
 
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
-def test_no_page_of_the_node_is_read_under_another_name(headers: dict[str, str]) -> None:
-    @story
-    async def told() -> None:
-        async with serving() as node:
-            for path in ("", "metrics", "explorer"):
-                async with node.http.get(node.http_url() + path, headers=headers) as response:
-                    assert response.status in {403, 404}, path
-
-    told()
+@served()
+async def test_no_page_of_the_node_is_read_under_another_name(node: Running, headers: dict[str, str]) -> None:
+    for path in ("", "metrics", "explorer"):
+        async with node.http.get(node.http_url() + path, headers=headers) as response:
+            assert response.status in {403, 404}, path
 
 
 # Requests that ask for too much
 
 
-@story
-async def test_a_request_of_more_values_than_are_read_is_refused_before_it_is_read() -> None:
-    async with serving() as node:
-        witness, client = await node.connect(), await node.connect()
-        for params in (["0x"] * 200_000, [[[]] * 70_000], [{"a": 1}] * 100_000):
-            request = {"jsonrpc": "2.0", "id": 1, "method": "state_getReadProof", "params": params}
-            await client.socket.send_str(json.dumps(request))
-            answer = await client.message()
-            assert answer["error"]["code"] == -32007
-            assert answer["error"]["data"] == "Exceeded max limit of 131072 values"
-            assert await is_well(witness)
-        assert await is_well(client)
-
-
-@story
-async def test_a_block_number_has_no_more_digits_than_a_hash() -> None:
-    async with serving() as node:
-        client = await node.connect()
-        assert await client.call("chain_getBlockHash", "0x" + "1".zfill(64)) == await client.call(
-            "chain_getBlockHash", 1
-        )
-        for method in ("chain_getBlockHash", "pubsub_block"):
-            with pytest.raises(Refusal, match="-32602"):
-                await client.call(method, "0x" + "1".zfill(65))
-
-
-@story
-async def test_many_keys_are_answered_as_few_are() -> None:
-    """What is read piece by piece is the same to the byte, those that nobody has included."""
-    async with serving() as node:
-        client = await node.connect()
-        await node.step(3)
-        keys = await client.call("state_getKeysPaged", "0x", 1000)
-        absent = [f"0x{at:08x}" for at in range(2_000)]
-        some = await client.call("state_queryStorageAt", keys)
-        many = await client.call("state_queryStorageAt", [*keys, *absent])
-        assert many[0]["changes"] == [*some[0]["changes"], *([key, None] for key in absent)]
-        short = await client.call("state_getReadProof", keys)
-        long = await client.call("state_getReadProof", keys * 30)
-        assert long == short
-        child = "0x3a6368696c645f73746f726167653a64656661756c743a707562737562e8030000"
-        inner = await client.call("childstate_getKeys", child, "0x")
-        assert inner
-        entries = await client.call("childstate_getStorageEntries", child, inner)
-        assert await client.call("childstate_getStorageEntries", child, inner * 500) == entries * 500
-        proof = await client.call("state_getChildReadProof", child, inner)
-        assert await client.call("state_getChildReadProof", child, inner * 500) == proof
-
-
-@story
-async def test_storage_subscriptions_of_a_connection_hold_so_many_keys() -> None:
-    async with serving() as node:
-        client = await node.connect()
-        half = [f"0x{at:08x}" for at in range(MOST_KEYS // 2)]
-        name = await client.call("state_subscribeStorage", half)
-        await client.call("state_subscribeStorage", half)
-        with pytest.raises(Refusal, match="-32006"):
-            await client.call("state_subscribeStorage", [NUMBER])
-        await client.call("state_unsubscribeStorage", name)
-        number = await client.call("state_subscribeStorage", [NUMBER])
-        await node.step()
-        assert (await client.settled(number))[-1]["changes"] == [[NUMBER, "0x02000000"]]
-
-
-@story
-async def test_an_event_that_fits_no_queue_ends_its_own_connection() -> None:
-    """It was tried again and again for ever once, and nobody was served any more."""
-    async with serving(serving=Serving(queued_bytes=4000)) as node:
-        witness, greedy = await node.connect(), await node.connect()
-        await greedy.send("state_subscribeStorage", [f"0x{at:08x}" for at in range(1000)])
-        with pytest.raises(ConnectionError, match="1009"):
-            await until_the_end(greedy)
-        await node.step(2)
+@served()
+async def test_a_request_of_more_values_than_are_read_is_refused_before_it_is_read(node: Running) -> None:
+    witness, client = await node.connect(), await node.connect()
+    for params in (["0x"] * 200_000, [[[]] * 70_000], [{"a": 1}] * 100_000):
+        request = {"jsonrpc": "2.0", "id": 1, "method": "state_getReadProof", "params": params}
+        await client.socket.send_str(json.dumps(request))
+        answer = await client.message()
+        assert answer["error"]["code"] == -32007
+        assert answer["error"]["data"] == "Exceeded max limit of 131072 values"
         assert await is_well(witness)
+    assert await is_well(client)
 
 
-@story
-async def test_events_that_fit_no_queue_together_come_one_after_another() -> None:
-    async with serving(serving=Serving(queued_bytes=4000)) as node:
-        client = await node.connect()
-        keys = [NUMBER, *(f"0x{at:08x}" for at in range(100))]
-        names = [await client.call("state_subscribeStorage", keys) for _ in range(8)]
-        await node.step(5)
-        while len(client.events) < 8 or any(events[-1]["changes"][0][1] != "0x06000000" for events in seen(client)):
-            await is_well(client)
-        assert set(client.events) == set(names)
+@served()
+async def test_a_block_number_has_no_more_digits_than_a_hash(client: Client) -> None:
+    assert await client.call("chain_getBlockHash", "0x" + "1".zfill(64)) == await client.call("chain_getBlockHash", 1)
+    for method in ("chain_getBlockHash", "pubsub_block"):
+        await client.refused("-32602", method, "0x" + "1".zfill(65))
+
+
+@served()
+async def test_many_keys_are_answered_as_few_are(node: Running, client: Client) -> None:
+    """What is read piece by piece is the same to the byte, those that nobody has included."""
+    await node.step(3)
+    keys = await client.call("state_getKeysPaged", "0x", 1000)
+    absent = [f"0x{at:08x}" for at in range(2_000)]
+    some = await client.call("state_queryStorageAt", keys)
+    many = await client.call("state_queryStorageAt", [*keys, *absent])
+    assert many[0]["changes"] == [*some[0]["changes"], *([key, None] for key in absent)]
+    short = await client.call("state_getReadProof", keys)
+    long = await client.call("state_getReadProof", keys * 30)
+    assert long == short
+    child = "0x3a6368696c645f73746f726167653a64656661756c743a707562737562e8030000"
+    inner = await client.call("childstate_getKeys", child, "0x")
+    assert inner
+    entries = await client.call("childstate_getStorageEntries", child, inner)
+    assert await client.call("childstate_getStorageEntries", child, inner * 500) == entries * 500
+    proof = await client.call("state_getChildReadProof", child, inner)
+    assert await client.call("state_getChildReadProof", child, inner * 500) == proof
+
+
+@served()
+async def test_storage_subscriptions_of_a_connection_hold_so_many_keys(node: Running, client: Client) -> None:
+    half = [f"0x{at:08x}" for at in range(MOST_KEYS // 2)]
+    name = await client.call("state_subscribeStorage", half)
+    await client.call("state_subscribeStorage", half)
+    await client.refused("-32006", "state_subscribeStorage", [NUMBER])
+    await client.call("state_unsubscribeStorage", name)
+    number = await client.call("state_subscribeStorage", [NUMBER])
+    await node.step()
+    assert (await client.settled(number))[-1]["changes"] == [[NUMBER, "0x02000000"]]
+
+
+@served(serving=Serving(queued_bytes=4000))
+async def test_an_event_that_fits_no_queue_ends_its_own_connection(node: Running) -> None:
+    """It was tried again and again for ever once, and nobody was served any more."""
+    witness, greedy = await node.connect(), await node.connect()
+    await greedy.send("state_subscribeStorage", [f"0x{at:08x}" for at in range(1000)])
+    with pytest.raises(ConnectionError, match="1009"):
+        await until_the_end(greedy)
+    await node.step(2)
+    assert await is_well(witness)
+
+
+@served(serving=Serving(queued_bytes=4000))
+async def test_events_that_fit_no_queue_together_come_one_after_another(node: Running, client: Client) -> None:
+    keys = [NUMBER, *(f"0x{at:08x}" for at in range(100))]
+    names = [await client.call("state_subscribeStorage", keys) for _ in range(8)]
+    await node.step(5)
+    while len(client.events) < 8 or any(events[-1]["changes"][0][1] != "0x06000000" for events in seen(client)):
+        await is_well(client)
+    assert set(client.events) == set(names)
 
 
 def seen(client: Client) -> list[list[Any]]:
@@ -334,27 +311,25 @@ def seen(client: Client) -> list[list[Any]]:
 # Numbers and texts as they are
 
 
-@story
-async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are() -> None:
-    async with serving(serving=Serving(request=RequestLimits())) as node:
-        client = await node.connect()
-        for marker in (10**40, -(10**20), 2**64, "\ud800", "é", "\x00"):
-            request = {"jsonrpc": "2.0", "id": marker, "method": "system_chainType"}
-            await client.socket.send_str(json.dumps(request))
-            assert (await client.message())["id"] == marker
-            await client.socket.send_str(json.dumps([request, request]))
-            answers: Any = await client.message()
-            assert [each["id"] for each in answers] == [marker, marker]
-        for marker in ("1.5", "1e2", "1e400", "true", "[]", "{}", "NaN"):
-            await client.socket.send_str(f'{{"jsonrpc":"2.0","id":{marker},"method":"system_chainType"}}')
-            assert (await client.message())["error"]["code"] in {-32600, -32700}, marker
-        issued = 10**24 + 1
-        await client.call("dev_setStorage", {"Balances": {"TotalIssuance": issued}})
-        key = "0xc2261276cc9d1f8598ea4b6a74b15c2f57c875e4cff74148e4628f264b974c80"
-        assert await client.call("state_getStorage", key) == "0x" + issued.to_bytes(16, "little").hex()
-        twice = '{"jsonrpc":"2.0","id":1,"id":2,"method":"nope","method":"system_chainType"}'
-        await client.socket.send_str(twice)
-        assert await client.message() == {"jsonrpc": "2.0", "id": 2, "result": "Development"}
+@served(serving=Serving(request=RequestLimits()))
+async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are(client: Client) -> None:
+    for marker in (10**40, -(10**20), 2**64, "\ud800", "é", "\x00"):
+        request = {"jsonrpc": "2.0", "id": marker, "method": "system_chainType"}
+        await client.socket.send_str(json.dumps(request))
+        assert (await client.message())["id"] == marker
+        await client.socket.send_str(json.dumps([request, request]))
+        answers: Any = await client.message()
+        assert [each["id"] for each in answers] == [marker, marker]
+    for marker in ("1.5", "1e2", "1e400", "true", "[]", "{}", "NaN"):
+        await client.socket.send_str(f'{{"jsonrpc":"2.0","id":{marker},"method":"system_chainType"}}')
+        assert (await client.message())["error"]["code"] in {-32600, -32700}, marker
+    issued = 10**24 + 1
+    await client.call("dev_setStorage", {"Balances": {"TotalIssuance": issued}})
+    key = "0xc2261276cc9d1f8598ea4b6a74b15c2f57c875e4cff74148e4628f264b974c80"
+    assert await client.call("state_getStorage", key) == "0x" + issued.to_bytes(16, "little").hex()
+    twice = '{"jsonrpc":"2.0","id":1,"id":2,"method":"nope","method":"system_chainType"}'
+    await client.socket.send_str(twice)
+    assert await client.message() == {"jsonrpc": "2.0", "id": 2, "result": "Development"}
 
 
 def test_what_is_written_is_read_back_as_it_was() -> None:

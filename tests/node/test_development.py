@@ -1,7 +1,6 @@
 """`dev_*`: blocks on request, time, rewinds and snapshots; the network goes back whole (ND-8, ND-24)."""
 
-import pytest
-from support.node import Refusal, serving, story
+from support.node import Client, Running, served, serving, story
 
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.runtimes import EVERY
@@ -16,187 +15,162 @@ NUMBER = f"0x{system.NUMBER.key.hex()}"
 SLOT = f"0x{CURRENT_SLOT.key.hex()}"
 
 
-@story
-async def test_new_blocks_are_built_on_request_on_either_kind_of_chain() -> None:
-    async with serving() as node:
-        relay, para = await node.connect(), await node.connect(1000)
-        name = await relay.call("dev_newBlock", {"count": 3})
-        assert name == await relay.call("chain_getBlockHash", 4)
-        assert await relay.call("dev_newBlock", {"to": 6}) == await relay.call("chain_getBlockHash", 6)
-        assert await relay.call("dev_newBlock") == await relay.call("chain_getBlockHash", 7)
-        before = int((await para.call("chain_getHeader"))["number"], 16)
-        assert await para.call("dev_newBlock", {"count": 2}) == await para.call("chain_getBlockHash", before + 2)
-        for bad, code in (({"count": 1001}, 1), ({"to": 2}, 1), ({"count": 1, "to": 9}, 1), ({"blocks": 1}, -32602)):
-            with pytest.raises(Refusal) as refused:
-                await relay.call("dev_newBlock", bad)
-            assert refused.value.code == code
-        with pytest.raises(Refusal, match="1: ump goes to the relay chain"):
-            await para.call("dev_newBlock", {"ump": {"1000": ["0x00"]}})
-        with pytest.raises(Refusal, match="1: dmp and hrmp go to a parachain"):
-            await relay.call("dev_newBlock", {"dmp": [{"msg": "0x00"}]})
+@served()
+async def test_new_blocks_are_built_on_request_on_either_kind_of_chain(node: Running) -> None:
+    relay, para = await node.connect(), await node.connect(1000)
+    name = await relay.call("dev_newBlock", {"count": 3})
+    assert name == await relay.call("chain_getBlockHash", 4)
+    assert await relay.call("dev_newBlock", {"to": 6}) == await relay.call("chain_getBlockHash", 6)
+    assert await relay.call("dev_newBlock") == await relay.call("chain_getBlockHash", 7)
+    before = int((await para.call("chain_getHeader"))["number"], 16)
+    assert await para.call("dev_newBlock", {"count": 2}) == await para.call("chain_getBlockHash", before + 2)
+    for bad, code in (({"count": 1001}, 1), ({"to": 2}, 1), ({"count": 1, "to": 9}, 1), ({"blocks": 1}, -32602)):
+        await relay.refused(code, "dev_newBlock", bad)
+    await para.refused("1: ump goes to the relay chain", "dev_newBlock", {"ump": {"1000": ["0x00"]}})
+    await relay.refused("1: dmp and hrmp go to a parachain", "dev_newBlock", {"dmp": [{"msg": "0x00"}]})
 
 
-@story
-async def test_messages_are_sent_the_true_way() -> None:
-    async with serving() as node:
-        relay, para = await node.connect(), await node.connect(2000)
-        await relay.call("dev_newBlock", {"count": 3, "ump": {"1000": ["0xffff"]}})
-        failed = [
-            event
-            for moment in node.server.timeline.moments()
-            for event in EVERY.stored_events(node.server.live.network.relay.storage().__class__(moment.relay.state))
-            if type(event.event).__name__ == "ProcessingFailed"
-        ]
-        assert len(failed) == 1
-        await para.call("dev_newBlock", {"count": 2, "dmp": [{"sentAt": 1, "msg": "0xabcd"}]})
-        inbound = [
-            record.candidate.inherent.messages.downward
-            for moment in node.server.timeline.moments()
-            for record in moment.records
-            if record.chain == 2000
-        ]
-        assert [messages[0].msg for messages in inbound if messages] == [b"\xab\xcd"]
-        with pytest.raises(Refusal, match="1: there is no parachain 7"):
-            await relay.call("dev_newBlock", {"ump": {"7": ["0x00"]}})
+@served()
+async def test_messages_are_sent_the_true_way(node: Running) -> None:
+    relay, para = await node.connect(), await node.connect(2000)
+    await relay.call("dev_newBlock", {"count": 3, "ump": {"1000": ["0xffff"]}})
+    failed = [
+        event
+        for moment in node.server.timeline.moments()
+        for event in EVERY.stored_events(node.server.live.network.relay.storage().__class__(moment.relay.state))
+        if type(event.event).__name__ == "ProcessingFailed"
+    ]
+    assert len(failed) == 1
+    await para.call("dev_newBlock", {"count": 2, "dmp": [{"sentAt": 1, "msg": "0xabcd"}]})
+    inbound = [
+        record.candidate.inherent.messages.downward
+        for moment in node.server.timeline.moments()
+        for record in moment.records
+        if record.chain == 2000
+    ]
+    assert [messages[0].msg for messages in inbound if messages] == [b"\xab\xcd"]
+    await relay.refused("1: there is no parachain 7", "dev_newBlock", {"ump": {"7": ["0x00"]}})
 
 
-@story
-async def test_without_dev_nothing_changes_the_network() -> None:
-    async with serving(dev=False) as node:
-        client = await node.connect()
-        names = (await client.call("rpc_methods"))["methods"]
-        assert not [name for name in names if name.startswith("dev_")]
-        for method, params in (("dev_newBlock", ()), ("pubsub_publish", (1000, "k", "0x00")), ("pubsub_honest", (1,))):
-            with pytest.raises(Refusal, match="-32601"):
-                await client.call(method, *params)
+@served(dev=False)
+async def test_without_dev_nothing_changes_the_network(client: Client) -> None:
+    names = (await client.call("rpc_methods"))["methods"]
+    assert not [name for name in names if name.startswith("dev_")]
+    for method, params in (("dev_newBlock", ()), ("pubsub_publish", (1000, "k", "0x00")), ("pubsub_honest", (1,))):
+        await client.refused("-32601", method, *params)
 
 
-@story
-async def test_time_moves_forward_with_the_next_block() -> None:
-    async with serving() as node:
-        client = await node.connect()
-        now = int.from_bytes(bytes.fromhex((await client.call("state_getStorage", SLOT))[2:]), "little") * 6000
-        assert await client.call("dev_timeTravel", now + 60_001) == now + 60_000
-        await client.call("dev_newBlock")
-        slot = int.from_bytes(bytes.fromhex((await client.call("state_getStorage", SLOT))[2:]), "little")
-        assert slot * 6000 == now + 60_000
-        assert await client.call("dev_timeTravel", "1970-04-01T00:00:00Z") == 7_776_000_000
-        with pytest.raises(Refusal, match="time goes forward"):
-            await client.call("dev_timeTravel", 0)
-        with pytest.raises(Refusal, match="-32602"):
-            await client.call("dev_timeTravel", "tomorrow")
+@served()
+async def test_time_moves_forward_with_the_next_block(client: Client) -> None:
+    now = int.from_bytes(bytes.fromhex((await client.call("state_getStorage", SLOT))[2:]), "little") * 6000
+    assert await client.call("dev_timeTravel", now + 60_001) == now + 60_000
+    await client.call("dev_newBlock")
+    slot = int.from_bytes(bytes.fromhex((await client.call("state_getStorage", SLOT))[2:]), "little")
+    assert slot * 6000 == now + 60_000
+    assert await client.call("dev_timeTravel", "1970-04-01T00:00:00Z") == 7_776_000_000
+    await client.refused("time goes forward", "dev_timeTravel", 0)
+    await client.refused("-32602", "dev_timeTravel", "tomorrow")
 
 
-@story
-async def test_going_back_takes_every_chain_with_it_and_keeps_what_was_left_readable() -> None:
-    async with serving() as node:
-        relay, para = await node.connect(), await node.connect(2000)
-        await node.step(6)
-        left, left_para = await relay.call("chain_getBlockHash", 7), await para.call("chain_getBlockHash")
-        target = await relay.call("chain_getBlockHash", 3)
-        assert await relay.call("dev_setHead", target) == target
-        assert await relay.call("chain_getBlockHash") == target
-        assert await relay.call("chain_getFinalizedHead") == target
-        assert await relay.call("archive_v1_finalizedHeight") == 3
-        assert await relay.call("chain_getBlockHash", 7) is None
-        assert await relay.call("archive_v1_hashByHeight", 7) == []
-        assert await relay.call("state_getStorage", NUMBER, left) == "0x07000000"
-        assert await para.call("chain_getHeader", left_para) is not None
-        assert await para.call("chain_getBlockHash") != left_para
-        await node.step(4)
-        assert await relay.call("chain_getBlockHash", 7) == left
-        assert await relay.call("dev_setHead", -2) == await relay.call("chain_getBlockHash", 5)
-        with pytest.raises(Refusal, match="1: no such block"):
-            await relay.call("dev_setHead", 0)
-        with pytest.raises(Refusal, match="1: no such block"):
-            await relay.call("dev_setHead", 99)
+@served()
+async def test_going_back_takes_every_chain_with_it_and_keeps_what_was_left_readable(node: Running) -> None:
+    relay, para = await node.connect(), await node.connect(2000)
+    await node.step(6)
+    left, left_para = await relay.call("chain_getBlockHash", 7), await para.call("chain_getBlockHash")
+    target = await relay.call("chain_getBlockHash", 3)
+    assert await relay.call("dev_setHead", target) == target
+    assert await relay.call("chain_getBlockHash") == target
+    assert await relay.call("chain_getFinalizedHead") == target
+    assert await relay.call("archive_v1_finalizedHeight") == 3
+    assert await relay.call("chain_getBlockHash", 7) is None
+    assert await relay.call("archive_v1_hashByHeight", 7) == []
+    assert await relay.call("state_getStorage", NUMBER, left) == "0x07000000"
+    assert await para.call("chain_getHeader", left_para) is not None
+    assert await para.call("chain_getBlockHash") != left_para
+    await node.step(4)
+    assert await relay.call("chain_getBlockHash", 7) == left
+    assert await relay.call("dev_setHead", -2) == await relay.call("chain_getBlockHash", 5)
+    await relay.refused("1: no such block", "dev_setHead", 0)
+    await relay.refused("1: no such block", "dev_setHead", 99)
 
 
-@story
-async def test_a_parachains_block_goes_back_to_the_relay_block_that_included_it() -> None:
-    async with serving() as node:
-        para = await node.connect(2000)
-        await node.step(5)
-        view = node.server.timeline.views[ParaId(2000)]
-        block = view.at_height(view.best.number - 2)
-        assert block is not None
-        await para.call("dev_setHead", f"0x{block.hash.hex()}")
-        assert node.server.timeline.newest.number == block.relay_number
-        assert await para.call("chain_getBlockHash") == f"0x{block.hash.hex()}"
+@served()
+async def test_a_parachains_block_goes_back_to_the_relay_block_that_included_it(node: Running) -> None:
+    para = await node.connect(2000)
+    await node.step(5)
+    view = node.server.timeline.views[ParaId(2000)]
+    block = view.at_height(view.best.number - 2)
+    assert block is not None
+    await para.call("dev_setHead", f"0x{block.hash.hex()}")
+    assert node.server.timeline.newest.number == block.relay_number
+    assert await para.call("chain_getBlockHash") == f"0x{block.hash.hex()}"
 
 
-@story
-async def test_subscriptions_hear_of_a_rewind() -> None:
+@served()
+async def test_subscriptions_hear_of_a_rewind(node: Running, client: Client) -> None:
     """Follows stop, heads get the new head, storage gets what differs, once (ND-8)."""
-    async with serving() as node:
-        client = await node.connect()
-        await node.step(3)
-        follow = await client.call("chainHead_v1_follow", False)
-        heads = await client.call("chain_subscribeNewHeads")
-        final = await client.call("chain_subscribeFinalizedHeads")
-        storage = await client.call("state_subscribeStorage", [NUMBER, "0x00"])
-        await client.call("system_chain")
-        client.events.clear()
-        target = await client.call("dev_setHead", 2)
-        assert [event["event"] for event in await client.settled(follow)] == ["stop"]
-        assert [event["number"] for event in await client.settled(heads)] == ["0x2"]
-        assert [event["number"] for event in await client.settled(final)] == ["0x2"]
-        assert await client.settled(storage) == [{"block": target, "changes": [[NUMBER, "0x02000000"]]}]
-        again = await client.call("chainHead_v1_follow", False)
-        assert (await client.event(again))["finalizedBlockHashes"] == [target]
+    await node.step(3)
+    follow = await client.call("chainHead_v1_follow", False)
+    heads = await client.call("chain_subscribeNewHeads")
+    final = await client.call("chain_subscribeFinalizedHeads")
+    storage = await client.call("state_subscribeStorage", [NUMBER, "0x00"])
+    await client.call("system_chain")
+    client.events.clear()
+    target = await client.call("dev_setHead", 2)
+    assert [event["event"] for event in await client.settled(follow)] == ["stop"]
+    assert [event["number"] for event in await client.settled(heads)] == ["0x2"]
+    assert [event["number"] for event in await client.settled(final)] == ["0x2"]
+    assert await client.settled(storage) == [{"block": target, "changes": [[NUMBER, "0x02000000"]]}]
+    again = await client.call("chainHead_v1_follow", False)
+    assert (await client.event(again))["finalizedBlockHashes"] == [target]
 
 
-@story
-async def test_a_snapshot_is_gone_back_to_once_and_the_same_inputs_give_the_same_blocks() -> None:
+@served()
+async def test_a_snapshot_is_gone_back_to_once_and_the_same_inputs_give_the_same_blocks(client: Client) -> None:
     """ND-5."""
-    async with serving() as node:
-        client = await node.connect()
-        await client.call("pubsub_publish", 1000, "asked before", "0x01")
-        first = await client.call("dev_snapshot")
-        later = await client.call("dev_snapshot")
+    await client.call("pubsub_publish", 1000, "asked before", "0x01")
+    first = await client.call("dev_snapshot")
+    later = await client.call("dev_snapshot")
 
-        async def five() -> list[str]:
-            await client.call("dev_newBlock", {"count": 2})
-            await client.call("pubsub_publish", 1000, "asked after", "0x02")
-            await client.call("dev_newBlock", {"count": 3})
-            found: list[str] = await client.call("chain_getBlockHash", [2, 3, 4, 5, 6])
-            return found
+    async def five() -> list[str]:
+        await client.call("dev_newBlock", {"count": 2})
+        await client.call("pubsub_publish", 1000, "asked after", "0x02")
+        await client.call("dev_newBlock", {"count": 3})
+        found: list[str] = await client.call("chain_getBlockHash", [2, 3, 4, 5, 6])
+        return found
 
-        once = await five()
-        assert await client.call("dev_revert", first) is True
-        assert await client.call("chain_getBlockHash", 2) is None
-        assert await five() == once
-        assert await client.call("dev_revert", first) is False
-        assert await client.call("dev_revert", later) is False
-        assert await client.call("dev_snapshot") not in {first, later}
+    once = await five()
+    assert await client.call("dev_revert", first) is True
+    assert await client.call("chain_getBlockHash", 2) is None
+    assert await five() == once
+    assert await client.call("dev_revert", first) is False
+    assert await client.call("dev_revert", later) is False
+    assert await client.call("dev_snapshot") not in {first, later}
 
 
-@story
-async def test_the_newest_moments_that_were_kept_with_words_can_be_undone_by_everybody() -> None:
-    async with serving() as node:
-        client, other = await node.connect(), await node.connect()
-        unnamed = await client.call("dev_snapshot")
-        names = [await client.call("dev_snapshot", f"{at}" * 100) for at in range(MOST_UNDOS + 1)]
-        found = await other.call("pubsub_undos")
-        assert [each["id"] for each in found] == names[1:]
-        assert found[-1] == {"id": names[-1], "what": f"{MOST_UNDOS}" * (MOST_WORDS // 2), "at": 1}
-        assert await client.call("dev_forget", names[0]) is False
-        assert await client.call("dev_forget", unnamed) is True
+@served()
+async def test_the_newest_moments_that_were_kept_with_words_can_be_undone_by_everybody(node: Running) -> None:
+    client, other = await node.connect(), await node.connect()
+    unnamed = await client.call("dev_snapshot")
+    names = [await client.call("dev_snapshot", f"{at}" * 100) for at in range(MOST_UNDOS + 1)]
+    found = await other.call("pubsub_undos")
+    assert [each["id"] for each in found] == names[1:]
+    assert found[-1] == {"id": names[-1], "what": f"{MOST_UNDOS}" * (MOST_WORDS // 2), "at": 1}
+    assert await client.call("dev_forget", names[0]) is False
+    assert await client.call("dev_forget", unnamed) is True
 
 
-@story
-async def test_a_snapshot_on_a_line_that_was_left_can_be_gone_back_to() -> None:
-    async with serving() as node:
-        client = await node.connect()
-        await node.step(3)
-        kept, best = await client.call("dev_snapshot"), await client.call("chain_getBlockHash")
-        await client.call("dev_setHead", 2)
-        await client.call("pubsub_publish", 1000, "elsewhere", "0x01")
-        await node.step(4)
-        assert await client.call("chain_getBlockHash", 4) != best
-        assert await client.call("dev_revert", kept) is True
-        assert await client.call("chain_getBlockHash") == best
-        assert (await client.call("chain_getBlockHash", [1, 2, 3, 4]))[-1] == best
+@served()
+async def test_a_snapshot_on_a_line_that_was_left_can_be_gone_back_to(node: Running, client: Client) -> None:
+    await node.step(3)
+    kept, best = await client.call("dev_snapshot"), await client.call("chain_getBlockHash")
+    await client.call("dev_setHead", 2)
+    await client.call("pubsub_publish", 1000, "elsewhere", "0x01")
+    await node.step(4)
+    assert await client.call("chain_getBlockHash", 4) != best
+    assert await client.call("dev_revert", kept) is True
+    assert await client.call("chain_getBlockHash") == best
+    assert (await client.call("chain_getBlockHash", [1, 2, 3, 4]))[-1] == best
 
 
 @story
@@ -214,62 +188,52 @@ async def test_each_line_of_blocks_has_observers_of_its_own() -> None:
         assert [line.relay_blocks for line in lines] == [5, 4]
 
 
-@story
-async def test_the_mode_of_building_is_changed_while_running() -> None:
-    async with serving(build=Build.MANUAL) as node:
-        client = await node.connect()
-        await client.call("pubsub_publish", 1000, "k", "0x00")
-        assert await client.call("chain_getBlockHash", 2) is None
-        heads = await client.call("chain_subscribeNewHeads")
+@served(build=Build.MANUAL)
+async def test_the_mode_of_building_is_changed_while_running(client: Client) -> None:
+    await client.call("pubsub_publish", 1000, "k", "0x00")
+    assert await client.call("chain_getBlockHash", 2) is None
+    heads = await client.call("chain_subscribeNewHeads")
+    await client.event(heads)
+    assert await client.call("dev_setBlockBuildMode", "Batch") is None
+    assert (await client.event(heads))["number"] == "0x2"  # what was asked for before is built now
+    await client.call("pubsub_publish", 1000, "k", "0x01")
+    assert (await client.event(heads))["number"] == "0x3"
+    await client.call("dev_setBlockBuildMode", "Manual")
+    await client.call("pubsub_publish", 1000, "k", "0x02")
+    assert await client.settled(heads) == []
+    await client.refused("1: blocks are built in the modes", "dev_setBlockBuildMode", "Always")
+
+
+@served(build=Build.INTERVAL, interval=20)
+async def test_blocks_come_by_the_clock_in_interval_mode(client: Client) -> None:
+    heads = await client.call("chain_subscribeNewHeads")
+    numbers = [int((await client.event(heads))["number"], 16) for _ in range(4)]
+    assert numbers == list(range(numbers[0], numbers[0] + 4))
+
+
+@served(build=Build.INSTANT, settle=3)
+async def test_settling_builds_more_steps_after_each_on_demand(node: Running, client: Client) -> None:
+    heads = await client.call("chain_subscribeNewHeads")
+    delivered = await client.call("pubsub_subscribeDeliveries", {"publisher": 1000})
+    await client.call("pubsub_setSubscriptions", 2000, [{"publisher": 1000, "keys": ["price"]}])
+    for _ in range(5):
         await client.event(heads)
-        assert await client.call("dev_setBlockBuildMode", "Batch") is None
-        assert (await client.event(heads))["number"] == "0x2"  # what was asked for before is built now
-        await client.call("pubsub_publish", 1000, "k", "0x01")
-        assert (await client.event(heads))["number"] == "0x3"
-        await client.call("dev_setBlockBuildMode", "Manual")
-        await client.call("pubsub_publish", 1000, "k", "0x02")
-        assert await client.settled(heads) == []
-        with pytest.raises(Refusal, match="1: blocks are built in the modes"):
-            await client.call("dev_setBlockBuildMode", "Always")
+    await client.call("pubsub_publish", 1000, "price", "0x2a")
+    while (found := await client.event(delivered))["value"] != "0x2a":
+        pass
+    assert (found["kind"], found["blocksSincePublished"]) == ("updated", 1)
+    assert node.server.timeline.newest.number <= 9
 
 
-@story
-async def test_blocks_come_by_the_clock_in_interval_mode() -> None:
-    async with serving(build=Build.INTERVAL, interval=20) as node:
-        client = await node.connect()
-        heads = await client.call("chain_subscribeNewHeads")
-        numbers = [int((await client.event(heads))["number"], 16) for _ in range(4)]
-        assert numbers == list(range(numbers[0], numbers[0] + 4))
-
-
-@story
-async def test_settling_builds_more_steps_after_each_on_demand() -> None:
-    async with serving(build=Build.INSTANT, settle=3) as node:
-        client = await node.connect()
-        heads = await client.call("chain_subscribeNewHeads")
-        delivered = await client.call("pubsub_subscribeDeliveries", {"publisher": 1000})
-        await client.call("pubsub_setSubscriptions", 2000, [{"publisher": 1000, "keys": ["price"]}])
-        for _ in range(5):
-            await client.event(heads)
-        await client.call("pubsub_publish", 1000, "price", "0x2a")
-        while (found := await client.event(delivered))["value"] != "0x2a":
-            pass
-        assert (found["kind"], found["blocksSincePublished"]) == ("updated", 1)
-        assert node.server.timeline.newest.number <= 9
-
-
-@story
-async def test_every_chain_has_a_final_first_block_before_the_node_listens() -> None:
+@served(finality=3)
+async def test_every_chain_has_a_final_first_block_before_the_node_listens(node: Running) -> None:
     """ND-4."""
-    async with serving(finality=3) as node:
-        assert all(view.final.number >= 1 for view in node.server.timeline.views.values())
-        assert node.server.timeline.views[RELAY].best.number == node.server.producer.floor
+    assert all(view.final.number >= 1 for view in node.server.timeline.views.values())
+    assert node.server.timeline.views[RELAY].best.number == node.server.producer.floor
 
 
-@story
-async def test_a_development_proof_names_its_root() -> None:
-    async with serving() as node:
-        client = await node.connect()
-        found = await client.call("dev_getReadProof", [NUMBER])
-        assert found["stateRoot"] == (await client.call("chain_getHeader", found["at"]))["stateRoot"]
-        assert found["proof"]
+@served()
+async def test_a_development_proof_names_its_root(client: Client) -> None:
+    found = await client.call("dev_getReadProof", [NUMBER])
+    assert found["stateRoot"] == (await client.call("chain_getHeader", found["at"]))["stateRoot"]
+    assert found["proof"]

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.node import Refusal, serving, story
+from support.node import Client, served
 
 from pubsub_emulator.cli.commands.serve.run import JournalFile
 from pubsub_emulator.emulator.scenario.file import load_bundled
@@ -57,16 +57,13 @@ def test_a_line_that_is_none_is_named(line: bytes, words: str) -> None:
         read_journal(HEAD.encode() + b"\n" + line + b"\n", "j")
 
 
-@story
-async def test_time_does_not_travel_to_where_no_block_can_follow() -> None:
-    async with serving() as node:
-        client = await node.connect()
-        for date in (2**64 - 1, 2**64 - 6001, (LAST_SLOT + 1) * 6000):
-            with pytest.raises(Refusal, match=r"1: a slot is at most"):
-                await client.call("dev_timeTravel", date)
-        assert await client.call("dev_timeTravel", LAST_SLOT * 6000) == LAST_SLOT * 6000
-        for _ in range(3):
-            await client.call("dev_newBlock")
+@served()
+async def test_time_does_not_travel_to_where_no_block_can_follow(client: Client) -> None:
+    for date in (2**64 - 1, 2**64 - 6001, (LAST_SLOT + 1) * 6000):
+        await client.refused(r"1: a slot is at most", "dev_timeTravel", date)
+    assert await client.call("dev_timeTravel", LAST_SLOT * 6000) == LAST_SLOT * 6000
+    for _ in range(3):
+        await client.call("dev_newBlock")
 
 
 class Disk(io.StringIO):

@@ -6,9 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import aiohttp
+import pytest
 from support.accounts import call, signed, signer
 
 from pubsub_emulator.emulator.scenario.file import load_bundled
@@ -89,6 +91,11 @@ class Client:
             raise Refusal(answer["error"])
         return answer["result"]
 
+    async def refused(self, why: int | str, method: str, *params: Any) -> None:
+        """Assert that a call is refused, with a code or with words of the code and the message."""
+        with pytest.raises(Refusal, match=f"^{why}: " if isinstance(why, int) else why):
+            await self.call(method, *params)
+
     async def event(self, subscription: str) -> Any:
         """The next event of a subscription."""
         while not self.events.get(subscription):
@@ -155,6 +162,29 @@ async def serving(
         finally:
             for socket in running.opened:
                 await socket.close()
+
+
+def served(chain: int | None = None, **options: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """A story with a `node` of these options and a `client` of a chain, that of its parameter `chain` if it has one."""
+
+    def decorate(told: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        named = signature(told)
+
+        @wraps(told)
+        async def opened(**given: Any) -> None:
+            async with serving(**options) as node:
+                if "client" in named.parameters:
+                    given["client"] = await node.connect(given.get("chain", chain))
+                if "node" in named.parameters:
+                    given["node"] = node
+                await told(**given)
+
+        test = story(opened)
+        rest = [each for name, each in named.parameters.items() if name not in {"node", "client"}]
+        test.__dict__["__signature__"] = named.replace(parameters=rest)
+        return test
+
+    return decorate
 
 
 def transfer(node: Running, chain: int | None, amount: int = 5, **more: Any) -> str:
