@@ -84,7 +84,7 @@ def test_what_is_said_of_a_rule_is_there(rule: str, text: str, lives: list[str],
         path, _, name = test.partition("::")
         assert file_of(path).is_file(), test
         found = find(tree(path).body, name.split("::"))
-        assert isinstance(found, ast.FunctionDef), f"{rule}: there is no {test}"
+        assert isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef), f"{rule}: there is no {test}"
         first = min([found.lineno, *(decorator.lineno for decorator in found.decorator_list)])
         own = "\n".join(source(path)[first - 1 : found.end_lineno])
         module = ast.get_docstring(tree(path)) or ""
