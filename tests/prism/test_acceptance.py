@@ -1,16 +1,14 @@
 """The seven use cases, over gRPC."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support.prism import Wallet, secret
-from support.prism_chain import Branches, Running, running, until
+from support.prism_chain import Branches, Running, play, played, until
 
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.prism.client import ClientSubscription, Message
 from pubsub_emulator.prism.core.filters import Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import sha256
@@ -21,21 +19,6 @@ from pubsub_emulator.prism.protocol import prism_pb2 as pb
 
 HASH, OTHER = sha256(b"credential"), sha256(b"another")
 Story = Callable[[Running], Coroutine[Any, Any, None]]
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Any:
-    made = open_store(str(tmp_path / "prism.db"), "net")
-    yield made
-    made.close()
-
-
-def play(log: SqlStore, story: Story, *, depth: int = 0, lag: int = 0) -> None:
-    async def what() -> None:
-        async with asyncio.timeout(120), running(log, Branches(lag), depth=depth) as node:
-            await story(node)
-
-    asyncio.run(what())
 
 
 async def seen(
@@ -56,80 +39,64 @@ def key(name: str, usage: Usage = Usage.AUTHENTICATION_KEY) -> AddKey:
     return AddKey(public_key(name, usage, secret(name)))
 
 
-def test_use_case_1_created_dids(log: SqlStore) -> None:
+@played()
+async def test_use_case_1_created_dids(node: Running) -> None:
     """PR-21, PR-40."""
-
-    async def story(node: Running) -> None:
-        wallets = [Wallet(name) for name in "abc"]
-        invalid = create_did(
-            {"m": (Usage.MASTER_KEY, secret("m")), "i": (Usage.ISSUING_KEY, secret("i"))}, signed_with="i"
-        )
-        where = await node.client.subscribe([Filter(FilterType.CREATE_DID_FILTER, status=Status.APPLIED)])
-        await node.processed(node.chain.anchor_now(*(each.created for each in wallets), invalid))
-        events, _ = await seen(node, where)
-        assert [each.did_suffix for each in events] == [each.suffix for each in wallets]
-
-    play(log, story)
+    wallets = [Wallet(name) for name in "abc"]
+    invalid = create_did({"m": (Usage.MASTER_KEY, secret("m")), "i": (Usage.ISSUING_KEY, secret("i"))}, signed_with="i")
+    where = await node.client.subscribe([Filter(FilterType.CREATE_DID_FILTER, status=Status.APPLIED)])
+    await node.processed(node.chain.anchor_now(*(each.created for each in wallets), invalid))
+    events, _ = await seen(node, where)
+    assert [each.did_suffix for each in events] == [each.suffix for each in wallets]
 
 
-def test_use_case_2_updates_of_a_did(log: SqlStore) -> None:
+@played()
+async def test_use_case_2_updates_of_a_did(node: Running) -> None:
     """PR-25, PR-40."""
-
-    async def story(node: Running) -> None:
-        a, b = Wallet("a"), Wallet("b")
-        where = await node.client.subscribe([Filter(FilterType.UPDATE_DID_FILTER, a.suffix)])
-        steps = [a.created, b.created, a.update(key("k")), b.update(key("k")), a.update(RemoveKey("k"))]
-        await node.processed(node.chain.anchor_now(*steps))
-        events, _ = await seen(node, where)
-        assert [each.signed_operation for each in events] == [steps[2].raw, steps[4].raw]
-
-    play(log, story)
+    a, b = Wallet("a"), Wallet("b")
+    where = await node.client.subscribe([Filter(FilterType.UPDATE_DID_FILTER, a.suffix)])
+    steps = [a.created, b.created, a.update(key("k")), b.update(key("k")), a.update(RemoveKey("k"))]
+    await node.processed(node.chain.anchor_now(*steps))
+    events, _ = await seen(node, where)
+    assert [each.signed_operation for each in events] == [steps[2].raw, steps[4].raw]
 
 
-def test_pr_43_anybody_may_follow_a_did(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, Wallet("a").suffix)])
-        await node.processed(node.chain.anchor_now(Wallet("a").created))
-        assert len((await seen(node, where))[0]) == 1
-
-    play(log, story)
+@played()
+async def test_pr_43_anybody_may_follow_a_did(node: Running) -> None:
+    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, Wallet("a").suffix)])
+    await node.processed(node.chain.anchor_now(Wallet("a").created))
+    assert len((await seen(node, where))[0]) == 1
 
 
-def test_use_case_3_what_an_issuer_signed(log: SqlStore) -> None:
+@played()
+async def test_use_case_3_what_an_issuer_signed(node: Running) -> None:
     """PR-22, PR-40."""
-
-    async def story(node: Running) -> None:
-        a, b = Wallet("a"), Wallet("b")
-        kinds = (FilterType.CREDENTIALS_ISSUANCE_FILTER, FilterType.CREDENTIALS_REVOCATION_FILTER)
-        where = await node.client.subscribe([Filter(kind, a.suffix) for kind in kinds])
-        batch = a.issue(HASH)
-        stolen = issue_batch(a.suffix, OTHER, "issuing", b.issuing).signed
-        await node.processed(node.chain.anchor_now(a.created, b.created, batch.signed, stolen, a.revoke(batch, HASH)))
-        events, _ = await seen(node, where)
-        assert [each.type for each in events] == [pb.ISSUE_CREDENTIAL_BATCH, pb.REVOKE_CREDENTIALS]
-        assert {each.credential_batch_id for each in events} == {batch.batch_id}
-
-    play(log, story)
+    a, b = Wallet("a"), Wallet("b")
+    kinds = (FilterType.CREDENTIALS_ISSUANCE_FILTER, FilterType.CREDENTIALS_REVOCATION_FILTER)
+    where = await node.client.subscribe([Filter(kind, a.suffix) for kind in kinds])
+    batch = a.issue(HASH)
+    stolen = issue_batch(a.suffix, OTHER, "issuing", b.issuing).signed
+    await node.processed(node.chain.anchor_now(a.created, b.created, batch.signed, stolen, a.revoke(batch, HASH)))
+    events, _ = await seen(node, where)
+    assert [each.type for each in events] == [pb.ISSUE_CREDENTIAL_BATCH, pb.REVOKE_CREDENTIALS]
+    assert {each.credential_batch_id for each in events} == {batch.batch_id}
 
 
-def test_use_case_4_one_credential(log: SqlStore) -> None:
+@played()
+async def test_use_case_4_one_credential(node: Running) -> None:
     """PR-41."""
-
-    async def story(node: Running) -> None:
-        a, b = Wallet("a"), Wallet("b")
-        batch, theirs = a.issue(HASH, OTHER), b.issue(HASH)
-        kind = FilterType.REVOKE_CREDENTIAL_FILTER
-        where = await node.client.subscribe([Filter(kind, None, HASH, batch.batch_id)])
-        wide = await node.client.subscribe([Filter(kind, None, HASH)])
-        revocations = [a.revoke(batch, HASH), a.revoke(batch, OTHER), a.revoke(batch), b.revoke(theirs, HASH)]
-        first = (a.created, b.created, batch.signed, theirs.signed)
-        await node.processed(node.chain.anchor_now(*first, *revocations))
-        events, _ = await seen(node, where)
-        assert [each.operation_id for each in events] == [revocations[0].id, revocations[2].id]
-        events, _ = await seen(node, wide)
-        assert [each.operation_id for each in events] == [revocations[at].id for at in (0, 2, 3)]
-
-    play(log, story)
+    a, b = Wallet("a"), Wallet("b")
+    batch, theirs = a.issue(HASH, OTHER), b.issue(HASH)
+    kind = FilterType.REVOKE_CREDENTIAL_FILTER
+    where = await node.client.subscribe([Filter(kind, None, HASH, batch.batch_id)])
+    wide = await node.client.subscribe([Filter(kind, None, HASH)])
+    revocations = [a.revoke(batch, HASH), a.revoke(batch, OTHER), a.revoke(batch), b.revoke(theirs, HASH)]
+    first = (a.created, b.created, batch.signed, theirs.signed)
+    await node.processed(node.chain.anchor_now(*first, *revocations))
+    events, _ = await seen(node, where)
+    assert [each.operation_id for each in events] == [revocations[0].id, revocations[2].id]
+    events, _ = await seen(node, wide)
+    assert [each.operation_id for each in events] == [revocations[at].id for at in (0, 2, 3)]
 
 
 def mixed(count: int) -> list[bytes]:
@@ -146,47 +113,41 @@ def mixed(count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("batches", [False, True])
-def test_use_case_5_away_for_a_thousand_operations(log: SqlStore, batches: bool) -> None:
+@played()
+async def test_use_case_5_away_for_a_thousand_operations(node: Running, batches: bool) -> None:
     """PR-51, PR-52."""
-
-    async def story(node: Running) -> None:
-        await node.processed(node.chain.anchor_now(Wallet("first").created))
-        where = await node.client.subscribe([Filter(FilterType.ANONYMOUS_ANY_FILTER)], batches=batches)
-        _, where = await seen(node, where)
-        raw = mixed(1_000)
-        for at in range(0, 1_000, 40):
-            number = node.chain.build(atala_object(raw[at : at + 40]))
-        await node.processed(number)
-        messages: list[Message] = []
-        async with aclosing(node.client.events(where)) as stream:
-            async for message in stream:
-                messages.append(message)
-                if message.live and not message.events:
-                    node.chain.anchor_now(Wallet("last").created)
-                if message.live and message.events:
-                    break
-        events = [each for message in messages for each in message.events]
-        assert [each.signed_operation for each in events] == [*raw, Wallet("last").created.raw]
-        assert [each.seq_no for each in events] == list(range(2, 1_003))
-        sizes = {len(message.events) for message in messages}
-        assert max(sizes) == (100 if batches else 1)
-
-    play(log, story)
+    await node.processed(node.chain.anchor_now(Wallet("first").created))
+    where = await node.client.subscribe([Filter(FilterType.ANONYMOUS_ANY_FILTER)], batches=batches)
+    _, where = await seen(node, where)
+    raw = mixed(1_000)
+    for at in range(0, 1_000, 40):
+        number = node.chain.build(atala_object(raw[at : at + 40]))
+    await node.processed(number)
+    messages: list[Message] = []
+    async with aclosing(node.client.events(where)) as stream:
+        async for message in stream:
+            messages.append(message)
+            if message.live and not message.events:
+                node.chain.anchor_now(Wallet("last").created)
+            if message.live and message.events:
+                break
+    events = [each for message in messages for each in message.events]
+    assert [each.signed_operation for each in events] == [*raw, Wallet("last").created.raw]
+    assert [each.seq_no for each in events] == list(range(2, 1_003))
+    sizes = {len(message.events) for message in messages}
+    assert max(sizes) == (100 if batches else 1)
 
 
-def test_use_case_6_what_became_of_my_operations(log: SqlStore) -> None:
+@played()
+async def test_use_case_6_what_became_of_my_operations(node: Running) -> None:
     """PR-21, PR-40."""
-
-    async def story(node: Running) -> None:
-        a, b = Wallet("a"), Wallet("b")
-        where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)])
-        stale = a.update(AddService(Service("s", "T", "a:b")), previous=HASH)
-        await node.processed(node.chain.anchor_now(b.created, a.created, a.update(key("k")), stale))
-        events, _ = await seen(node, where)
-        assert [each.reason for each in events] == [pb.NONE, pb.NONE, pb.WRONG_PREVIOUS_HASH]
-        assert {each.did_suffix for each in events} == {a.suffix}
-
-    play(log, story)
+    a, b = Wallet("a"), Wallet("b")
+    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)])
+    stale = a.update(AddService(Service("s", "T", "a:b")), previous=HASH)
+    await node.processed(node.chain.anchor_now(b.created, a.created, a.update(key("k")), stale))
+    events, _ = await seen(node, where)
+    assert [each.reason for each in events] == [pb.NONE, pb.NONE, pb.WRONG_PREVIOUS_HASH]
+    assert {each.did_suffix for each in events} == {a.suffix}
 
 
 @pytest.mark.parametrize("lag", [0, 2, 5])
@@ -198,32 +159,22 @@ def test_use_case_7_the_status_of_an_operation(log: SqlStore, lag: int) -> None:
         chain.build()
         chain.build()
         ids, _ = await node.client.schedule([Wallet("a").created.raw])
-        updates: list[tuple[str, int]] = []
-
-        async def watch() -> None:
-            async with aclosing(node.client.statuses(ids[0])) as found:
-                async for each in found:
-                    updates.append((pb.OperationStatus.Name(each.status), each.confirmation_level))  # noqa: PERF401
-
-        watching = asyncio.create_task(watch())
+        updates, watching = node.watch(
+            ids[0], lambda each: (pb.OperationStatus.Name(each.status), each.confirmation_level)
+        )
         await until(lambda: chain.pool and updates)
         wanted = [("PENDING", 0)]
         for act, expected in (
             (chain.build_pool, ("IN_BLOCK", 0)),
             (lambda: (chain.drop_to(3), chain.build()), ("PENDING", 0)),
             (chain.build_pool, ("IN_BLOCK", 0)),
-            (chain.build, ("CONFIRMATION_LEVEL", 1)),
-            (chain.build, ("CONFIRMATION_LEVEL", 2)),
+            *((chain.build, ("CONFIRMATION_LEVEL", level)) for level in range(1, 3 + lag)),
         ):
             act()
             wanted.append(expected)
-            await until(lambda: len(updates) >= len(wanted))
-        for level in range(3, 3 + lag):
-            chain.build()
-            wanted.append(("CONFIRMATION_LEVEL", level))
             await until(lambda: len(updates) >= len(wanted))
         chain.build()
         await watching
         assert updates == [*wanted, ("APPROVED", 0)]
 
-    play(log, story, depth=3, lag=lag)
+    play(log, story, Branches(lag), depth=3)

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,13 +51,6 @@ def source(postgres_url: str, request: pytest.FixtureRequest) -> DbSync:
 def cardano(postgres_url: str) -> DbSync:
     """An empty db-sync."""
     return DbSync(postgres_url)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[SqlStore]:
-    made = open_store(str(tmp_path / "prism.db"), "net")
-    yield made
-    made.close()
 
 
 def read(source: DbSync, log: SqlStore, depth: int = 0, first: int = 0) -> int:

@@ -1,7 +1,5 @@
 """What strangers may ask of a node, and what each limit answers beyond it (PR-54)."""
 
-import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +9,10 @@ import pytest
 from support.certificates import certificate
 from support.command import pubsub
 from support.prism import Wallet
-from support.prism_chain import Branches, Running, running, until
+from support.prism_chain import Running, play, played, refused, until
 
 from pubsub_emulator.events.errors import EventsError
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller, check_reach, read_callers
 from pubsub_emulator.events.subscriptions.grpc_server import MOST_BYTES
 from pubsub_emulator.primitives.hashing import token_hash
@@ -26,21 +24,7 @@ from pubsub_emulator.prism.service.rpc import NAME
 from pubsub_emulator.prism.service.service import PrismLimits
 
 ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[SqlStore]:
-    made = open_store(str(tmp_path / "prism.db"), "net")
-    yield made
-    made.close()
-
-
-def play(log: SqlStore, story: Any, **options: Any) -> None:
-    async def what() -> None:
-        async with asyncio.timeout(60), running(log, Branches(), **options) as node:
-            await story(node)
-
-    asyncio.run(what())
+BOTH: dict[str, Any] = {"callers": Callers({token_hash("mine"): "me", token_hash("other's"): "other"}), "token": "mine"}
 
 
 async def answer(node: Running, method: str, raw: bytes) -> grpc.StatusCode:
@@ -54,103 +38,75 @@ async def answer(node: Running, method: str, raw: bytes) -> grpc.StatusCode:
     return grpc.StatusCode.OK
 
 
-def test_a_request_beyond_its_size_is_refused_and_no_one_else_waits(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        empty = b"\x0a\x00"
-        most = empty * (MOST_BYTES // len(empty))
-        assert await answer(node, "NewSubscription", most) is grpc.StatusCode.INVALID_ARGUMENT  # too many filters
-        assert await answer(node, "NewSubscription", most + empty) is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert await answer(node, "NewSubscription", empty * (8 << 19)) is grpc.StatusCode.RESOURCE_EXHAUSTED
-
-    play(log, story)
+@played()
+async def test_a_request_beyond_its_size_is_refused_and_no_one_else_waits(node: Running) -> None:
+    empty = b"\x0a\x00"
+    most = empty * (MOST_BYTES // len(empty))
+    assert await answer(node, "NewSubscription", most) is grpc.StatusCode.INVALID_ARGUMENT  # too many filters
+    assert await answer(node, "NewSubscription", most + empty) is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert await answer(node, "NewSubscription", empty * (8 << 19)) is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-def test_filters_and_statuses_are_counted_before_they_are_listed(
-    log: SqlStore, monkeypatch: pytest.MonkeyPatch
+@played()
+async def test_filters_and_statuses_are_counted_before_they_are_listed(
+    node: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def listed(*_given: object) -> list[Filter]:
         raise AssertionError("a filter was read")
 
     monkeypatch.setattr("pubsub_emulator.prism.service.rpc._read_filter", listed)
-
-    async def story(node: Running) -> None:
-        assert await answer(node, "NewSubscription", b"\x0a\x00" * 65) is grpc.StatusCode.INVALID_ARGUMENT
-
-    play(log, story)
+    assert await answer(node, "NewSubscription", b"\x0a\x00" * 65) is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_a_filter_names_few_statuses(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        for count, code in ((64, grpc.StatusCode.OK), (65, grpc.StatusCode.INVALID_ARGUMENT)):
-            wide = pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, statuses=[pb.OUTCOME_APPLIED] * count)
-            request = pb.NewSubscriptionRequest(filters=[wide])
-            assert await answer(node, "NewSubscription", request.SerializeToString()) is code
-
-    play(log, story)
+@played()
+async def test_a_filter_names_few_statuses(node: Running) -> None:
+    for count, code in ((64, grpc.StatusCode.OK), (65, grpc.StatusCode.INVALID_ARGUMENT)):
+        wide = pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, statuses=[pb.OUTCOME_APPLIED] * count)
+        request = pb.NewSubscriptionRequest(filters=[wide])
+        assert await answer(node, "NewSubscription", request.SerializeToString()) is code
 
 
 @pytest.mark.parametrize("method", ["NewSubscription", "CancelOperation", "GetSubscriptionEventsStream"])
-def test_bytes_that_are_no_message_are_an_invalid_argument(log: SqlStore, method: str) -> None:
-    async def story(node: Running) -> None:
-        assert await answer(node, method, b"\xff\xff\xff") is grpc.StatusCode.INVALID_ARGUMENT
-
-    play(log, story)
+@played()
+async def test_bytes_that_are_no_message_are_an_invalid_argument(node: Running, method: str) -> None:
+    assert await answer(node, method, b"\xff\xff\xff") is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_operations_beyond_an_object_are_refused_unread(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        with pytest.raises(NodeError, match="16384 is the most") as found:
-            await node.client.schedule([b"\xff" * 8_000] * 3)
-        assert found.value.code is grpc.StatusCode.INVALID_ARGUMENT
-
-    play(log, story)
+@played()
+async def test_operations_beyond_an_object_are_refused_unread(node: Running) -> None:
+    action = node.client.schedule([b"\xff" * 8_000] * 3)
+    await refused(action, grpc.StatusCode.INVALID_ARGUMENT, "16384 is the most")
 
 
-def test_a_client_schedules_so_many_operations_a_minute(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        first = [Wallet(f"{at}").created.raw for at in range(3)]
-        await node.client.schedule(first)
-        with pytest.raises(NodeError, match="3 operations a minute") as found:
-            await node.client.schedule([Wallet("more").created.raw])
-        assert found.value.code is grpc.StatusCode.RESOURCE_EXHAUSTED
-        async with PrismClient(node.address, token="other's") as other:  # noqa: S106  # a test's
-            await other.schedule([Wallet("more").created.raw])
-        node.service._schedules = {
-            name: [each - 61 for each in times] for name, times in node.service._schedules.items()
-        }
-        await node.client.schedule([Wallet("later").created.raw])
-        assert set(node.service._schedules) == {"me"}
-
-    names = {token_hash("mine"): "me", token_hash("other's"): "other"}
-    limits = PrismLimits(schedules_per_minute=3)
-    play(log, story, limits=limits, callers=Callers(names), token="mine")  # noqa: S106  # a test's
+@played(limits=PrismLimits(schedules_per_minute=3), **BOTH)
+async def test_a_client_schedules_so_many_operations_a_minute(node: Running) -> None:
+    first = [Wallet(f"{at}").created.raw for at in range(3)]
+    await node.client.schedule(first)
+    more = node.client.schedule([Wallet("more").created.raw])
+    await refused(more, grpc.StatusCode.RESOURCE_EXHAUSTED, "3 operations a minute")
+    async with PrismClient(node.address, token="other's") as other:  # noqa: S106  # a test's
+        await other.schedule([Wallet("more").created.raw])
+    node.service._schedules = {name: [each - 61 for each in times] for name, times in node.service._schedules.items()}
+    await node.client.schedule([Wallet("later").created.raw])
+    assert set(node.service._schedules) == {"me"}
 
 
-def test_callers_without_a_token_of_the_node_are_unauthenticated(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
+@played(callers=Callers({token_hash("mine"): "me"}), token="mine")  # noqa: S106  # a test's
+async def test_callers_without_a_token_of_the_node_are_unauthenticated(node: Running) -> None:
+    await node.client.subscribe([ANY])
+    for token in ("", "wrong"):
+        async with PrismClient(node.address, token=token) as stranger:
+            await refused(stranger.subscribe([ANY]), grpc.StatusCode.UNAUTHENTICATED)
+            await refused(anext(stranger.statuses(bytes(32))), grpc.StatusCode.UNAUTHENTICATED)
+
+
+@played(limits=PrismLimits(subscriptions_per_client=1), **BOTH)
+async def test_a_limit_is_each_callers_own(node: Running) -> None:
+    await node.client.subscribe([ANY])
+    with pytest.raises(NodeError, match="1 subscriptions"):
         await node.client.subscribe([ANY])
-        for token in ("", "wrong"):
-            async with PrismClient(node.address, token=token) as stranger:
-                with pytest.raises(NodeError) as found:
-                    await stranger.subscribe([ANY])
-                assert found.value.code is grpc.StatusCode.UNAUTHENTICATED
-                with pytest.raises(NodeError, match="UNAUTHENTICATED"):
-                    await anext(stranger.statuses(bytes(32)))
-
-    play(log, story, callers=Callers({token_hash("mine"): "me"}), token="mine")  # noqa: S106  # a test's
-
-
-def test_a_limit_is_each_callers_own(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        await node.client.subscribe([ANY])
-        with pytest.raises(NodeError, match="1 subscriptions"):
-            await node.client.subscribe([ANY])
-        async with PrismClient(node.address, token="other's") as other:  # noqa: S106  # a test's
-            await other.subscribe([ANY])
-
-    names = {token_hash("mine"): "me", token_hash("other's"): "other"}
-    limits = PrismLimits(subscriptions_per_client=1)
-    play(log, story, limits=limits, callers=Callers(names), token="mine")  # noqa: S106  # a test's
+    async with PrismClient(node.address, token="other's") as other:  # noqa: S106  # a test's
+        await other.subscribe([ANY])
 
 
 @pytest.mark.parametrize("with_tls", [False, True])

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from support.prism_chain import Branches, running, until
 
 from pubsub_emulator.events.cheats import CHEATS
 from pubsub_emulator.events.filters.predicate import any_of
-from pubsub_emulator.events.log.sql_store import open_store
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.deliveries import DeliveryRecorder, export_log
@@ -31,13 +30,6 @@ from pubsub_emulator.prism.tables.operations import NETWORK, Event, OperationLog
 from pubsub_emulator.spark_audit.spark.deliveries import audit_deliveries
 
 HASH, OTHER = sha256(b"one"), sha256(b"other")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[Any]:
-    made = open_store(str(tmp_path / "prism.db"), "net")
-    yield made
-    made.close()
 
 
 def history() -> tuple[list[bytes], list[Filter]]:

@@ -4,14 +4,13 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import aclosing
-from functools import partialmethod
-from pathlib import Path
+from functools import partial, partialmethod
 from typing import Any
 
 import grpc
 import pytest
 from support.prism import Wallet
-from support.prism_chain import Branches, Running, running, until
+from support.prism_chain import Branches, Running, play, played, refused, until
 
 from pubsub_emulator.events.errors import LimitReached
 from pubsub_emulator.events.filters.algebra import OneOf
@@ -38,35 +37,14 @@ Story = Callable[[Running], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
-def log(database_place: str) -> Iterator[SqlStore]:
+def any_log(database_place: str) -> Iterator[SqlStore]:
     made = open_store(database_place, "net")
     yield made
     made.close()
 
 
-@pytest.fixture
-def file_log(tmp_path: Path) -> Iterator[SqlStore]:
-    made = open_store(str(tmp_path / "prism.db"), "net")
-    yield made
-    made.close()
-
-
-def play(log: SqlStore, story: Story, chain: Branches | None = None, **options: Any) -> None:
-    async def what() -> None:
-        async with asyncio.timeout(120), running(log, chain or Branches(), **options) as node:
-            await story(node)
-
-    asyncio.run(what())
-
-
 async def call(node: Running, method: str, request: Any, answer: Any) -> Any:
     return await node.client._call(method, request, answer.FromString)
-
-
-async def refused(action: Any, code: grpc.StatusCode, words: str) -> None:
-    with pytest.raises(NodeError, match=words) as found:
-        await action
-    assert found.value.code is code
 
 
 async def first(node: Running, request: pb.GetSubscriptionEventsStreamRequest) -> pb.SubscriptionEvents:
@@ -100,273 +78,240 @@ BAD_FILTERS = [
 ]
 
 
-def test_pr_50_every_field_of_a_filter_is_checked(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        for filters, words in BAD_FILTERS:
-            request = pb.NewSubscriptionRequest(filters=filters)
-            answer = call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
-            await refused(answer, grpc.StatusCode.INVALID_ARGUMENT, words)
-
-    play(file_log, story)
+@played()
+async def test_pr_50_every_field_of_a_filter_is_checked(node: Running) -> None:
+    for filters, words in BAD_FILTERS:
+        request = pb.NewSubscriptionRequest(filters=filters)
+        answer = call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
+        await refused(answer, grpc.StatusCode.INVALID_ARGUMENT, words)
 
 
-def test_pr_50_to_pr_54_subscriptions_are_stored_as_pr_30_and_pr_31_say(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        await node.processed(node.chain.anchor_now(Wallet("a").created))
-        both = [Filter(FilterType.UPDATE_DID_FILTER, A, status=each) for each in (Status.APPLIED, Status.REJECTED)]
-        where = await node.client.subscribe([*both, Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH, A)])
-        key = sha256(where.token.encode())
-        with log.database.transaction() as session:
-            ((token, after, batches, seq_no, epoch),) = session.run("SELECT * FROM subscriptions")
-            filters = session.run("SELECT * FROM subscription_filters ORDER BY filter_no")
-        assert (bytes(token), bytes(after), bool(batches), seq_no, epoch) == (key, Wallet("a").created.id, False, 1, 0)
-        assert [(row[1], row[2], row[3], row[4], row[5] and bytes(row[5]), row[6]) for row in filters] == [
-            (0, "UPDATE_DID_FILTER", A, None, None, None),
-            (1, "REVOKE_CREDENTIAL_FILTER", None, None, HASH, A),
-        ]
-        await node.client.cancel(where)
-        with log.database.transaction() as session:
-            assert session.run("SELECT 1 FROM subscriptions UNION ALL SELECT 1 FROM subscription_filters") == []
-
-    play(log, story)
+@played(on="any_log")
+async def test_pr_50_to_pr_54_subscriptions_are_stored_as_pr_30_and_pr_31_say(node: Running, any_log: SqlStore) -> None:
+    await node.processed(node.chain.anchor_now(Wallet("a").created))
+    both = [Filter(FilterType.UPDATE_DID_FILTER, A, status=each) for each in (Status.APPLIED, Status.REJECTED)]
+    where = await node.client.subscribe([*both, Filter(FilterType.REVOKE_CREDENTIAL_FILTER, None, HASH, A)])
+    key = sha256(where.token.encode())
+    with any_log.database.transaction() as session:
+        ((token, after, batches, seq_no, epoch),) = session.run("SELECT * FROM subscriptions")
+        filters = session.run("SELECT * FROM subscription_filters ORDER BY filter_no")
+    assert (bytes(token), bytes(after), bool(batches), seq_no, epoch) == (key, Wallet("a").created.id, False, 1, 0)
+    assert [(row[1], row[2], row[3], row[4], row[5] and bytes(row[5]), row[6]) for row in filters] == [
+        (0, "UPDATE_DID_FILTER", A, None, None, None),
+        (1, "REVOKE_CREDENTIAL_FILTER", None, None, HASH, A),
+    ]
+    await node.client.cancel(where)
+    with any_log.database.transaction() as session:
+        assert session.run("SELECT 1 FROM subscriptions UNION ALL SELECT 1 FROM subscription_filters") == []
 
 
-def test_pr_51_where_a_stream_begins(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        wallets = [Wallet(name) for name in "abc"]
-        request = pb.NewSubscriptionRequest(filters=[pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)])
-        empty = await call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
-        assert empty.events_after == b""
-        await node.processed(node.chain.anchor_now(wallets[0].created, wallets[1].created))
-        made = await call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
-        assert made.events_after == wallets[1].created.id
-        await node.processed(node.chain.anchor_now(wallets[2].created))
-        token = made.subscription_token
-        for start, seq_no in (
-            ({}, 1),
-            ({"events_after": b""}, 1),
-            ({"since_subscription": False}, 1),
-            ({"since_subscription": True}, 3),
-            ({"events_after": wallets[0].created.id}, 2),
-            ({"cursor": made.cursor}, 3),
-            ({"cursor": empty.cursor}, 1),
-        ):
-            found = await first(node, pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start))
-            assert [each.seq_no for each in found.events] == [seq_no], start
-        place = found.events[0].position
-        assert (place.number, place.hash, place.time) == (2, node.chain.blocks[1][0].hash, 12_000)
-        bad = grpc.StatusCode.INVALID_ARGUMENT
-        for start, code, words in (
-            ({"events_after": HASH}, bad, "no processed operation"),
-            ({"events_after": b"x"}, bad, "32 bytes"),
-            ({"cursor": "x"}, bad, "damaged"),
-            ({"cursor": ""}, bad, "damaged"),
-        ):
-            request = pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start)
-            await refused(first(node, request), code, words)
-        unknown = pb.GetSubscriptionEventsStreamRequest(subscription_token="x", cursor="x")  # noqa: S106  # no password
-        await refused(first(node, unknown), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
-
-    play(log, story)
+@played(on="any_log")
+async def test_pr_51_where_a_stream_begins(node: Running) -> None:
+    wallets = [Wallet(name) for name in "abc"]
+    request = pb.NewSubscriptionRequest(filters=[pb.SubscriptionFilter(type=pb.ANONYMOUS_ANY_FILTER)])
+    empty = await call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
+    assert empty.events_after == b""
+    await node.processed(node.chain.anchor_now(wallets[0].created, wallets[1].created))
+    made = await call(node, "NewSubscription", request, pb.NewSubscriptionResponse)
+    assert made.events_after == wallets[1].created.id
+    await node.processed(node.chain.anchor_now(wallets[2].created))
+    token = made.subscription_token
+    for start, seq_no in (
+        ({}, 1),
+        ({"events_after": b""}, 1),
+        ({"since_subscription": False}, 1),
+        ({"since_subscription": True}, 3),
+        ({"events_after": wallets[0].created.id}, 2),
+        ({"cursor": made.cursor}, 3),
+        ({"cursor": empty.cursor}, 1),
+    ):
+        found = await first(node, pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start))
+        assert [each.seq_no for each in found.events] == [seq_no], start
+    place = found.events[0].position
+    assert (place.number, place.hash, place.time) == (2, node.chain.blocks[1][0].hash, 12_000)
+    bad = grpc.StatusCode.INVALID_ARGUMENT
+    for start, code, words in (
+        ({"events_after": HASH}, bad, "no processed operation"),
+        ({"events_after": b"x"}, bad, "32 bytes"),
+        ({"cursor": "x"}, bad, "damaged"),
+        ({"cursor": ""}, bad, "damaged"),
+    ):
+        request = pb.GetSubscriptionEventsStreamRequest(subscription_token=token, **start)
+        await refused(first(node, request), code, words)
+    unknown = pb.GetSubscriptionEventsStreamRequest(subscription_token="x", cursor="x")  # noqa: S106  # no password
+    await refused(first(node, unknown), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
 
 
-def test_pr_6_a_cursor_of_the_event_log_is_foreign(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        where = await node.client.subscribe([ANY])
-        foreign = encode_cursor(Cursor(0, 0), log_tag("net", file_log.id))
-        request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=foreign)
-        await refused(first(node, request), grpc.StatusCode.INVALID_ARGUMENT, "of another log")
-        beyond = encode_cursor(Cursor(0, 9), node.service.events.tag)
-        request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=beyond)
-        await refused(first(node, request), grpc.StatusCode.INVALID_ARGUMENT, "beyond the end")
-
-    play(file_log, story)
+@played()
+async def test_pr_6_a_cursor_of_the_event_log_is_foreign(node: Running, log: SqlStore) -> None:
+    where = await node.client.subscribe([ANY])
+    foreign = encode_cursor(Cursor(0, 0), log_tag("net", log.id))
+    request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=foreign)
+    await refused(first(node, request), grpc.StatusCode.INVALID_ARGUMENT, "of another log")
+    beyond = encode_cursor(Cursor(0, 9), node.service.events.tag)
+    request = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=beyond)
+    await refused(first(node, request), grpc.StatusCode.INVALID_ARGUMENT, "beyond the end")
 
 
-def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        a, b, c = (Wallet(name) for name in "abc")
-        where = await node.client.subscribe([ANY], everything=True)
-        await node.processed(node.chain.anchor_now(a.created))
-        await node.processed(node.chain.anchor_now(b.created))
+@played(on="any_log")
+async def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(node: Running) -> None:
+    a, b, c = (Wallet(name) for name in "abc")
+    where = await node.client.subscribe([ANY], everything=True)
+    await node.processed(node.chain.anchor_now(a.created))
+    await node.processed(node.chain.anchor_now(b.created))
+    async with aclosing(node.client.events(where)) as messages:
+        async for message in messages:
+            where = message.subscription
+            if message.live:
+                break
+    node.chain.drop_to(2)
+    node.chain.anchor_now(c.created)
+    await until(lambda: node.service.processor.position().epoch == 1)
+    await until(lambda: node.service.processor.position().seq_no == 2)
+    with pytest.raises(TakenBack) as found:
         async with aclosing(node.client.events(where)) as messages:
-            async for message in messages:
-                where = message.subscription
-                if message.live:
-                    break
-        node.chain.drop_to(2)
-        node.chain.anchor_now(c.created)
-        await until(lambda: node.service.processor.position().epoch == 1)
-        await until(lambda: node.service.processor.position().seq_no == 2)
-        with pytest.raises(TakenBack) as found:
-            async with aclosing(node.client.events(where)) as messages:
-                await anext(messages)
-        assert (found.value.seq_no, found.value.operation_id) == (1, a.created.id)
-        async with aclosing(node.client.events(found.value.subscription)) as messages:
-            message = await anext(messages)
-        assert [each.operation_id for each in message.events] == [c.created.id]
-        later = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=where.cursor)
-        await refused(first(node, later), grpc.StatusCode.FAILED_PRECONDITION, "taken back")
-
-    play(log, story)
+            await anext(messages)
+    assert (found.value.seq_no, found.value.operation_id) == (1, a.created.id)
+    async with aclosing(node.client.events(found.value.subscription)) as messages:
+        message = await anext(messages)
+    assert [each.operation_id for each in message.events] == [c.created.id]
+    later = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=where.cursor)
+    await refused(first(node, later), grpc.StatusCode.FAILED_PRECONDITION, "taken back")
 
 
-def test_pr_53_a_rewind_below_what_was_sent_ends_a_live_stream(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        a, b = Wallet("a"), Wallet("b")
-        await node.processed(node.chain.anchor_now(a.created))
-        where = await node.client.subscribe([ANY], everything=True)
-        stays = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)], everything=True)
-        caught: list[Any] = []
+@played(on="any_log")
+async def test_pr_53_a_rewind_below_what_was_sent_ends_a_live_stream(node: Running) -> None:
+    a, b = Wallet("a"), Wallet("b")
+    await node.processed(node.chain.anchor_now(a.created))
+    where = await node.client.subscribe([ANY], everything=True)
+    stays = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)], everything=True)
+    caught: list[Any] = []
 
-        async def read(subscription: ClientSubscription) -> None:
-            try:
-                async with aclosing(node.client.events(subscription)) as messages:
-                    async for message in messages:
-                        caught.extend(each.operation_id for each in message.events)
-            except TakenBack as cut:
-                caught.append(cut)
+    async def read(subscription: ClientSubscription) -> None:
+        try:
+            async with aclosing(node.client.events(subscription)) as messages:
+                async for message in messages:
+                    caught.extend(each.operation_id for each in message.events)
+        except TakenBack as cut:
+            caught.append(cut)
 
-        tasks = [asyncio.create_task(read(each)) for each in (where, stays)]
-        await until(lambda: len(caught) == 2)
-        node.chain.anchor_now(b.created)
-        await until(lambda: len(caught) == 3)
-        node.chain.drop_to(2)
-        again = a.update(add("s"))
-        node.chain.anchor_now(again)
-        await until(lambda: len(caught) == 5)
-        assert isinstance(caught[3], TakenBack) or isinstance(caught[4], TakenBack)
-        assert again.id in caught[3:]
-        assert not tasks[1].done()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    play(log, story)
+    tasks = [asyncio.create_task(read(each)) for each in (where, stays)]
+    await until(lambda: len(caught) == 2)
+    node.chain.anchor_now(b.created)
+    await until(lambda: len(caught) == 3)
+    node.chain.drop_to(2)
+    again = a.update(add("s"))
+    node.chain.anchor_now(again)
+    await until(lambda: len(caught) == 5)
+    assert isinstance(caught[3], TakenBack) or isinstance(caught[4], TakenBack)
+    assert again.id in caught[3:]
+    assert not tasks[1].done()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_pr_60_a_block_that_the_log_took_back_and_the_chain_still_has_is_looked_into_again(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        created = Wallet("a").created
-        number = node.chain.anchor_now(created)
-        for _ in range(3):
-            node.chain.build()
-        await node.processed(number)
-        await until(lambda: node.service.branch.number == number + 3)
-        node.chain.drop_to(number + 1)
-        node.chain.build()  # the best block is less high: the block is no longer final, and the one after it is known
-        await until(lambda: node.service.branch.number == number + 2)
-        async with aclosing(node.client.statuses(created.id)) as updates:
-            update = await anext(updates)
-        assert (update.status, update.confirmation_level) == (pb.CONFIRMATION_LEVEL, 2)
-
-    play(file_log, story, Branches(lag=3))
+@played(chain=partial(Branches, 3))
+async def test_pr_60_a_block_that_the_log_took_back_and_the_chain_still_has_is_looked_into_again(node: Running) -> None:
+    created = Wallet("a").created
+    number = node.chain.anchor_now(created)
+    for _ in range(3):
+        node.chain.build()
+    await node.processed(number)
+    await until(lambda: node.service.branch.number == number + 3)
+    node.chain.drop_to(number + 1)
+    node.chain.build()  # the best block is less high: the block is no longer final, and the one after it is known
+    await until(lambda: node.service.branch.number == number + 2)
+    async with aclosing(node.client.statuses(created.id)) as updates:
+        update = await anext(updates)
+    assert (update.status, update.confirmation_level) == (pb.CONFIRMATION_LEVEL, 2)
 
 
-def test_pr_53_cancelling_ends_streams_and_forgets(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        where = await node.client.subscribe([ANY])
-        stream = node.client.events(where, reconnect=False)
-        assert (await anext(stream)).live
-        await node.client.cancel(where)
-        with pytest.raises(NodeError) as found:
-            await anext(stream)
-        assert found.value.code is grpc.StatusCode.CANCELLED
-        await refused(node.client.cancel(where), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
-        stream = node.client.events(where, reconnect=False)
-        await refused(anext(stream), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
-
-    play(file_log, story)
+@played()
+async def test_pr_53_cancelling_ends_streams_and_forgets(node: Running) -> None:
+    where = await node.client.subscribe([ANY])
+    stream = node.client.events(where, reconnect=False)
+    assert (await anext(stream)).live
+    await node.client.cancel(where)
+    await refused(anext(stream), grpc.StatusCode.CANCELLED)
+    await refused(node.client.cancel(where), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
+    stream = node.client.events(where, reconnect=False)
+    await refused(anext(stream), grpc.StatusCode.NOT_FOUND, "no subscription has this token")
 
 
-def test_pr_53_another_process_cancels_at_the_next_heartbeat(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        where = await node.client.subscribe([ANY])
-        stream = node.client.events(where, reconnect=False)
-        await anext(stream)
-        PrismRegistry(file_log.database).cancel(where.token)
-        with pytest.raises(NodeError) as found:
-            await anext(stream)
-        assert found.value.code is grpc.StatusCode.CANCELLED
-
-    play(file_log, story, limits=PrismLimits(heartbeat_seconds=0.1))
+@played(limits=PrismLimits(heartbeat_seconds=0.1))
+async def test_pr_53_another_process_cancels_at_the_next_heartbeat(node: Running, log: SqlStore) -> None:
+    where = await node.client.subscribe([ANY])
+    stream = node.client.events(where, reconnect=False)
+    await anext(stream)
+    PrismRegistry(log.database).cancel(where.token)
+    await refused(anext(stream), grpc.StatusCode.CANCELLED)
 
 
-def test_pr_52_a_heartbeat_comes_when_the_position_moved(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)])
-        async with aclosing(node.client.events(where)) as stream:
-            seam = await anext(stream)
-            node.chain.anchor_now(Wallet("a").created)
-            beat = await anext(stream)
-            assert (len(seam.events), len(beat.events), beat.live) == (0, 0, True)
-            assert node.service.events.cursor(beat.subscription.cursor).seq == 1
-
-    play(file_log, story, limits=PrismLimits(heartbeat_seconds=0.1))
+@played(limits=PrismLimits(heartbeat_seconds=0.1))
+async def test_pr_52_a_heartbeat_comes_when_the_position_moved(node: Running) -> None:
+    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)])
+    async with aclosing(node.client.events(where)) as stream:
+        seam = await anext(stream)
+        node.chain.anchor_now(Wallet("a").created)
+        beat = await anext(stream)
+        assert (len(seam.events), len(beat.events), beat.live) == (0, 0, True)
+        assert node.service.events.cursor(beat.subscription.cursor).seq == 1
 
 
-def test_pr_52_pages_without_a_match_are_heartbeats(file_log: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+@played()
+async def test_pr_52_pages_without_a_match_are_heartbeats(node: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OperationLog, "read", partialmethod(OperationLog.read, span=20))
-
-    async def story(node: Running) -> None:
-        await node.processed(node.chain.build(atala_object([Wallet(f"{at}").created.raw for at in range(45)])))
-        where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)], everything=True)
-        found = []
-        async with aclosing(node.client.events(where)) as stream:
-            async for message in stream:
-                found.append((node.service.events.cursor(message.subscription.cursor).seq, message.live))
-                if message.live:
-                    break
-        assert found == [(20, False), (40, False), (45, True)]
-
-    play(file_log, story)
+    await node.processed(node.chain.build(atala_object([Wallet(f"{at}").created.raw for at in range(45)])))
+    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)], everything=True)
+    found = []
+    async with aclosing(node.client.events(where)) as stream:
+        async for message in stream:
+            found.append((node.service.events.cursor(message.subscription.cursor).seq, message.live))
+            if message.live:
+                break
+    assert found == [(20, False), (40, False), (45, True)]
 
 
-def test_pr_52_no_stream_says_that_it_is_live_before_it_has_what_there_was(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        node.service.events.notice = lambda: None  # type: ignore[method-assign]  # it looks by itself, once a second
-        await node.processed(node.chain.anchor_now(Wallet("a").created, Wallet("b").created))
-        where = await node.client.subscribe([ANY], everything=True)
-        async with aclosing(node.client.events(where)) as stream:
-            found = [await anext(stream) for _ in range(3)]
-        assert [(len(each.events), each.live) for each in found] == [(1, False), (1, False), (0, True)]
-
-    play(file_log, story)
+@played()
+async def test_pr_52_no_stream_says_that_it_is_live_before_it_has_what_there_was(node: Running) -> None:
+    node.service.events.notice = lambda: None  # type: ignore[method-assign]  # it looks by itself, once a second
+    await node.processed(node.chain.anchor_now(Wallet("a").created, Wallet("b").created))
+    where = await node.client.subscribe([ANY], everything=True)
+    async with aclosing(node.client.events(where)) as stream:
+        found = [await anext(stream) for _ in range(3)]
+    assert [(len(each.events), each.live) for each in found] == [(1, False), (1, False), (0, True)]
 
 
-def test_pr_54_limits_have_names(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED
-        held = [await node.client.subscribe([ANY]) for _ in range(3)]
-        await refused(node.client.subscribe([ANY]), exhausted, "3 subscriptions")
-        await node.client.cancel(held.pop())
-        held.append(await node.client.subscribe([ANY]))
-        streams = [node.client.events(each, reconnect=False) for each in held]
-        for each in streams[:2]:
-            await anext(each)
-        await refused(anext(streams[2]), exhausted, "2 streams")
-        ids, _ = await node.client.schedule([Wallet("a").created.raw])
-        await refused(anext(node.client.statuses(ids[0])), exhausted, "2 streams")
-        await streams[0].aclose()
-        await until(lambda: node.service.events.open_streams == 1)
-        assert (await anext(node.client.statuses(ids[0]))).status == pb.PENDING
-
-    play(file_log, story, limits=PrismLimits(subscriptions_per_client=3, streams_per_client=2))
+@played(limits=PrismLimits(subscriptions_per_client=3, streams_per_client=2))
+async def test_pr_54_limits_have_names(node: Running) -> None:
+    exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED
+    held = [await node.client.subscribe([ANY]) for _ in range(3)]
+    await refused(node.client.subscribe([ANY]), exhausted, "3 subscriptions")
+    await node.client.cancel(held.pop())
+    held.append(await node.client.subscribe([ANY]))
+    streams = [node.client.events(each, reconnect=False) for each in held]
+    for each in streams[:2]:
+        await anext(each)
+    await refused(anext(streams[2]), exhausted, "2 streams")
+    ids, _ = await node.client.schedule([Wallet("a").created.raw])
+    await refused(anext(node.client.statuses(ids[0])), exhausted, "2 streams")
+    await streams[0].aclose()
+    await until(lambda: node.service.events.open_streams == 1)
+    assert (await anext(node.client.statuses(ids[0]))).status == pb.PENDING
 
 
-def test_pr_54_sync_ups_of_everything_from_the_start_are_few(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        raw = [Wallet(f"{at}").created.raw for at in range(30)]
-        await node.processed(node.chain.build(atala_object(raw)))
-        where = await node.client.subscribe([ANY], everything=True)
-        with node.service.events.held("x", reads_all=True):
-            await refused(
-                anext(node.client.events(where, reconnect=False)), grpc.StatusCode.RESOURCE_EXHAUSTED, "from the start"
-            )
-            now = await node.client.subscribe([ANY])
-            assert (await anext(node.client.events(now, reconnect=False))).live
-
-    play(file_log, story, limits=PrismLimits(full_reads=1))
+@played(limits=PrismLimits(full_reads=1))
+async def test_pr_54_sync_ups_of_everything_from_the_start_are_few(node: Running) -> None:
+    raw = [Wallet(f"{at}").created.raw for at in range(30)]
+    await node.processed(node.chain.build(atala_object(raw)))
+    where = await node.client.subscribe([ANY], everything=True)
+    with node.service.events.held("x", reads_all=True):
+        await refused(
+            anext(node.client.events(where, reconnect=False)), grpc.StatusCode.RESOURCE_EXHAUSTED, "from the start"
+        )
+        now = await node.client.subscribe([ANY])
+        assert (await anext(node.client.events(now, reconnect=False))).live
 
 
 def test_pr_54_one_client_does_not_take_all_places_of_those_who_read_everything() -> None:
@@ -379,125 +324,100 @@ def test_pr_54_one_client_does_not_take_all_places_of_those_who_read_everything(
             streams.held("fourth", reads_all=True).__enter__()
 
 
-def test_pr_53_shutdown_is_unavailable(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        where = await node.client.subscribe([ANY])
-        stream = node.client.events(where, reconnect=False)
-        await anext(stream)
-        node.service.events.stop()
-        with pytest.raises(NodeError) as found:
-            await anext(stream)
-        assert found.value.code is grpc.StatusCode.UNAVAILABLE
-        await refused(node.client.subscribe([ANY]), grpc.StatusCode.UNAVAILABLE, "shutdown")
-
-    play(file_log, story)
+@played()
+async def test_pr_53_shutdown_is_unavailable(node: Running) -> None:
+    where = await node.client.subscribe([ANY])
+    stream = node.client.events(where, reconnect=False)
+    await anext(stream)
+    node.service.events.stop()
+    await refused(anext(stream), grpc.StatusCode.UNAVAILABLE)
+    await refused(node.client.subscribe([ANY]), grpc.StatusCode.UNAVAILABLE, "shutdown")
 
 
 # Channel 7
 
 
-def test_pr_63_what_may_be_scheduled(log: SqlStore) -> None:
+@played(on="any_log")
+async def test_pr_63_what_may_be_scheduled(node: Running) -> None:
     a = Wallet("a")
-
-    async def story(node: Running) -> None:
-        bad = grpc.StatusCode.INVALID_ARGUMENT
-        for operations, words in (
-            ([], "there is none"),
-            ([a.created.raw] * 2, r"\[1\]: the same operation again"),
-            ([a.created.raw, b"\xff"], r"\[1\]"),
-            ([b""], r"\[0\]: UNSUPPORTED_OPERATION"),
-            ([a.created.raw + b"\x4a\x00"], r"\[0\]: MALFORMED_OPERATION"),
-        ):
-            await refused(node.client.schedule(operations), bad, words)
-        big = [Wallet(f"{at}").created.raw for at in range(80)]
-        await refused(node.client.schedule(big), bad, "16384 is the most")
-        ids, _ = await node.client.schedule([a.created.raw])
-        assert ids == [a.created.id]
-        exists = grpc.StatusCode.ALREADY_EXISTS
-        await refused(node.client.schedule([Wallet("b").created.raw, a.created.raw]), exists, r"\[1\].*RECEIVED")
-        await until(lambda: node.chain.pool)
-        await node.processed(node.chain.build_pool())
-        await refused(node.client.schedule([a.created.raw]), exists, "APPLIED")
-        assert not node.service.scheduled.waiting()
-
-    play(log, story)
+    bad = grpc.StatusCode.INVALID_ARGUMENT
+    for operations, words in (
+        ([], "there is none"),
+        ([a.created.raw] * 2, r"\[1\]: the same operation again"),
+        ([a.created.raw, b"\xff"], r"\[1\]"),
+        ([b""], r"\[0\]: UNSUPPORTED_OPERATION"),
+        ([a.created.raw + b"\x4a\x00"], r"\[0\]: MALFORMED_OPERATION"),
+    ):
+        await refused(node.client.schedule(operations), bad, words)
+    big = [Wallet(f"{at}").created.raw for at in range(80)]
+    await refused(node.client.schedule(big), bad, "16384 is the most")
+    ids, _ = await node.client.schedule([a.created.raw])
+    assert ids == [a.created.id]
+    exists = grpc.StatusCode.ALREADY_EXISTS
+    await refused(node.client.schedule([Wallet("b").created.raw, a.created.raw]), exists, r"\[1\].*RECEIVED")
+    await until(lambda: node.chain.pool)
+    await node.processed(node.chain.build_pool())
+    await refused(node.client.schedule([a.created.raw]), exists, "APPLIED")
+    assert not node.service.scheduled.waiting()
 
 
-def test_pr_63_cancelling(log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        a, failed = Wallet("a"), grpc.StatusCode.FAILED_PRECONDITION
-        node.chain.is_away = True
-        ids, token = await node.client.schedule([a.created.raw])
-        await refused(node.client.cancel_operation(HASH, token), grpc.StatusCode.NOT_FOUND, "no operation")
-        await refused(node.client.cancel_operation(b"x", token), grpc.StatusCode.INVALID_ARGUMENT, "32 bytes")
-        await refused(node.client.cancel_operation(ids[0], "x"), failed, "token")
-        await node.client.cancel_operation(ids[0], token)
-        await refused(node.client.cancel_operation(ids[0], token), failed, "CANCELLED")
-        found = [each.status async for each in node.client.statuses(ids[0])]
-        assert found == [pb.CANCELLED]
-        node.chain.is_away = False
-        assert not node.service.scheduled.waiting()
-        ids, token = await node.client.schedule([a.created.raw, Wallet("b").created.raw])
-        await until(lambda: node.chain.pool)
-        assert len(node.chain.pool) == 1
-        node.chain.build_pool()
-        await until(lambda: node.service.branch.place(ids[0]) is not None)
-        await refused(node.client.cancel_operation(ids[0], token), failed, "in a block")
-
-    play(log, story, depth=3)
+@played(on="any_log", depth=3)
+async def test_pr_63_cancelling(node: Running) -> None:
+    a, failed = Wallet("a"), grpc.StatusCode.FAILED_PRECONDITION
+    node.chain.is_away = True
+    ids, token = await node.client.schedule([a.created.raw])
+    await refused(node.client.cancel_operation(HASH, token), grpc.StatusCode.NOT_FOUND, "no operation")
+    await refused(node.client.cancel_operation(b"x", token), grpc.StatusCode.INVALID_ARGUMENT, "32 bytes")
+    await refused(node.client.cancel_operation(ids[0], "x"), failed, "token")
+    await node.client.cancel_operation(ids[0], token)
+    await refused(node.client.cancel_operation(ids[0], token), failed, "CANCELLED")
+    found = [each.status async for each in node.client.statuses(ids[0])]
+    assert found == [pb.CANCELLED]
+    node.chain.is_away = False
+    assert not node.service.scheduled.waiting()
+    ids, token = await node.client.schedule([a.created.raw, Wallet("b").created.raw])
+    await until(lambda: node.chain.pool)
+    assert len(node.chain.pool) == 1
+    node.chain.build_pool()
+    await until(lambda: node.service.branch.place(ids[0]) is not None)
+    await refused(node.client.cancel_operation(ids[0], token), failed, "in a block")
 
 
-def test_pr_63_what_waits_too_long_is_cancelled(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        await node.processed(node.chain.build())  # from the block that the node knows, it counts
-        ids, _ = await node.client.schedule([Wallet("a").created.raw])
-        found: list[int] = []
-
-        async def watch() -> None:
-            async for each in node.client.statuses(ids[0]):
-                found.append(each.status)  # noqa: PERF401  # seen while it grows
-
-        watching = asyncio.create_task(watch())
-        await until(lambda: found)
-        for _ in range(2):
-            await node.processed(node.chain.build())
-            assert found == [pb.PENDING]
-        for _ in range(2):  # one more where the node first saw the operation in the block after
-            await node.processed(node.chain.build())
-        await watching
-        assert found == [pb.PENDING, pb.CANCELLED]
-
-    play(file_log, story, limits=PrismLimits(pending_blocks=3))
+@played(limits=PrismLimits(pending_blocks=3))
+async def test_pr_63_what_waits_too_long_is_cancelled(node: Running) -> None:
+    await node.processed(node.chain.build())  # from the block that the node knows, it counts
+    ids, _ = await node.client.schedule([Wallet("a").created.raw])
+    found, watching = node.watch(ids[0])
+    await until(lambda: found)
+    for _ in range(2):
+        await node.processed(node.chain.build())
+        assert found == [pb.PENDING]
+    for _ in range(2):  # one more where the node first saw the operation in the block after
+        await node.processed(node.chain.build())
+    await watching
+    assert found == [pb.PENDING, pb.CANCELLED]
 
 
-def test_pr_63_what_others_anchored_is_given_up_for_running_streams_only(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        created = Wallet("a").created
-        node.chain.anchor_now(created)
-        await until(lambda: node.service.branch.place(created.id) is not None)
-        found: list[int] = []
-
-        async def watch() -> None:
-            async for each in node.client.statuses(created.id):
-                found.append(each.status)  # noqa: PERF401  # seen while it grows
-
-        watching = asyncio.create_task(watch())
-        await until(lambda: found == [pb.IN_BLOCK])
-        node.chain.drop_to(1)
+@played(depth=5, limits=PrismLimits(pending_blocks=3))
+async def test_pr_63_what_others_anchored_is_given_up_for_running_streams_only(node: Running) -> None:
+    created = Wallet("a").created
+    node.chain.anchor_now(created)
+    await until(lambda: node.service.branch.place(created.id) is not None)
+    found, watching = node.watch(created.id)
+    await until(lambda: found == [pb.IN_BLOCK])
+    node.chain.drop_to(1)
+    node.chain.build()
+    await until(lambda: found == [pb.IN_BLOCK, pb.PENDING])
+    assert (await anext(node.client.statuses(created.id))).status == pb.PENDING
+    for _ in range(3):
         node.chain.build()
-        await until(lambda: found == [pb.IN_BLOCK, pb.PENDING])
-        assert (await anext(node.client.statuses(created.id))).status == pb.PENDING
-        for _ in range(3):
-            node.chain.build()
-            await until(lambda: node.service.branch.number == len(node.chain.blocks))
-        await watching
-        assert found == [pb.IN_BLOCK, pb.PENDING, pb.CANCELLED]
-        await refused(anext(node.client.statuses(created.id)), grpc.StatusCode.NOT_FOUND, "no operation")
-
-    play(file_log, story, depth=5, limits=PrismLimits(pending_blocks=3))
+        await until(lambda: node.service.branch.number == len(node.chain.blocks))
+    await watching
+    assert found == [pb.IN_BLOCK, pb.PENDING, pb.CANCELLED]
+    await refused(anext(node.client.statuses(created.id)), grpc.StatusCode.NOT_FOUND, "no operation")
 
 
-def test_pr_63_what_was_not_handed_over_is_handed_over_later(file_log: SqlStore) -> None:
+def test_pr_63_what_was_not_handed_over_is_handed_over_later(log: SqlStore) -> None:
     chain = Branches()
 
     async def before(node: Running) -> None:
@@ -509,86 +429,72 @@ def test_pr_63_what_was_not_handed_over_is_handed_over_later(file_log: SqlStore)
         await node.processed(node.chain.build_pool())
         assert node.service.processor.position().seq_no == 1
 
-    play(file_log, before, chain)
+    play(log, before, chain)
     chain.is_away = False
     chain._changed = asyncio.Event()
-    play(file_log, after, chain)
+    play(log, after, chain)
 
 
-def test_pr_63_what_a_reorganisation_dropped_is_handed_over_again(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        ids, _ = await node.client.schedule([Wallet("a").created.raw])
-        await until(lambda: node.chain.pool)
-        number = node.chain.build_pool()
-        await until(lambda: node.service.branch.place(ids[0]) is not None)
-        node.chain.drop_to(number - 1)
-        node.chain.pool.clear()  # the transaction is lost with its block
-        for at in range(number, 9):
-            assert not node.chain.pool
-            assert node.chain.build() == at
-            await until(lambda at=at: node.service.branch.number == at)
+@played(depth=20)
+async def test_pr_63_what_a_reorganisation_dropped_is_handed_over_again(node: Running) -> None:
+    ids, _ = await node.client.schedule([Wallet("a").created.raw])
+    await until(lambda: node.chain.pool)
+    number = node.chain.build_pool()
+    await until(lambda: node.service.branch.place(ids[0]) is not None)
+    node.chain.drop_to(number - 1)
+    node.chain.pool.clear()  # the transaction is lost with its block
+    for at in range(number, 9):
         assert not node.chain.pool
-        node.chain.build()  # the eighth best block since it was handed over at the first
-        await until(lambda: node.chain.pool)
-        assert len(node.chain.pool) == 1
-        node.chain.build_pool()
-        await until(lambda: node.service.branch.place(ids[0]) is not None)
-
-    play(file_log, story, depth=20)
-
-
-def test_a_node_waits_for_its_chain(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        where = await node.client.subscribe([ANY], everything=True)
-        assert node.service.processor.position().seq_no == 0
-        node.chain.is_away = False
-        number = node.chain.anchor_now(Wallet("a").created)
-        await node.processed(number)
-        async with aclosing(node.client.events(where)) as messages:
-            assert [each.seq_no for each in (await anext(messages)).events] == [1]
-
-    play(file_log, story, Branches(is_away=True))
+        assert node.chain.build() == at
+        await until(lambda at=at: node.service.branch.number == at)
+    assert not node.chain.pool
+    node.chain.build()  # the eighth best block since it was handed over at the first
+    await until(lambda: node.chain.pool)
+    assert len(node.chain.pool) == 1
+    node.chain.build_pool()
+    await until(lambda: node.service.branch.place(ids[0]) is not None)
 
 
-def test_pr_61_unknown_operations_are_not_found(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        await refused(anext(node.client.statuses(HASH)), grpc.StatusCode.NOT_FOUND, "no operation")
-        await refused(anext(node.client.statuses(b"x")), grpc.StatusCode.INVALID_ARGUMENT, "32 bytes")
+@played(chain=partial(Branches, is_away=True))
+async def test_a_node_waits_for_its_chain(node: Running) -> None:
+    where = await node.client.subscribe([ANY], everything=True)
+    assert node.service.processor.position().seq_no == 0
+    node.chain.is_away = False
+    number = node.chain.anchor_now(Wallet("a").created)
+    await node.processed(number)
+    async with aclosing(node.client.events(where)) as messages:
+        assert [each.seq_no for each in (await anext(messages)).events] == [1]
 
-    play(file_log, story)
+
+@played()
+async def test_pr_61_unknown_operations_are_not_found(node: Running) -> None:
+    await refused(anext(node.client.statuses(HASH)), grpc.StatusCode.NOT_FOUND, "no operation")
+    await refused(anext(node.client.statuses(b"x")), grpc.StatusCode.INVALID_ARGUMENT, "32 bytes")
 
 
-def test_pr_60_rejected_is_not_said_while_a_copy_may_still_apply(file_log: SqlStore) -> None:
-    async def story(node: Running) -> None:
-        a = Wallet("a")
-        made = a.update(add("s"))
-        node.chain.anchor_now(made)
-        node.chain.build()
-        await node.processed(node.chain.build() - 2)
-        assert (await anext(node.client.statuses(made.id))).status == pb.REJECTED
-        node.chain.anchor_now(a.created, made)
-        await until(lambda: node.service.branch.place(made.id) is not None)
-        seen: list[Any] = []
-
-        async def watch() -> None:
-            async for each in node.client.statuses(made.id):
-                seen.append((each.status, each.reason))  # noqa: PERF401  # seen while it grows
-
-        watching = asyncio.create_task(watch())
-        await until(lambda: seen)
-        node.chain.build()
-        await until(lambda: len(seen) == 2)
-        node.chain.build()
-        await watching
-        assert [status for status, _ in seen] == [pb.IN_BLOCK, pb.CONFIRMATION_LEVEL, pb.APPROVED]
-
-    play(file_log, story, depth=2)
+@played(depth=2)
+async def test_pr_60_rejected_is_not_said_while_a_copy_may_still_apply(node: Running) -> None:
+    a = Wallet("a")
+    made = a.update(add("s"))
+    node.chain.anchor_now(made)
+    node.chain.build()
+    await node.processed(node.chain.build() - 2)
+    assert (await anext(node.client.statuses(made.id))).status == pb.REJECTED
+    node.chain.anchor_now(a.created, made)
+    await until(lambda: node.service.branch.place(made.id) is not None)
+    seen, watching = node.watch(made.id)
+    await until(lambda: seen)
+    node.chain.build()
+    await until(lambda: len(seen) == 2)
+    node.chain.build()
+    await watching
+    assert seen == [pb.IN_BLOCK, pb.CONFIRMATION_LEVEL, pb.APPROVED]
 
 
 # Filters on the databases
 
 
-def test_pr_40_sql_matches_what_the_predicate_matches(log: SqlStore) -> None:
+def test_pr_40_sql_matches_what_the_predicate_matches(any_log: SqlStore) -> None:
     draw = random.Random(5)
     a, b = Wallet("a"), Wallet("b")
     batches = [a.issue(HASH), a.issue(sha256(b"x")), b.issue(HASH)]
@@ -603,9 +509,9 @@ def test_pr_40_sql_matches_what_the_predicate_matches(log: SqlStore) -> None:
     for _ in range(40):
         chain.build(*(atala_object([draw.choice(pool).raw for _ in range(3)]) for _ in range(2)))
     for block, _ in chain.blocks:
-        log.append([block])
+        any_log.append([block])
     outcomes: list[Outcome] = []
-    processor = Processor(log.database, log, depth=0)
+    processor = Processor(any_log.database, any_log, depth=0)
     with pytest.MonkeyPatch.context() as patch:
         real = module.judge
 
@@ -618,7 +524,7 @@ def test_pr_40_sql_matches_what_the_predicate_matches(log: SqlStore) -> None:
         patch.setattr(module, "judge", remembered)
         processor.run()
     assert len({each.status for each in outcomes}) == 2
-    registry, operations = PrismRegistry(log.database), OperationLog(log.database)
+    registry, operations = PrismRegistry(any_log.database), OperationLog(any_log.database)
     suffixes, hashes = (a.suffix, b.suffix), (HASH, sha256(b"x"))
     filters = [
         Filter(kind, suffix, credential, batch, status)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -10,19 +10,12 @@ import pytest
 from support.certificates import certificate
 from support.prism_chain import Branches, running, until
 
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.prism.client import PrismClient
 from pubsub_emulator.prism.core.filters import Filter, FilterType
 
 ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
 SERVER = "pubsub_emulator.events.subscriptions.grpc_server"
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[SqlStore]:
-    made = open_store(str(tmp_path / "prism.db"), "net")
-    yield made
-    made.close()
 
 
 class Network:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import defaultdict
-from contextlib import aclosing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,7 +12,7 @@ from support.prism_chain import Branches, running, until
 from support.story_campaign import prism_player
 
 from pubsub_emulator.events.cheats import Cheat
-from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
 from pubsub_emulator.prism.service.watch import FINISHED
@@ -95,20 +94,12 @@ def test_ev_40_no_honest_node_is_accused_whatever_happens_to_its_chain_and_clien
     assert audited.answers == len(answers)
 
 
-def test_ev_40_a_node_writes_down_what_was_true_and_what_it_told(tmp_path: Path) -> None:
+def test_ev_40_a_node_writes_down_what_was_true_and_what_it_told(log: SqlStore, tmp_path: Path) -> None:
     async def story(recorder: StatusDeliveries) -> list[str]:
-        log = open_store(str(tmp_path / "prism.db"), "net")
         async with running(log, Branches(), depth=1, status_recorder=recorder) as node:
             node.chain.build()
             ids, _ = await node.client.schedule([Wallet("a").created.raw])
-            told: list[int] = []
-
-            async def watch() -> None:
-                async with aclosing(node.client.statuses(ids[0])) as updates:
-                    async for each in updates:
-                        told.append(each.status)  # noqa: PERF401
-
-            watching = asyncio.create_task(watch())
+            told, watching = node.watch(ids[0])
             await until(lambda: node.chain.pool and told)
             kept = len(node.chain.blocks)
             acts = (node.chain.build_pool, lambda: (node.chain.drop_to(kept), node.chain.build()))
@@ -118,7 +109,6 @@ def test_ev_40_a_node_writes_down_what_was_true_and_what_it_told(tmp_path: Path)
                 await until(lambda length=length: len(told) > length)
             await watching
             await until(lambda: node.service.events.open_streams == 0)
-        log.close()
         return [OperationStatus(each).name for each in told]
 
     with StatusDeliveries(tmp_path / "out") as recorder:

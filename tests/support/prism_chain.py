@@ -1,10 +1,14 @@
 """A chain in this process for a PRISM node: blocks, branches, a pool; and a node that serves it over gRPC."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import grpc
+import pytest
+from support.told import Told, told
 
 from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
 from pubsub_emulator.events.log.follow import put
@@ -13,7 +17,7 @@ from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
 from pubsub_emulator.events.subscriptions.grpc_server import Tls
 from pubsub_emulator.events.subscriptions.service import Recorder
-from pubsub_emulator.prism.client import PrismClient
+from pubsub_emulator.prism.client import NodeError, PrismClient
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.status import BestBlock, best_block
 from pubsub_emulator.prism.make import atala_object
@@ -132,12 +136,52 @@ class Running:
         """Wait until block `number` is processed."""
         await until(lambda: self.service.processor.processed >= number)
 
+    def watch(self, operation: bytes, of: Callable[[Any], Any] = lambda each: each.status) -> tuple[list[Any], Any]:
+        """What is `of` the statuses of an operation, a list that grows, and the task that ends with them."""
+        found: list[Any] = []
+
+        async def watch() -> None:
+            async with aclosing(self.client.statuses(operation)) as updates:
+                async for each in updates:
+                    found.append(of(each))  # noqa: PERF401  # seen while it grows
+
+        return found, asyncio.create_task(watch())
+
+
+async def refused(action: Any, code: grpc.StatusCode, words: str | None = None) -> None:
+    """Assert that a node refuses what a client asks, with a code and words."""
+    with pytest.raises(NodeError, match=words) as found:
+        await action
+    assert found.value.code is code
+
 
 async def until(holds: Any) -> None:
     """Wait for something, a minute at most."""
     async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110  # state of several tasks and threads
             await asyncio.sleep(0.01)
+
+
+def play(
+    log: Any,
+    story: Callable[[Running], Coroutine[Any, Any, None]],
+    chain: Branches | None = None,
+    **options: Any,
+) -> None:
+    """A story of a node over a log, two minutes at most."""
+
+    async def what() -> None:
+        async with asyncio.timeout(120), running(log, chain or Branches(), **options) as node:
+            await story(node)
+
+    asyncio.run(what())
+
+
+def played(
+    *, on: str = "log", chain: Callable[[], Branches] = Branches, **options: Any
+) -> Callable[[Told], Callable[..., None]]:
+    """Tests of a node over the log of a fixture, with a chain of its own."""
+    return told(lambda log, story: play(log, story, chain(), **options), on)
 
 
 @asynccontextmanager

@@ -1,0 +1,31 @@
+"""Tests that are coroutines: what they are about is made for them, and their other parameters are fixtures."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any
+
+Told = Callable[..., Awaitable[None]]
+
+
+def told(play: Callable[..., None], fixture: str = "", made: int = 1) -> Callable[[Told], Callable[..., None]]:
+    """Tests of coroutines whose first `made` parameters `play` gives: `play(story)`, or `play(value, story)` where a
+    fixture is named."""
+
+    def decorate(what: Told) -> Callable[..., None]:
+        named = signature(what)
+        rest = list(named.parameters.values())[made:]
+        own = {each.name for each in rest}
+
+        @wraps(what)
+        def test(**given: Any) -> None:
+            first = [given[fixture]] if fixture else []
+            more = {name: each for name, each in given.items() if name in own}
+            play(*first, lambda *things: what(*things, **more))
+
+        if fixture and fixture not in own:
+            rest.append(Parameter(fixture, Parameter.KEYWORD_ONLY))
+        test.__dict__["__signature__"] = named.replace(parameters=rest)
+        return test
+
+    return decorate
