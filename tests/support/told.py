@@ -1,5 +1,6 @@
 """Tests that are coroutines: what they are about is made for them, and their other parameters are fixtures."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from inspect import Parameter, signature
@@ -29,3 +30,7 @@ def told(play: Callable[..., None], fixture: str = "", made: int = 1) -> Callabl
         return test
 
     return decorate
+
+
+alone = told(lambda story: asyncio.run(asyncio.wait_for(story(), 300)), made=0)
+"""A test that is a coroutine, of five minutes at most."""

@@ -10,15 +10,7 @@ from support.events import CHAINS, FIELDS, FILTERS, KINDS
 
 from pubsub_emulator.database.database import Database, migrate
 from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.events.filters.algebra import (
-    OPS,
-    All,
-    Field,
-    Filter,
-    Kind,
-    Not,
-    OneOf,
-)
+from pubsub_emulator.events.filters.algebra import OPS, All, Field, Filter, Kind, Not, OneOf
 from pubsub_emulator.events.filters.predicate import matches
 from pubsub_emulator.events.filters.sql import LogColumns, where
 from pubsub_emulator.events.rows import Row

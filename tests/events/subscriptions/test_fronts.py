@@ -14,12 +14,14 @@ import grpc.aio
 import pytest
 from support.events import block_hash, counted, make_block
 from support.prism_chain import until
+from support.told import Told, alone, told
 
 from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.events.filters.algebra import ANY
 from pubsub_emulator.events.log.rules import Head
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
 from pubsub_emulator.events.protocol import events_pb2 as pb
+from pubsub_emulator.events.rows import Block
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
 from pubsub_emulator.events.subscriptions.registry import SqlRegistry
 from pubsub_emulator.events.subscriptions.rpc import NAME, serve_grpc
@@ -103,10 +105,7 @@ async def serving(store: SqlStore, limits: Limits = QUICK, callers: Callers = EV
 
 
 def run(
-    store: SqlStore,
-    story: Callable[[Http], Awaitable[None]],
-    limits: Limits = QUICK,
-    callers: Callers = EVERYBODY,
+    store: SqlStore, story: Callable[[Http], Awaitable[None]], limits: Limits = QUICK, callers: Callers = EVERYBODY
 ) -> None:
     async def main() -> None:
         async with asyncio.timeout(30), serving(store, limits, callers) as http:
@@ -115,86 +114,84 @@ def run(
     asyncio.run(main())
 
 
+def over_http(
+    *logged: Block, on: str = "sqlite_log", limits: Limits = QUICK, callers: Callers = EVERYBODY
+) -> Callable[[Told], Callable[..., None]]:
+    """Tests of a service over the log of a fixture, which has some blocks already."""
+
+    def play(log: SqlStore, story: Callable[[Http], Awaitable[None]]) -> None:
+        for block in logged:
+            log.append([block])
+        run(log, story, limits, callers)
+
+    return told(play, on)
+
+
 def numbers(events: list[dict[str, Any]]) -> list[int]:
     return [event["data"]["seq"] for event in events]
 
 
-def test_ev_21_catch_up_and_tail_have_no_seam(log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"kind": "Test.*"}, after="start")
-        reading = asyncio.create_task(http.events(token, 12))
-        await asyncio.sleep(0.2)
-        await asyncio.to_thread(log.append, [counted(3, 3), counted(4, 3)])
-        assert numbers(await reading) == list(range(1, 13))
-
-    log.append([counted(1, 3), counted(2, 3)])
-    run(log, story)
+@over_http(counted(1, 3), counted(2, 3), on="log")
+async def test_ev_21_catch_up_and_tail_have_no_seam(http: Http, log: SqlStore) -> None:
+    token, _ = await http.subscribe({"kind": "Test.*"}, after="start")
+    reading = asyncio.create_task(http.events(token, 12))
+    await asyncio.sleep(0.2)
+    await asyncio.to_thread(log.append, [counted(3, 3), counted(4, 3)])
+    assert numbers(await reading) == list(range(1, 13))
 
 
-def test_ev_21_what_a_stream_starts_with(log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, after = await http.subscribe({"any": True})
-        await asyncio.to_thread(log.append, [counted(2, 2)])
-        assert numbers(await http.events(token, 2)) == [4, 5]  # its lower bound
-        events = await http.events(token, 5, after="start")
-        assert numbers(events) == [1, 2, 3, 4, 5]
-        assert numbers(await http.events(token, 2, after=after)) == [4, 5]
-        assert numbers(await http.events(token, 1, headers={"Last-Event-ID": events[1]["cursor"]})) == [3]
-        assert events[0]["data"] | {"id": ""} == {
-            "seq": 1, "anchor": 1, "chain": None, "block": 1, "index": 0, "kind": "Test.Counted", "id": "",
-            "time": 6000, "fields": {"n": 1000},
-        }  # fmt: skip
-
-    log.append([counted(1, 3)])
-    run(log, story)
+@over_http(counted(1, 3), on="log")
+async def test_ev_21_what_a_stream_starts_with(http: Http, log: SqlStore) -> None:
+    token, after = await http.subscribe({"any": True})
+    await asyncio.to_thread(log.append, [counted(2, 2)])
+    assert numbers(await http.events(token, 2)) == [4, 5]  # its lower bound
+    events = await http.events(token, 5, after="start")
+    assert numbers(events) == [1, 2, 3, 4, 5]
+    assert numbers(await http.events(token, 2, after=after)) == [4, 5]
+    assert numbers(await http.events(token, 1, headers={"Last-Event-ID": events[1]["cursor"]})) == [3]
+    assert events[0]["data"] | {"id": ""} == {
+        "seq": 1, "anchor": 1, "chain": None, "block": 1, "index": 0, "kind": "Test.Counted", "id": "",
+        "time": 6000, "fields": {"n": 1000},
+    }  # fmt: skip
 
 
-def test_ev_22_heartbeats_move_the_cursor(sqlite_log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"kind": "Rare.One"})
-        await asyncio.to_thread(sqlite_log.append, [counted(2, 50)])
-        beats = await http.events(token, 3, beats=True)
-        assert all("event" not in beat for beat in beats)
-        await asyncio.to_thread(sqlite_log.append, [make_block(3, [("Rare.One", {})])])
-        reads = http.service.counts["catch_up_reads"]
-        events = await http.events(token, 1, headers={"Last-Event-ID": beats[-1]["cursor"]})
-        assert numbers(events) == [52]
-        assert http.service.counts["catch_up_reads"] <= reads + 2  # one more where the row comes between
-
-    sqlite_log.append([counted(1, 1)])
-    run(sqlite_log, story)
+@over_http(counted(1, 1))
+async def test_ev_22_heartbeats_move_the_cursor(http: Http, sqlite_log: SqlStore) -> None:
+    token, _ = await http.subscribe({"kind": "Rare.One"})
+    await asyncio.to_thread(sqlite_log.append, [counted(2, 50)])
+    beats = await http.events(token, 3, beats=True)
+    assert all("event" not in beat for beat in beats)
+    await asyncio.to_thread(sqlite_log.append, [make_block(3, [("Rare.One", {})])])
+    reads = http.service.counts["catch_up_reads"]
+    events = await http.events(token, 1, headers={"Last-Event-ID": beats[-1]["cursor"]})
+    assert numbers(events) == [52]
+    assert http.service.counts["catch_up_reads"] <= reads + 2  # one more where the row comes between
 
 
-def test_batches_come_where_they_were_asked_for(sqlite_log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"any": True}, after="start", batches=True)
-        events = await http.events(token, 2)
-        assert [len(event["data"]) for event in events] == [100, 50]
-
-    sqlite_log.append([counted(1, 150)])
-    run(sqlite_log, story)
+@over_http(counted(1, 150))
+async def test_batches_come_where_they_were_asked_for(http: Http) -> None:
+    token, _ = await http.subscribe({"any": True}, after="start", batches=True)
+    events = await http.events(token, 2)
+    assert [len(event["data"]) for event in events] == [100, 50]
 
 
-def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"any": True}, after="start")
-        reading = asyncio.create_task(http.events(token, 9))
-        await asyncio.sleep(0.3)
-        await asyncio.to_thread(log.rewind, 1)
-        events = await reading
-        assert numbers(events[:-1]) == [1, 2, 3, 4]
-        assert events[-1]["data"]["reason"] == "abandoned"
-        other = make_block(2, [("Other.Thing", {})], branch=1, parent=block_hash(1))
-        await asyncio.to_thread(log.append, [other])
-        resumed = await http.events(token, 1, headers={"Last-Event-ID": events[-1]["cursor"]})
-        assert [(event["data"]["seq"], event["data"]["kind"]) for event in resumed] == [(3, "Other.Thing")]
-        sent = {"Authorization": f"Bearer {token}", "Last-Event-ID": events[3]["cursor"]}
-        async with http.session.get(f"{http.url}/events", headers=sent) as answer:
-            assert answer.status == 410
-            assert (await answer.json())["after"] == events[-1]["cursor"]
-
-    log.append([counted(1, 2), counted(2, 2)])
-    run(log, story)
+@over_http(counted(1, 2), counted(2, 2), on="log")
+async def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(http: Http, log: SqlStore) -> None:
+    token, _ = await http.subscribe({"any": True}, after="start")
+    reading = asyncio.create_task(http.events(token, 9))
+    await asyncio.sleep(0.3)
+    await asyncio.to_thread(log.rewind, 1)
+    events = await reading
+    assert numbers(events[:-1]) == [1, 2, 3, 4]
+    assert events[-1]["data"]["reason"] == "abandoned"
+    other = make_block(2, [("Other.Thing", {})], branch=1, parent=block_hash(1))
+    await asyncio.to_thread(log.append, [other])
+    resumed = await http.events(token, 1, headers={"Last-Event-ID": events[-1]["cursor"]})
+    assert [(event["data"]["seq"], event["data"]["kind"]) for event in resumed] == [(3, "Other.Thing")]
+    sent = {"Authorization": f"Bearer {token}", "Last-Event-ID": events[3]["cursor"]}
+    async with http.session.get(f"{http.url}/events", headers=sent) as answer:
+        assert answer.status == 410
+        assert (await answer.json())["after"] == events[-1]["cursor"]
 
 
 def test_ev_20_a_subscription_from_now_on_is_made_while_blocks_are_taken_back(
@@ -213,41 +210,37 @@ def test_ev_20_a_subscription_from_now_on_is_made_while_blocks_are_taken_back(
     assert service.cursor(after) == (0, 4)
 
 
-def test_ev_24_a_cancelled_token_is_as_unknown_as_any_other(log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"any": True})
-        reading = asyncio.create_task(http.events(token, 1))
-        await asyncio.sleep(0.2)
-        headers = {"Authorization": f"Bearer {token}"}
-        async with http.session.delete(f"{http.url}/subscriptions", headers=headers) as answer:
-            assert answer.status == 204
-        assert [event["data"]["reason"] for event in await reading] == ["cancelled"]
-        answers = []
-        for name in (token, "never-there", ""):
-            async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {name}"}) as answer:
-                answers.append((answer.status, answer.content_type, await answer.text()))
-        assert answers[0] == answers[1] == answers[2]
-        assert answers[0][:2] == (404, "application/problem+json")
-
-    run(log, story)
+@over_http(on="log")
+async def test_ev_24_a_cancelled_token_is_as_unknown_as_any_other(http: Http) -> None:
+    token, _ = await http.subscribe({"any": True})
+    reading = asyncio.create_task(http.events(token, 1))
+    await asyncio.sleep(0.2)
+    headers = {"Authorization": f"Bearer {token}"}
+    async with http.session.delete(f"{http.url}/subscriptions", headers=headers) as answer:
+        assert answer.status == 204
+    assert [event["data"]["reason"] for event in await reading] == ["cancelled"]
+    answers = []
+    for name in (token, "never-there", ""):
+        async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {name}"}) as answer:
+            answers.append((answer.status, answer.content_type, await answer.text()))
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0][:2] == (404, "application/problem+json")
 
 
-def test_ev_25_limits_are_refused_with_their_names(sqlite_log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"any": True})
-        for _ in range(4):
-            await http.subscribe({"any": True})
-        async with http.session.post(f"{http.url}/subscriptions", json={"filters": []}) as answer:
-            assert (answer.status, "5 subscriptions" in await answer.text()) == (429, True)
-        streams = [asyncio.create_task(http.events(token, 1)) for _ in range(3)]
-        await asyncio.sleep(0.3)
-        async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {token}"}) as answer:
-            assert (answer.status, "3 streams" in await answer.text()) == (429, True)
-        await asyncio.to_thread(sqlite_log.append, [counted(1, 1)])
-        assert [numbers(await stream) for stream in streams] == [[1]] * 3
-        assert http.service.open_streams in range(4)
-
-    run(sqlite_log, story)
+@over_http()
+async def test_ev_25_limits_are_refused_with_their_names(http: Http, sqlite_log: SqlStore) -> None:
+    token, _ = await http.subscribe({"any": True})
+    for _ in range(4):
+        await http.subscribe({"any": True})
+    async with http.session.post(f"{http.url}/subscriptions", json={"filters": []}) as answer:
+        assert (answer.status, "5 subscriptions" in await answer.text()) == (429, True)
+    streams = [asyncio.create_task(http.events(token, 1)) for _ in range(3)]
+    await asyncio.sleep(0.3)
+    async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {token}"}) as answer:
+        assert (answer.status, "3 streams" in await answer.text()) == (429, True)
+    await asyncio.to_thread(sqlite_log.append, [counted(1, 1)])
+    assert [numbers(await stream) for stream in streams] == [[1]] * 3
+    assert http.service.open_streams in range(4)
 
 
 @pytest.mark.parametrize(
@@ -264,34 +257,29 @@ def test_ev_25_limits_are_refused_with_their_names(sqlite_log: SqlStore) -> None
         (b'{"filters": [], "x": "' + b" " * 2_000_000 + b'"}', "Too Large"),
     ],
 )
-def test_bad_requests_get_a_problem_that_names_the_place(sqlite_log: SqlStore, body: bytes, words: str) -> None:
-    async def story(http: Http) -> None:
-        made = {"Content-Type": "application/json"}
-        async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body), headers=made) as answer:
-            assert answer.status in {400, 413}
-            assert answer.content_type == "application/problem+json"
-            detail = (await answer.json())["detail"]
-            assert words in detail
-            assert len(detail) < 300
-
-    run(sqlite_log, story)
+@over_http()
+async def test_bad_requests_get_a_problem_that_names_the_place(http: Http, body: bytes, words: str) -> None:
+    made = {"Content-Type": "application/json"}
+    async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body), headers=made) as answer:
+        assert answer.status in {400, 413}
+        assert answer.content_type == "application/problem+json"
+        detail = (await answer.json())["detail"]
+        assert words in detail
+        assert len(detail) < 300
 
 
-def test_ev_25_health_and_metrics(sqlite_log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"any": True}, after="start")
-        await http.events(token, 3)
-        async with http.session.get(f"{http.url}/health") as answer:
-            assert (answer.status, await answer.json()) == (200, {"available": True, "seq": 3})
-        async with http.session.get(f"{http.url}/metrics") as answer:
-            text = await answer.text()
-        assert "pubsub_events_rows_total 3" in text
-        assert "# TYPE pubsub_events_streams gauge" in text
-        async with http.session.get(f"{http.url}/nowhere") as answer:
-            assert (answer.status, answer.content_type) == (404, "application/problem+json")
-
-    sqlite_log.append([counted(1, 3)])
-    run(sqlite_log, story)
+@over_http(counted(1, 3))
+async def test_ev_25_health_and_metrics(http: Http) -> None:
+    token, _ = await http.subscribe({"any": True}, after="start")
+    await http.events(token, 3)
+    async with http.session.get(f"{http.url}/health") as answer:
+        assert (answer.status, await answer.json()) == (200, {"available": True, "seq": 3})
+    async with http.session.get(f"{http.url}/metrics") as answer:
+        text = await answer.text()
+    assert "pubsub_events_rows_total 3" in text
+    assert "# TYPE pubsub_events_streams gauge" in text
+    async with http.session.get(f"{http.url}/nowhere") as answer:
+        assert (answer.status, answer.content_type) == (404, "application/problem+json")
 
 
 def test_ev_26_shutdown_ends_streams_with_a_resumable_status(sqlite_log: SqlStore) -> None:
@@ -316,63 +304,56 @@ def test_ev_26_shutdown_ends_streams_with_a_resumable_status(sqlite_log: SqlStor
     run(sqlite_log, again)
 
 
-def test_a_database_that_goes_away_and_comes_back_loses_nothing(
-    sqlite_log: SqlStore, monkeypatch: pytest.MonkeyPatch
+@over_http(counted(1, 3))
+async def test_a_database_that_goes_away_and_comes_back_loses_nothing(
+    http: Http, sqlite_log: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"any": True}, after="start")
-        reading = asyncio.create_task(http.events(token, 6))
-        await asyncio.sleep(0.2)
-        for method in ("transaction", "select"):
-            monkeypatch.setattr(sqlite_log.database, method, _gone)
-        await asyncio.sleep(0.5)
-        async with http.session.get(f"{http.url}/health") as answer:
-            assert answer.status == 503
-        async with http.session.post(f"{http.url}/subscriptions", json={"filters": []}) as answer:
-            assert answer.status == 503
-        monkeypatch.undo()
-        await asyncio.to_thread(sqlite_log.append, [counted(2, 3)])
-        assert numbers(await reading) == [1, 2, 3, 4, 5, 6]
-
-    sqlite_log.append([counted(1, 3)])
-    run(sqlite_log, story)
+    token, _ = await http.subscribe({"any": True}, after="start")
+    reading = asyncio.create_task(http.events(token, 6))
+    await asyncio.sleep(0.2)
+    for method in ("transaction", "select"):
+        monkeypatch.setattr(sqlite_log.database, method, _gone)
+    await asyncio.sleep(0.5)
+    async with http.session.get(f"{http.url}/health") as answer:
+        assert answer.status == 503
+    async with http.session.post(f"{http.url}/subscriptions", json={"filters": []}) as answer:
+        assert answer.status == 503
+    monkeypatch.undo()
+    await asyncio.to_thread(sqlite_log.append, [counted(2, 3)])
+    assert numbers(await reading) == [1, 2, 3, 4, 5, 6]
 
 
 def _gone(*_given: object, **_options: object) -> None:
     raise StoreUnavailable("events.db: gone")
 
 
-def test_callers_with_tokens_have_each_their_own_limits(sqlite_log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        async def made(authorization: str) -> int:
-            headers = {"Authorization": authorization}
-            url = f"{http.url}/subscriptions"
-            async with http.session.post(url, json={"filters": [{"any": True}]}, headers=headers) as answer:
-                return answer.status
+@over_http(callers=Callers({token_hash("one"): "one", token_hash("two"): "two"}))
+async def test_callers_with_tokens_have_each_their_own_limits(http: Http) -> None:
+    async def made(authorization: str) -> int:
+        headers = {"Authorization": authorization}
+        url = f"{http.url}/subscriptions"
+        async with http.session.post(url, json={"filters": [{"any": True}]}, headers=headers) as answer:
+            return answer.status
 
-        assert [await made("Bearer one") for _ in range(6)] == [201] * 5 + [429]
-        assert await made("Bearer two") == 201
-        assert [await made(each) for each in ("", "Bearer x", "Basic one")] == [401] * 3
-
-    run(sqlite_log, story, callers=Callers({token_hash("one"): "one", token_hash("two"): "two"}))
+    assert [await made("Bearer one") for _ in range(6)] == [201] * 5 + [429]
+    assert await made("Bearer two") == 201
+    assert [await made(each) for each in ("", "Bearer x", "Basic one")] == [401] * 3
 
 
 @pytest.mark.parametrize("token", [b"\xff\xfe", b"\xed\xa0\x80", b"\xc3\xa9", b""])
-def test_a_token_that_is_not_utf_8_is_as_unknown_as_any_other(sqlite_log: SqlStore, token: bytes) -> None:
-    async def story(http: Http) -> None:
-        host, port = http.url.removeprefix("http://").split(":")
-        for line in (b"GET /events", b"DELETE /subscriptions", b"POST /subscriptions"):
-            reader, writer = await asyncio.open_connection(host, int(port))
-            head = b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n"
-            sent = b"" if line.startswith(b"GET") else b'{"filters":[]}'
-            length = b"14" if sent else b"0"
-            head = head.replace(b"14", length)
-            writer.write(line + head + b"Authorization: Bearer " + token + b"\r\n\r\n" + sent)
-            status = (await reader.readline()).split()[1]
-            assert status == (b"401" if line.startswith(b"POST") else b"404")
-            writer.close()
-
-    run(sqlite_log, story, callers=Callers({token_hash("one"): "one"}))
+@over_http(callers=Callers({token_hash("one"): "one"}))
+async def test_a_token_that_is_not_utf_8_is_as_unknown_as_any_other(http: Http, token: bytes) -> None:
+    host, port = http.url.removeprefix("http://").split(":")
+    for line in (b"GET /events", b"DELETE /subscriptions", b"POST /subscriptions"):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n"
+        sent = b"" if line.startswith(b"GET") else b'{"filters":[]}'
+        length = b"14" if sent else b"0"
+        head = head.replace(b"14", length)
+        writer.write(line + head + b"Authorization: Bearer " + token + b"\r\n\r\n" + sent)
+        status = (await reader.readline()).split()[1]
+        assert status == (b"401" if line.startswith(b"POST") else b"404")
+        writer.close()
 
 
 def test_a_stream_that_nobody_reads_ends_with_its_connection(sqlite_log: SqlStore) -> None:
@@ -393,19 +374,18 @@ def test_a_stream_that_nobody_reads_ends_with_its_connection(sqlite_log: SqlStor
 # gRPC
 
 
-def test_grpc_speaks_of_the_same_subscriptions(log: SqlStore) -> None:
-    async def main() -> None:
-        async with (
-            asyncio.timeout(30),
-            EventService(log, SqlRegistry(log.database), QUICK) as service,
-            serve_grpc(service, "127.0.0.1", 0) as port,
-            grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
-        ):
-            await _talk(channel, log)
-            await _refusals(channel)
+@alone
+async def test_grpc_speaks_of_the_same_subscriptions(log: SqlStore) -> None:
 
     log.append([counted(1, 3)])
-    asyncio.run(main())
+    async with (
+        asyncio.timeout(30),
+        EventService(log, SqlRegistry(log.database), QUICK) as service,
+        serve_grpc(service, "127.0.0.1", 0) as port,
+        grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
+    ):
+        await _talk(channel, log)
+        await _refusals(channel)
 
 
 def _method(channel: grpc.aio.Channel, name: str, request: Any, answer: Any, kind: str = "unary_unary") -> Any:
@@ -457,27 +437,26 @@ async def _refusals(channel: grpc.aio.Channel) -> None:
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-def test_ev_23_a_client_that_does_not_read_costs_its_bound_and_gets_everything_later(sqlite_log: SqlStore) -> None:
-    async def story(http: Http) -> None:
-        token, _ = await http.subscribe({"any": True})
-        host, port = http.url.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port), limit=1_000)
-        writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
-        quick = asyncio.create_task(http.events(token, 3_000))
-        await asyncio.sleep(0.3)
-        for number in range(2, 32):
-            wide = [("Test.Wide", {"n": at, "text": "x" * 2_000}) for at in range(100)]
-            await asyncio.to_thread(sqlite_log.append, [make_block(number, wide)])
-            assert http.service.waiting_rows <= 2 * 50
-        assert numbers(await quick) == list(range(2, 3_002))
-        slow: list[int] = []
-        text = b""
-        while len(slow) < 3_000:
-            text += await reader.read(65_536)
-            *lines, text = text.split(b"\n")
-            slow += [json.loads(line[6:])["seq"] for line in lines if line.startswith(b"data: ")]
-        assert slow == list(range(2, 3_002))
-        writer.close()
-
-    sqlite_log.append([counted(1, 1)])
-    run(sqlite_log, story, Limits(heartbeat_seconds=0.1, bound=50))
+@over_http(counted(1, 1), limits=Limits(heartbeat_seconds=0.1, bound=50))
+async def test_ev_23_a_client_that_does_not_read_costs_its_bound_and_gets_everything_later(
+    http: Http, sqlite_log: SqlStore
+) -> None:
+    token, _ = await http.subscribe({"any": True})
+    host, port = http.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port), limit=1_000)
+    writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    quick = asyncio.create_task(http.events(token, 3_000))
+    await asyncio.sleep(0.3)
+    for number in range(2, 32):
+        wide = [("Test.Wide", {"n": at, "text": "x" * 2_000}) for at in range(100)]
+        await asyncio.to_thread(sqlite_log.append, [make_block(number, wide)])
+        assert http.service.waiting_rows <= 2 * 50
+    assert numbers(await quick) == list(range(2, 3_002))
+    slow: list[int] = []
+    text = b""
+    while len(slow) < 3_000:
+        text += await reader.read(65_536)
+        *lines, text = text.split(b"\n")
+        slow += [json.loads(line[6:])["seq"] for line in lines if line.startswith(b"data: ")]
+    assert slow == list(range(2, 3_002))
+    writer.close()
