@@ -10,7 +10,8 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from support.distributor import Inbox, Stage, play, served, web
+from support.distributor import Inbox, Stage, play, played, served, web
+from support.told import alone
 
 from pubsub_emulator.distributor.core.messages import Post
 from pubsub_emulator.distributor.event import Notice
@@ -129,21 +130,16 @@ def test_id23_a_signed_event_is_unpacked_if_its_signature_holds(tmp_path: Path) 
     play(tmp_path, what, events={"jwks": "keys.json"})
 
 
-def test_id23_off_by_flag_anybody_may_sign(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        how = {"data": jwt.encode(EVENT.body(), "", "none").encode(), "headers": {"Content-Type": "application/jwt"}}
-        assert (await made.ask("POST", "/api/v2/publishEvent", **how))[0] == 201
-
-    play(tmp_path, what, events={"check": False})
+@played(events={"check": False})
+async def test_id23_off_by_flag_anybody_may_sign(made: Stage) -> None:
+    how = {"data": jwt.encode(EVENT.body(), "", "none").encode(), "headers": {"Content-Type": "application/jwt"}}
+    assert (await made.ask("POST", "/api/v2/publishEvent", **how))[0] == 201
 
 
 def test_id42_the_signature_is_standard_webhooks() -> None:
     """The example of the specification of Standard Webhooks."""
     made = signature(
-        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-        "msg_p5jXN8AQM9LWM0D4loKWxJek",
-        1614265330,
-        b'{"test": 2432232314}',
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}'
     )
     assert made == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
@@ -176,23 +172,20 @@ def test_id42_others_are(address: str) -> None:
         ("2130706433", False, None),
     ],
 )
-def test_id42_scenario_34_the_address_connected_to_decides(host: str, private: bool, status: int | None) -> None:
+@alone
+async def test_id42_scenario_34_the_address_connected_to_decides(host: str, private: bool, status: int | None) -> None:
     """A name that leads to this machine is refused when it is connected to, whatever it led to before."""
-
-    async def what() -> None:
-        inbox = Inbox()
-        app = web.Application()
-        app.router.add_post("/in", inbox.post)
-        poster = Poster(private=private)
-        async with served(app, "127.0.0.1", 0) as url:
-            endpoint = url.replace("127.0.0.1", host) + "/in"
-            told = Post("s", ID, endpoint, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
-            found = await poster.post(told)
-        await poster.close()
-        assert found == status
-        assert len(inbox.got) == (status == 200)
-
-    asyncio.run(what())
+    inbox = Inbox()
+    app = web.Application()
+    app.router.add_post("/in", inbox.post)
+    poster = Poster(private=private)
+    async with served(app, "127.0.0.1", 0) as url:
+        endpoint = url.replace("127.0.0.1", host) + "/in"
+        told = Post("s", ID, endpoint, None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+        found = await poster.post(told)
+    await poster.close()
+    assert found == status
+    assert len(inbox.got) == (status == 200)
 
 
 def test_id42_redirects_are_not_followed() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.distributor import until
+from support.told import alone
 
 from pubsub_emulator.distributor.adapter import desk as desks
 from pubsub_emulator.distributor.adapter.desk import AT_ONCE, Desk, in_order
@@ -32,7 +33,8 @@ def test_a_group_has_each_entity_once_and_groups_are_in_order(entities: list[int
         assert len(group) == AT_ONCE or following[0].event.order in {notice.event.order for notice in group}
 
 
-def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_entity() -> None:
+@alone
+async def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_entity() -> None:
     under_way: list[str] = []
     most: list[int] = []
     got: list[int] = []
@@ -48,21 +50,19 @@ def test_a_slow_subscriber_has_many_notifications_under_way_and_one_of_an_entity
         got.extend(notice.number for notice in notices)
         return [True] * len(notices)
 
-    async def run() -> None:
-        ledger = MemoryLedger(SimulatedNetwork("a"))
-        desk = Desk(ledger, MemoryStore(), post)
-        await desk.subscribe(WISH)
-        for number in range(1, 91):
-            ledger.append(event_of(number, number % 45)[1])
-        await until(lambda: len(got) == 90)
-        await desk.stop()
-
-    asyncio.run(run())
+    ledger = MemoryLedger(SimulatedNetwork("a"))
+    desk = Desk(ledger, MemoryStore(), post)
+    await desk.subscribe(WISH)
+    for number in range(1, 91):
+        ledger.append(event_of(number, number % 45)[1])
+    await until(lambda: len(got) == 90)
+    await desk.stop()
     assert sorted(got) == list(range(1, 91))
     assert max(most) == AT_ONCE
 
 
-def test_only_what_was_not_acknowledged_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@alone
+async def test_only_what_was_not_acknowledged_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "RETRY_SECONDS", 0)
     got: list[list[int]] = []
 
@@ -70,24 +70,22 @@ def test_only_what_was_not_acknowledged_is_told_again(monkeypatch: pytest.Monkey
         got.append([notice.number for notice in notices])
         return [notice.number == 1 or (notice.number == 2 and len(got) == 2) for notice in notices]
 
-    async def run() -> None:
-        ledger = MemoryLedger(SimulatedNetwork("a"))
-        for number in (1, 2, 3):
-            ledger.append(event_of(number, number)[1])
-        store = MemoryStore()
-        desk = Desk(ledger, store, post)
-        name, _ = await desk.subscribe(WISH)
-        await desk.stop()
-        store.transact(lambda tx: tx.put(desks.CURSORS, name, "0"))
-        await desk.start()
-        await until(lambda: desk.lost == 1)
-        await desk.stop()
-
-    asyncio.run(run())
+    ledger = MemoryLedger(SimulatedNetwork("a"))
+    for number in (1, 2, 3):
+        ledger.append(event_of(number, number)[1])
+    store = MemoryStore()
+    desk = Desk(ledger, store, post)
+    name, _ = await desk.subscribe(WISH)
+    await desk.stop()
+    store.transact(lambda tx: tx.put(desks.CURSORS, name, "0"))
+    await desk.start()
+    await until(lambda: desk.lost == 1)
+    await desk.stop()
     assert got == [[1, 2, 3], [2, 3], [3]]
 
 
-def test_after_a_restart_only_what_was_under_way_is_told_again() -> None:
+@alone
+async def test_after_a_restart_only_what_was_under_way_is_told_again() -> None:
     got: list[int] = []
     stuck = asyncio.Event()
 
@@ -97,20 +95,17 @@ def test_after_a_restart_only_what_was_under_way_is_told_again() -> None:
             await stuck.wait()
         return [True] * len(notices)
 
-    async def run() -> None:
-        ledger, store = MemoryLedger(SimulatedNetwork("a")), MemoryStore()
-        desk = Desk(ledger, store, post)
-        await desk.subscribe(WISH)
-        for number, entity in enumerate((1, 2, 1, 3, 3), 1):
-            ledger.append(event_of(number, entity)[1])
-        await until(lambda: len(got) == 4)
-        await desk.stop()
-        assert got == [1, 2, 3, 4]  # 5 is of the entity of 4
-        stuck.set()
-        again = Desk(ledger, store, post)
-        await again.start()
-        await until(lambda: got[-1] == 5)
-        await again.stop()
-
-    asyncio.run(run())
+    ledger, store = MemoryLedger(SimulatedNetwork("a")), MemoryStore()
+    desk = Desk(ledger, store, post)
+    await desk.subscribe(WISH)
+    for number, entity in enumerate((1, 2, 1, 3, 3), 1):
+        ledger.append(event_of(number, entity)[1])
+    await until(lambda: len(got) == 4)
+    await desk.stop()
+    assert got == [1, 2, 3, 4]  # 5 is of the entity of 4
+    stuck.set()
+    again = Desk(ledger, store, post)
+    await again.start()
+    await until(lambda: got[-1] == 5)
+    await again.stop()
     assert got == [1, 2, 3, 4, 3, 4, 5]

@@ -16,6 +16,8 @@ import rlp
 from coincurve import PrivateKey, PublicKey
 from support.distributor import until
 from support.evm_chain import CONTRACT, EvmChain, account
+from support.told import Told as Test
+from support.told import alone, told
 
 from pubsub_emulator.client.errors import ClientError, NodeRefused, NodeUnavailable
 from pubsub_emulator.distributor.adapter.evm import ledger as room
@@ -70,8 +72,20 @@ def play(
     asyncio.run(run())
 
 
+def played(chain: Callable[[], EvmChain] = EvmChain, **settings: Any) -> Callable[[Test], Callable[..., None]]:
+    """Tests of a ledger with these settings on a chain of its own."""
+    return told(lambda what: play(what, chain(), **settings), made=2)
+
+
 def publishing(ledger: EvmLedger, number: int) -> asyncio.Task[Told]:
     return asyncio.create_task(ledger.publish(event_of(number)[1]))
+
+
+async def sent(ledger: EvmLedger, chain: EvmChain, number: int) -> asyncio.Task[Told]:
+    """A publication whose transaction waits for a block."""
+    made = publishing(ledger, number)
+    await until(lambda: bool(chain.pool))
+    return made
 
 
 async def ids(ledger: EvmLedger) -> list[str | None] | None:
@@ -96,80 +110,76 @@ def test_call_and_event_are_those_of_the_public_contract() -> None:
     assert kinds["EventDOMEv1"] == ["uint256", "uint256", *arguments.split(",")]
 
 
-def test_an_event_is_published_once_read_back_and_found_by_a_second_call() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        both = [publishing(ledger, 1), publishing(ledger, 1)]
-        await until(lambda: bool(chain.pool))
-        chain.mine()
-        done = await asyncio.gather(*both)
-        assert done == [Published(1_700_000_001, new=True)] * 2
-        assert len(chain.sent) == 1
-        assert await ledger.publish(event_of(1)[1]) == Published(1_700_000_001, new=False)
-        page = await ledger.read(0, 10)
-        assert page is not None
-        assert [(notice.number, notice.event, notice.fault) for notice in page.notices] == [(1, event_of(1)[1], "")]
-        assert (page.notices[0].signer, page.notices[0].block) == (account().address, chain._hash(1))
-
-    play(what)
+@played()
+async def test_an_event_is_published_once_read_back_and_found_by_a_second_call(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
+    both = [publishing(ledger, 1), publishing(ledger, 1)]
+    await until(lambda: bool(chain.pool))
+    chain.mine()
+    done = await asyncio.gather(*both)
+    assert done == [Published(1_700_000_001, new=True)] * 2
+    assert len(chain.sent) == 1
+    assert await ledger.publish(event_of(1)[1]) == Published(1_700_000_001, new=False)
+    page = await ledger.read(0, 10)
+    assert page is not None
+    assert [(notice.number, notice.event, notice.fault) for notice in page.notices] == [(1, event_of(1)[1], "")]
+    assert (page.notices[0].signer, page.notices[0].block) == (account().address, chain._hash(1))
 
 
 @pytest.mark.parametrize(("base_fee", "price", "wanted"), [(7, None, 16), (None, None, 9), (7, 0, 0)])
 def test_fees_are_those_of_eip_1559_legacy_or_none(base_fee: int | None, price: int | None, wanted: int) -> None:
     async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
+        await sent(ledger, chain, 1)
         assert chain.sent[0].price == wanted
         assert chain.sent[0].raw.startswith("0x02") == (wanted == 16)
 
     play(what, EvmChain(base_fee=base_fee), price=price)
 
 
-def test_nonces_have_no_gap_after_a_transaction_that_the_node_refused() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: len(chain.pool) == 1)
-        chain.answers["eth_sendRawTransaction"] = NodeRefused("eth_sendRawTransaction", -32000, "insufficient funds")
-        refused = await ledger.publish(event_of(2)[1])
-        assert isinstance(refused, Unknown)
-        assert "insufficient funds" in refused.reason
-        chain.answers.clear()
-        third = publishing(ledger, 3)
-        await until(lambda: len(chain.pool) == 2)
-        assert sorted(chain.pool) == [0, 1]
-        chain.mine()
-        assert all(isinstance(each, Published) for each in await asyncio.gather(first, third))
-
-    play(what)
+@played()
+async def test_nonces_have_no_gap_after_a_transaction_that_the_node_refused(ledger: EvmLedger, chain: EvmChain) -> None:
+    first = await sent(ledger, chain, 1)
+    chain.answers["eth_sendRawTransaction"] = NodeRefused("eth_sendRawTransaction", -32000, "insufficient funds")
+    refused = await ledger.publish(event_of(2)[1])
+    assert isinstance(refused, Unknown)
+    assert "insufficient funds" in refused.reason
+    chain.answers.clear()
+    third = publishing(ledger, 3)
+    await until(lambda: len(chain.pool) == 2)
+    assert sorted(chain.pool) == [0, 1]
+    chain.mine()
+    assert all(isinstance(each, Published) for each in await asyncio.gather(first, third))
 
 
-def test_a_stuck_transaction_is_replaced_for_an_eighth_more_until_it_is_mined() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: len(chain.sent) >= 4)
-        prices = [each.price for each in chain.sent]
-        assert all(after > before * 9 // 8 for before, after in itertools.pairwise(prices))
-        assert {each.nonce for each in chain.sent} == {0}
-        chain.mine()
-        assert isinstance(await first, Published)
-        assert chain.events() == [event_of(1)[0]]
+@played(stuck=0.01)
+async def test_a_stuck_transaction_is_replaced_for_an_eighth_more_until_it_is_mined(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
+    first = publishing(ledger, 1)
+    await until(lambda: len(chain.sent) >= 4)
+    prices = [each.price for each in chain.sent]
+    assert all(after > before * 9 // 8 for before, after in itertools.pairwise(prices))
+    assert {each.nonce for each in chain.sent} == {0}
+    chain.mine()
+    assert isinstance(await first, Published)
+    assert chain.events() == [event_of(1)[0]]
 
-    play(what, stuck=0.01)
 
-
-def test_what_waits_behind_a_stuck_transaction_is_sent_again_only_if_the_node_does_not_know_it() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        done = []
-        for number in (1, 2, 3):
-            done.append(publishing(ledger, number))
-            await until(lambda count=number: len(chain.pool) == count)  # type: ignore[misc]
-        await until(lambda: len([each for each in chain.sent if each.nonce == 0]) >= 3)
-        assert [each.nonce for each in chain.sent if each.nonce] == [1, 2]
-        del chain.pool[2]
-        await until(lambda: 2 in chain.pool)
-        chain.mine()
-        assert all(isinstance(each, Published) for each in await asyncio.gather(*done))
-
-    play(what, stuck=0.05)
+@played(stuck=0.05)
+async def test_what_waits_behind_a_stuck_transaction_is_sent_again_only_if_the_node_does_not_know_it(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
+    done = []
+    for number in (1, 2, 3):
+        done.append(publishing(ledger, number))
+        await until(lambda count=number: len(chain.pool) == count)  # type: ignore[misc]
+    await until(lambda: len([each for each in chain.sent if each.nonce == 0]) >= 3)
+    assert [each.nonce for each in chain.sent if each.nonce] == [1, 2]
+    del chain.pool[2]
+    await until(lambda: 2 in chain.pool)
+    chain.mine()
+    assert all(isinstance(each, Published) for each in await asyncio.gather(*done))
 
 
 def test_a_raised_fee_never_passes_the_limit() -> None:
@@ -177,150 +187,130 @@ def test_a_raised_fee_never_passes_the_limit() -> None:
     assert Fees(80, 16).raised(Fees(0, 0)) == Fees(91, 19)
 
 
-def test_a_dropped_transaction_is_sent_again_under_its_nonce() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
-        chain.pool.clear()
-        await until(lambda: bool(chain.pool))
-        chain.mine()
-        assert isinstance(await first, Published)
-        assert chain.events() == [event_of(1)[0]]
-
-    play(what, stuck=0.01, price=0)
+@played(stuck=0.01, price=0)
+async def test_a_dropped_transaction_is_sent_again_under_its_nonce(ledger: EvmLedger, chain: EvmChain) -> None:
+    first = await sent(ledger, chain, 1)
+    chain.pool.clear()
+    await until(lambda: bool(chain.pool))
+    chain.mine()
+    assert isinstance(await first, Published)
+    assert chain.events() == [event_of(1)[0]]
 
 
-def test_a_transaction_whose_nonce_another_one_used_is_a_doubt_and_not_sent_twice() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
-        other = replace(chain.pool[0], data=_call_of(2))
-        chain.pool[0] = other
-        chain.mine()
-        assert isinstance(await first, Unknown)
-        again = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
-        chain.mine()
-        assert isinstance(await again, Published)
-        assert chain.events() == [event_of(2)[0], event_of(1)[0]]
-
-    play(what)
+@played()
+async def test_a_transaction_whose_nonce_another_one_used_is_a_doubt_and_not_sent_twice(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
+    first = await sent(ledger, chain, 1)
+    other = replace(chain.pool[0], data=_call_of(2))
+    chain.pool[0] = other
+    chain.mine()
+    assert isinstance(await first, Unknown)
+    again = await sent(ledger, chain, 1)
+    chain.mine()
+    assert isinstance(await again, Published)
+    assert chain.events() == [event_of(2)[0], event_of(1)[0]]
 
 
 def _call_of(number: int) -> bytes:
     return call_data(event_of(number)[1], account().address)
 
 
-def test_a_publication_is_done_when_its_block_is_final_and_not_before() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
-        chain.mine()
-        chain.mine()
-        asked = len(chain.called)
-        await until(lambda: len(chain.called) > asked + 20)
-        assert not first.done()
-        assert await ids(ledger) == []
-        chain.mine()
-        assert isinstance(await first, Published)
-
-    play(what, finality=2)
+@played(finality=2)
+async def test_a_publication_is_done_when_its_block_is_final_and_not_before(ledger: EvmLedger, chain: EvmChain) -> None:
+    first = await sent(ledger, chain, 1)
+    chain.mine()
+    chain.mine()
+    asked = len(chain.called)
+    await until(lambda: len(chain.called) > asked + 20)
+    assert not first.done()
+    assert await ids(ledger) == []
+    chain.mine()
+    assert isinstance(await first, Published)
 
 
 @pytest.mark.parametrize("drop", [False, True])
-def test_a_reorganisation_above_the_final_block_costs_nothing(drop: bool) -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
+@played(finality=2, stuck=0.01)
+async def test_a_reorganisation_above_the_final_block_costs_nothing(
+    ledger: EvmLedger, chain: EvmChain, drop: bool
+) -> None:
+    first = await sent(ledger, chain, 1)
+    chain.mine()
+    chain.take_back(1, drop=drop)
+    await until(lambda: bool(chain.pool))
+    for _ in range(4):
         chain.mine()
-        chain.take_back(1, drop=drop)
-        await until(lambda: bool(chain.pool))
-        for _ in range(4):
-            chain.mine()
-        assert isinstance(await first, Published)
-        assert await ids(ledger) == [event_of(1)[0]] == chain.events()
-
-    play(what, finality=2, stuck=0.01)
+    assert isinstance(await first, Published)
+    assert await ids(ledger) == [event_of(1)[0]] == chain.events()
 
 
-def test_a_reorganisation_below_the_final_block_takes_events_back_from_the_log() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        for number in range(1, 5):
-            done = publishing(ledger, number)
-            await until(lambda: bool(chain.pool))
-            chain.mine()
-            await done
-        before = await ledger.read(0, 10)
-        chain.take_back(2, drop=True)
-        for _ in range(3):
-            chain.mine()
-        after = await ledger.read(0, 10)
-        assert before is not None
-        assert after is not None
-        assert after.notices == before.notices[:2]
-        again = publishing(ledger, 4)
-        await until(lambda: bool(chain.pool))
+@played()
+async def test_a_reorganisation_below_the_final_block_takes_events_back_from_the_log(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
+    for number in range(1, 5):
+        done = await sent(ledger, chain, number)
         chain.mine()
-        assert isinstance(await again, Published)
-        assert await ids(ledger) == [event_of(number)[0] for number in (1, 2, 4)]
-
-    play(what)
-
-
-def test_a_killed_process_goes_on_with_the_transactions_that_it_left() -> None:
-    async def run() -> None:
-        chain, store = EvmChain(), MemoryStore()
-        async with ledger_of(chain, store=store) as first:
-            publishing(first, 1)
-            await until(lambda: bool(chain.pool))
-        chain.pool.clear()  # the node forgot it, too
-        async with ledger_of(chain, store=store) as second:
-            await until(lambda: bool(chain.pool))
-            again, other = publishing(second, 1), publishing(second, 2)
-            await until(lambda: len(chain.pool) == 2)
-            chain.mine()
-            assert all(isinstance(each, Published) for each in await asyncio.gather(again, other))
-        assert chain.events() == [event_of(1)[0], event_of(2)[0]]
-        assert not store.rows(f"{room.TRANSACTIONS}:{CONTRACT}")
-
-    asyncio.run(run())
-
-
-def test_an_answer_that_is_lost_is_not_a_second_transaction() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        def lost(_: object) -> object:
-            raise NodeUnavailable("no answer in time")
-
-        chain.answers["eth_sendRawTransaction"] = lost
-        first = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
+        await done
+    before = await ledger.read(0, 10)
+    chain.take_back(2, drop=True)
+    for _ in range(3):
         chain.mine()
-        assert isinstance(await first, Published)
-        assert len(chain.sent) == 1
+    after = await ledger.read(0, 10)
+    assert before is not None
+    assert after is not None
+    assert after.notices == before.notices[:2]
+    again = await sent(ledger, chain, 4)
+    chain.mine()
+    assert isinstance(await again, Published)
+    assert await ids(ledger) == [event_of(number)[0] for number in (1, 2, 4)]
 
-    play(what)
 
-
-def test_receipts_are_not_asked_for_so_a_node_may_lie_about_them() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
+@alone
+async def test_a_killed_process_goes_on_with_the_transactions_that_it_left() -> None:
+    chain, store = EvmChain(), MemoryStore()
+    async with ledger_of(chain, store=store) as first:
+        publishing(first, 1)
         await until(lambda: bool(chain.pool))
-        chain.mine()
-        await first
-        assert "eth_getTransactionReceipt" not in chain.called
-
-    play(what)
-
-
-def test_more_transactions_than_may_wait_are_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "MOST_SENT", 2)
-
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        publishing(ledger, 1), publishing(ledger, 2)
+    chain.pool.clear()  # the node forgot it, too
+    async with ledger_of(chain, store=store) as second:
+        await until(lambda: bool(chain.pool))
+        again, other = publishing(second, 1), publishing(second, 2)
         await until(lambda: len(chain.pool) == 2)
-        assert await ledger.publish(event_of(3)[1]) == Unknown("2 transactions wait for a final block")
+        chain.mine()
+        assert all(isinstance(each, Published) for each in await asyncio.gather(again, other))
+    assert chain.events() == [event_of(1)[0], event_of(2)[0]]
+    assert not store.rows(f"{room.TRANSACTIONS}:{CONTRACT}")
 
-    play(what)
+
+@played()
+async def test_an_answer_that_is_lost_is_not_a_second_transaction(ledger: EvmLedger, chain: EvmChain) -> None:
+    def lost(_: object) -> object:
+        raise NodeUnavailable("no answer in time")
+
+    chain.answers["eth_sendRawTransaction"] = lost
+    first = await sent(ledger, chain, 1)
+    chain.mine()
+    assert isinstance(await first, Published)
+    assert len(chain.sent) == 1
+
+
+@played()
+async def test_receipts_are_not_asked_for_so_a_node_may_lie_about_them(ledger: EvmLedger, chain: EvmChain) -> None:
+    first = await sent(ledger, chain, 1)
+    chain.mine()
+    await first
+    assert "eth_getTransactionReceipt" not in chain.called
+
+
+@played()
+async def test_more_transactions_than_may_wait_are_a_doubt(
+    ledger: EvmLedger, chain: EvmChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "MOST_SENT", 2)
+    publishing(ledger, 1), publishing(ledger, 2)
+    await until(lambda: len(chain.pool) == 2)
+    assert await ledger.publish(event_of(3)[1]) == Unknown("2 transactions wait for a final block")
 
 
 def _with(**changes: Any) -> Callable[[Any], Any]:
@@ -346,105 +336,98 @@ def _with(**changes: Any) -> Callable[[Any], Any]:
         ("eth_getBlockByNumber", lambda _: None, "no block latest"),
     ],
 )
-def test_a_node_that_lies_gets_one_line_and_is_read_when_it_is_honest_again(
-    method: str, lie: Callable[[Any], Any], words: str, caplog: pytest.LogCaptureFixture
+@played()
+async def test_a_node_that_lies_gets_one_line_and_is_read_when_it_is_honest_again(
+    ledger: EvmLedger,
+    chain: EvmChain,
+    *,
+    method: str,
+    lie: Callable[[Any], Any],
+    words: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
-        chain.answers[method] = lie
+    first = await sent(ledger, chain, 1)
+    chain.answers[method] = lie
+    chain.mine()
+    assert await ids(ledger) is None
+    said = [str(getattr(record, "fields", {}).get("error")) for record in caplog.records]
+    assert any(words in each for each in said), said
+    assert all("\n" not in each and len(each) <= 300 for each in said)
+    chain.answers.clear()
+    await first
+    assert await ids(ledger) == [event_of(1)[0]]
+
+
+@played()
+async def test_an_entry_that_is_left_out_is_noticed_and_read_again(ledger: EvmLedger, chain: EvmChain) -> None:
+    for number in (1, 2):
+        done = await sent(ledger, chain, number)
+        if number == 1:
+            chain.answers["eth_getLogs"] = lambda _: []  # a node behind the one that told of the block
         chain.mine()
-        assert await ids(ledger) is None
-        said = [str(getattr(record, "fields", {}).get("error")) for record in caplog.records]
-        assert any(words in each for each in said), said
-        assert all("\n" not in each and len(each) <= 300 for each in said)
-        chain.answers.clear()
-        await first
-        assert await ids(ledger) == [event_of(1)[0]]
-
-    play(what)
+        if number == 1:
+            assert await ids(ledger) == []
+            done.cancel()
+            chain.answers.clear()
+    assert isinstance(await done, Published)
+    assert await ids(ledger) == [event_of(1)[0], event_of(2)[0]]
 
 
-def test_an_entry_that_is_left_out_is_noticed_and_read_again() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        for number in (1, 2):
-            done = publishing(ledger, number)
-            await until(lambda: bool(chain.pool))
-            if number == 1:
-                chain.answers["eth_getLogs"] = lambda _: []  # a node behind the one that told of the block
-            chain.mine()
-            if number == 1:
-                assert await ids(ledger) == []
-                done.cancel()
-                chain.answers.clear()
-        assert isinstance(await done, Published)
-        assert await ids(ledger) == [event_of(1)[0], event_of(2)[0]]
-
-    play(what)
+@played()
+async def test_a_strangers_entry_without_valid_content_is_quarantined_and_the_log_goes_on(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
+    first = await sent(ledger, chain, 1)
+    chain.answers["eth_getLogs"] = lambda logs: [
+        {**each, "data": each["data"][:130] + "ff" * MOST_DATA} if at == 0 else each for at, each in enumerate(logs)
+    ]
+    chain.mine()
+    page = await ledger.read(0, 10)
+    assert page is not None
+    assert [(notice.number, notice.id) for notice in page.notices] == [(1, None)]
+    assert page.notices[0].fault.startswith("malformed")
+    first.cancel()
 
 
-def test_a_strangers_entry_without_valid_content_is_quarantined_and_the_log_goes_on() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
-        chain.answers["eth_getLogs"] = lambda logs: [
-            {**each, "data": each["data"][:130] + "ff" * MOST_DATA} if at == 0 else each for at, each in enumerate(logs)
-        ]
+@played()
+async def test_a_node_that_limits_its_answers_is_asked_for_fewer_blocks(ledger: EvmLedger, chain: EvmChain) -> None:
+    done = await sent(ledger, chain, 1)
+    chain.up = False
+    for _ in range(50):
         chain.mine()
-        page = await ledger.read(0, 10)
-        assert page is not None
-        assert [(notice.number, notice.id) for notice in page.notices] == [(1, None)]
-        assert page.notices[0].fault.startswith("malformed")
-        first.cancel()
+    true = chain.eth_getLogs
 
-    play(what)
+    def limited(asked: dict[str, Any]) -> list[dict[str, Any]]:
+        if int(asked["toBlock"], 16) - int(asked["fromBlock"], 16) > 3:
+            raise NodeRefused("eth_getLogs", -32005, "query returned more than 10000 results")
+        return true(asked)
 
-
-def test_a_node_that_limits_its_answers_is_asked_for_fewer_blocks() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        done = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
-        chain.up = False
-        for _ in range(50):
-            chain.mine()
-        true = chain.eth_getLogs
-
-        def limited(asked: dict[str, Any]) -> list[dict[str, Any]]:
-            if int(asked["toBlock"], 16) - int(asked["fromBlock"], 16) > 3:
-                raise NodeRefused("eth_getLogs", -32005, "query returned more than 10000 results")
-            return true(asked)
-
-        chain.eth_getLogs = limited  # type: ignore[method-assign]
-        chain.up = True
-        assert isinstance(await done, Published)
-
-    play(what)
+    chain.eth_getLogs = limited  # type: ignore[method-assign]
+    chain.up = True
+    assert isinstance(await done, Published)
 
 
-def test_blocks_that_a_node_tells_of_are_read_and_a_lost_connection_is_made_again() -> None:
-    chain = EvmChain(url="ws://node.example", heads=[{}, {}])
-
-    async def what(ledger: EvmLedger, world: EvmChain) -> None:
-        first = publishing(ledger, 1)
-        await until(lambda: bool(world.pool))
-        world.mine()
-        assert isinstance(await first, Published)
-
-    play(what, chain)
+@played(lambda: EvmChain(url="ws://node.example", heads=[{}, {}]))
+async def test_blocks_that_a_node_tells_of_are_read_and_a_lost_connection_is_made_again(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
+    first = await sent(ledger, chain, 1)
+    chain.mine()
+    assert isinstance(await first, Published)
 
 
-def test_the_public_contract_takes_ids_twice_and_its_chain_id_is_no_metadata() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        event = event_of(1)[1]
-        first = asyncio.create_task(ledger.publish(event._replace(metadata=(*event.metadata, "1337"))))
-        await until(lambda: bool(chain.pool))
-        chain.mine()
-        await first
-        page = await ledger.read(0, 10)
-        assert page is not None
-        assert page.notices[0].event == event
-
-    play(what, EvmChain(unique=False), unique=False)
+@played(lambda: EvmChain(unique=False), unique=False)
+async def test_the_public_contract_takes_ids_twice_and_its_chain_id_is_no_metadata(
+    ledger: EvmLedger, chain: EvmChain
+) -> None:
+    event = event_of(1)[1]
+    first = asyncio.create_task(ledger.publish(event._replace(metadata=(*event.metadata, "1337"))))
+    await until(lambda: bool(chain.pool))
+    chain.mine()
+    await first
+    page = await ledger.read(0, 10)
+    assert page is not None
+    assert page.notices[0].event == event
 
 
 @pytest.mark.parametrize(
@@ -456,64 +439,53 @@ def test_the_public_contract_takes_ids_twice_and_its_chain_id_is_no_metadata() -
         ({"unique": False}, "takes each id once"),
     ],
 )
-def test_settings_that_do_not_fit_the_chain_are_one_line_at_the_start(changes: dict[str, Any], words: str) -> None:
-    async def run() -> None:
-        with pytest.raises(ClientError, match=words):
-            async with ledger_of(EvmChain(), replace(SETTINGS, **changes)):
-                pass
+@alone
+async def test_settings_that_do_not_fit_the_chain_are_one_line_at_the_start(
+    changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ClientError, match=words):
+        async with ledger_of(EvmChain(), replace(SETTINGS, **changes)):
+            pass
 
-    asyncio.run(run())
 
-
-def test_a_node_that_is_of_another_chain_all_at_once_is_not_read() -> None:
-    async def what(ledger: EvmLedger, chain: EvmChain) -> None:
-        done = publishing(ledger, 1)
-        await until(lambda: bool(chain.pool))
-        chain.mine()
-        await done
-        chain.chain_id, chain.branches = 7, [9, 9, 9]
-        assert await ids(ledger) is None
-
-    play(what)
+@played()
+async def test_a_node_that_is_of_another_chain_all_at_once_is_not_read(ledger: EvmLedger, chain: EvmChain) -> None:
+    done = await sent(ledger, chain, 1)
+    chain.mine()
+    await done
+    chain.chain_id, chain.branches = 7, [9, 9, 9]
+    assert await ids(ledger) is None
 
 
 # The test vectors of the Web3 Secret Storage definition: password "testpassword", and the key.
 _VECTOR_KEY = bytes.fromhex("7a28b5ba57c53603b0b07b56bba752f7784bf506fa95edc395f5cf6c7514fe9d")
-_PBKDF2: dict[str, Any] = {
-    "crypto": {
-        "cipher": "aes-128-ctr",
-        "cipherparams": {"iv": "6087dab2f9fdbbfaddc31a909735c1e6"},
-        "ciphertext": "5318b4d5bcd28de64ee5559e671353e16f075ecae9f99c7a79a38af5f869aa46",
-        "kdf": "pbkdf2",
-        "kdfparams": {
-            "c": 262144,
-            "dklen": 32,
-            "prf": "hmac-sha256",
-            "salt": "ae3cd4e7013836a3df6bd7241b12db061dbe2c6785853cce422d148a624ce0bd",
-        },
-        "mac": "517ead924a9d0dc3124507e3393d175ce3ff7c1e96529c6c555ce9e51205e9b2",
-    },
-    "id": "3198bc9c-6672-5ab3-d995-4942343ae5b6",
-    "version": 3,
-}
-_SCRYPT: dict[str, Any] = {
-    "crypto": {
-        "cipher": "aes-128-ctr",
-        "cipherparams": {"iv": "83dbcc02d8ccb40e466191a123791e0e"},
-        "ciphertext": "d172bf743a674da9cdad04534d56926ef8358534d458fffccd4e6ad2fbde479c",
-        "kdf": "scrypt",
-        "kdfparams": {
-            "dklen": 32,
-            "n": 262144,
-            "p": 8,
-            "r": 1,
-            "salt": "ab0c7876052600dd703518d6fc3fe8984592145b591fc8fb5c6d43190334ba19",
-        },
-        "mac": "2103ac29920d71da29f15d75b4a16dbe95cfd7ff8faea1056c33131d846e3097",
-    },
-    "id": "3198bc9c-6672-5ab3-d995-4942343ae5b6",
-    "version": 3,
-}
+
+
+def _keystore(iv: str, ciphertext: str, mac: str, kdf: str, **params: int | str) -> dict[str, Any]:
+    cipher = {"cipher": "aes-128-ctr", "cipherparams": {"iv": iv}, "ciphertext": ciphertext}
+    crypto = {**cipher, "kdf": kdf, "kdfparams": {"dklen": 32, **params}, "mac": mac}
+    return {"crypto": crypto, "id": "3198bc9c-6672-5ab3-d995-4942343ae5b6", "version": 3}
+
+
+_PBKDF2 = _keystore(
+    "6087dab2f9fdbbfaddc31a909735c1e6",
+    "5318b4d5bcd28de64ee5559e671353e16f075ecae9f99c7a79a38af5f869aa46",
+    "517ead924a9d0dc3124507e3393d175ce3ff7c1e96529c6c555ce9e51205e9b2",
+    "pbkdf2",
+    c=262144,
+    prf="hmac-sha256",
+    salt="ae3cd4e7013836a3df6bd7241b12db061dbe2c6785853cce422d148a624ce0bd",
+)
+_SCRYPT = _keystore(
+    "83dbcc02d8ccb40e466191a123791e0e",
+    "d172bf743a674da9cdad04534d56926ef8358534d458fffccd4e6ad2fbde479c",
+    "2103ac29920d71da29f15d75b4a16dbe95cfd7ff8faea1056c33131d846e3097",
+    "scrypt",
+    n=262144,
+    p=8,
+    r=1,
+    salt="ab0c7876052600dd703518d6fc3fe8984592145b591fc8fb5c6d43190334ba19",
+)
 
 
 @pytest.mark.parametrize("store", [_PBKDF2, _SCRYPT])

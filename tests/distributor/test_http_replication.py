@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from support.distributor import Stage, free_port, stage, until
+from support.distributor import Stage, free_port, play, played, stage, until
+from support.told import alone
 
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
@@ -33,22 +33,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(made(config, owner), silence=300, check_after=300, patience=600)
 
     monkeypatch.setattr(Config, "rules", rules)
-
-
-def counts(made: Stage, number: int) -> list[int]:
-    return [ledger.network.count(event_of(number)[0]) for ledger in made.ledgers.values()]
-
-
-def play(tmp_path: Path, what: Callable[[Stage], Awaitable[None]], *networks: SimulatedNetwork, **more: Any) -> None:
-    async def run() -> None:
-        async with stage(tmp_path, networks or None, **more) as made:
-            await what(made)
-
-    asyncio.run(run())
-
-
-async def publish(made: Stage, number: int = 1, entity: int = 0) -> int:
-    return (await made.ask("POST", "/api/v2/publishEvent", json=event_of(number, entity)[1].body()))[0]
 
 
 def calls(made: Stage, network: str) -> int:
@@ -76,78 +60,69 @@ async def notify(made: Stage, network: str, notice: Notice) -> int:
         return response.status
 
 
-def test_scenario_14_events_of_both_networks_cross(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        made.ledgers["a"].append(event_of(1, 1)[1])
-        made.ledgers["b"].append(event_of(2, 2)[1])
-        await until(lambda: counts(made, 1) == counts(made, 2) == [1, 1])
-        await until(lambda: calls(made, "a") == calls(made, "b") == 1)
-
-    play(tmp_path, what)
+@played()
+async def test_scenario_14_events_of_both_networks_cross(made: Stage) -> None:
+    made.ledgers["a"].append(event_of(1, 1)[1])
+    made.ledgers["b"].append(event_of(2, 2)[1])
+    await until(lambda: made.counts(1) == made.counts(2) == [1, 1])
+    await until(lambda: calls(made, "a") == calls(made, "b") == 1)
 
 
-def test_scenario_15_a_lost_notification_is_found_with_the_next(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        silently(made, "a", 1, 1)
-        assert await notify(made, "a", silently(made, "a", 2, 2)) == 200
-        await until(lambda: counts(made, 1) == counts(made, 2) == [1, 1])
-
-    play(tmp_path, what)
+@played()
+async def test_scenario_15_a_lost_notification_is_found_with_the_next(made: Stage) -> None:
+    silently(made, "a", 1, 1)
+    assert await notify(made, "a", silently(made, "a", 2, 2)) == 200
+    await until(lambda: made.counts(1) == made.counts(2) == [1, 1])
 
 
-def test_scenario_16_swapped_notifications_keep_the_order_of_the_log(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        first, second = silently(made, "a", 1), silently(made, "a", 2)
-        assert await notify(made, "a", second) == await notify(made, "a", first) == 200
-        await until(lambda: counts(made, 1) == counts(made, 2) == [1, 1])
-        assert [notice.id for notice in made.ledgers["b"].network.log] == [first.id, second.id]
-
-    play(tmp_path, what)
+@played()
+async def test_scenario_16_swapped_notifications_keep_the_order_of_the_log(made: Stage) -> None:
+    first, second = silently(made, "a", 1), silently(made, "a", 2)
+    assert await notify(made, "a", second) == await notify(made, "a", first) == 200
+    await until(lambda: made.counts(1) == made.counts(2) == [1, 1])
+    assert [notice.id for notice in made.ledgers["b"].network.log] == [first.id, second.id]
 
 
 @pytest.mark.usefixtures("quick")
-def test_scenario_19_a_yes_that_is_a_lie_is_found_out(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        made.ledgers["a"].network.lies = True
-        assert await publish(made) == 201
-        assert counts(made, 1) == [0, 1]
-        made.ledgers["a"].network.lies = False
-        await until(lambda: counts(made, 1) == [1, 1])
-        assert made.engine.metrics.value("notes", kind="revoked") >= 1
-
-    play(tmp_path, what)
+@played()
+async def test_scenario_19_a_yes_that_is_a_lie_is_found_out(made: Stage) -> None:
+    made.ledgers["a"].network.lies = True
+    assert await made.publish() == 201
+    assert made.counts(1) == [0, 1]
+    made.ledgers["a"].network.lies = False
+    await until(lambda: made.counts(1) == [1, 1])
+    assert made.engine.metrics.value("notes", kind="revoked") >= 1
 
 
 @pytest.mark.usefixtures("quick")
-def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_are_subscribed_to_once(tmp_path: Path) -> None:
+@alone
+async def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_are_subscribed_to_once(
+    tmp_path: Path,
+) -> None:
     """A and B have x; C has nothing and is away at the start; then A, B and C come, and the process is restarted."""
     networks = (SimulatedNetwork("a"), SimulatedNetwork("b"), SimulatedNetwork("c", up=False))
     for network in networks[:2]:
         for number in range(1, 6):
             network.append(event_of(number, number % 2)[1], 1_700_000_000_000)
-
-    async def what() -> None:
-        async with stage(tmp_path, networks) as made:
-            made.ledgers["c"].network.up = True
-            await until(lambda: len(networks[2].log) == 5)
-            for entity in (0, 1):
-                found = [int(each.id or "", 16) for each in networks[2].log if int(each.event.entity, 16) == entity]
-                assert found == sorted(found)
-            await until(lambda: calls(made, "c") == 5)
-            assert calls(made, "a") == calls(made, "b") == 0
-            fields = {
-                "public_url": made.url,
-                "port": free_port(),
-                "store": f"sqlite:{tmp_path / 'ied.db'}",
-                "adapters": {name: {"url": url} for name, url in made.adapters.items()},
-            }
-            async with running(Config.model_validate(fields), tmp_path) as again:
-                await until(lambda: all(again.engine.reached[name].answered for name in "abc"))
-                await until(lambda: again.engine.metrics.value("inputs") > 20)
-                for name in "abc":
-                    assert len(await hooks(made, name)) == 1
-
-    asyncio.run(what())
+    async with stage(tmp_path, networks) as made:
+        made.ledgers["c"].network.up = True
+        await until(lambda: len(networks[2].log) == 5)
+        for entity in (0, 1):
+            found = [int(each.id or "", 16) for each in networks[2].log if int(each.event.entity, 16) == entity]
+            assert found == sorted(found)
+        await until(lambda: calls(made, "c") == 5)
+        assert calls(made, "a") == calls(made, "b") == 0
+        fields = {
+            "public_url": made.url,
+            "port": free_port(),
+            "store": f"sqlite:{tmp_path / 'ied.db'}",
+            "adapters": {name: {"url": url} for name, url in made.adapters.items()},
+        }
+        async with running(Config.model_validate(fields), tmp_path) as again:
+            await until(lambda: all(again.engine.reached[name].answered for name in "abc"))
+            await until(lambda: again.engine.metrics.value("inputs") > 20)
+            for name in "abc":
+                assert len(await hooks(made, name)) == 1
 
 
 @pytest.mark.usefixtures("quick")
@@ -159,14 +134,15 @@ def test_scenario_21_no_adapter_is_up_at_the_start(tmp_path: Path) -> None:
         assert (await made.ask("GET", "/health"))[0] == 200
         for network in networks:
             network.up = True
-        await until(lambda: counts(made, 1) == [1, 1])
+        await until(lambda: made.counts(1) == [1, 1])
         made.ledgers["b"].append(event_of(2, 2)[1])
-        await until(lambda: counts(made, 2) == [1, 1])
+        await until(lambda: made.counts(2) == [1, 1])
 
-    play(tmp_path, what, *networks)
+    play(tmp_path, what, networks=networks)
 
 
-def test_scenario_24_a_notification_comes_before_the_yes(tmp_path: Path) -> None:
+@alone
+async def test_scenario_24_a_notification_comes_before_the_yes(tmp_path: Path) -> None:
     """The adapter of B answers late, after its network notified."""
 
     class Late(MemoryLedger):
@@ -175,76 +151,67 @@ def test_scenario_24_a_notification_comes_before_the_yes(tmp_path: Path) -> None
             await asyncio.sleep(0.5)
             return answer
 
-    async def what() -> None:
-        async with contextlib.AsyncExitStack() as stack:
-            ledgers = {"a": MemoryLedger(SimulatedNetwork("a")), "b": Late(SimulatedNetwork("b"))}
-            urls = {}
-            for name, ledger in ledgers.items():
-                app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
-                urls[name] = {"url": await stack.enter_async_context(served(app, "127.0.0.1", 0))}
-            port = free_port()
-            fields = {
-                "public_url": f"http://127.0.0.1:{port}", "port": port, "adapters": urls,
-                "store": f"sqlite:{tmp_path / 'ied.db'}",
-            }  # fmt: skip
-            made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
-            await until(lambda: all(made.engine.reached[name].answered for name in ledgers))
-            session = await stack.enter_async_context(aiohttp.ClientSession())
-            async with session.post(f"{made.url}/api/v2/publishEvent", json=event_of(1)[1].body()) as answer:
-                assert answer.status == 201
-            await until(lambda: made.engine.metrics.value("calls", network="b", outcome="yes") == 1)
-            assert [len(ledger.network.log) for ledger in ledgers.values()] == [1, 1]
-
-    asyncio.run(what())
+    async with contextlib.AsyncExitStack() as stack:
+        ledgers = {"a": MemoryLedger(SimulatedNetwork("a")), "b": Late(SimulatedNetwork("b"))}
+        urls = {}
+        for name, ledger in ledgers.items():
+            app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
+            urls[name] = {"url": await stack.enter_async_context(served(app, "127.0.0.1", 0))}
+        port = free_port()
+        fields = {
+            "public_url": f"http://127.0.0.1:{port}", "port": port, "adapters": urls,
+            "store": f"sqlite:{tmp_path / 'ied.db'}",
+        }  # fmt: skip
+        made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
+        await until(lambda: all(made.engine.reached[name].answered for name in ledgers))
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        async with session.post(f"{made.url}/api/v2/publishEvent", json=event_of(1)[1].body()) as answer:
+            assert answer.status == 201
+        await until(lambda: made.engine.metrics.value("calls", network="b", outcome="yes") == 1)
+        assert [len(ledger.network.log) for ledger in ledgers.values()] == [1, 1]
 
 
-def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_where_they_arrived(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        await made.subscribed()
-        made.ledgers["b"].append(event_of(2, 2)[1])
-        made.ledgers["a"].append(event_of(1, 1)[1])
-        made.ledgers["a"].append(event_of(2, 2)[1])
-        await until(lambda: counts(made, 1) == [1, 1])
-        assert counts(made, 2) == [1, 1]
-        await until(lambda: calls(made, "b") == 1)
-        assert calls(made, "a") == 0
-
-    play(tmp_path, what, replication_delay=6)
+@played(replication_delay=6)
+async def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_where_they_arrived(made: Stage) -> None:
+    await made.subscribed()
+    made.ledgers["b"].append(event_of(2, 2)[1])
+    made.ledgers["a"].append(event_of(1, 1)[1])
+    made.ledgers["a"].append(event_of(2, 2)[1])
+    await until(lambda: made.counts(1) == [1, 1])
+    assert made.counts(2) == [1, 1]
+    await until(lambda: calls(made, "b") == 1)
+    assert calls(made, "a") == 0
 
 
-def test_scenarios_27_33_each_subscription_gets_its_own_and_an_equal_one_is_found(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        names = []
-        for path, status in (("/in?one", 201), ("/in?two", 201), ("/in?one", 200)):
-            wish = {"eventTypes": ["*"], "notificationEndpoint": made.inbox_url.replace("/in", path)}
-            found, body, _ = await made.ask("POST", "/api/v2/subscribe", json=wish)
-            assert found == status
-            names.append(body["subscriptionId"])
-        assert names[0] == names[2] != names[1]
-        assert len((await made.ask("GET", "/api/v2/subscribe"))[1]) == 2
-        assert await publish(made) == 201
-        await until(lambda: len(made.inbox.got) == 2)
-        assert len({headers["webhook-id"] for headers, _ in made.inbox.got}) == 2
-
-    play(tmp_path, what)
+@played()
+async def test_scenarios_27_33_each_subscription_gets_its_own_and_an_equal_one_is_found(made: Stage) -> None:
+    names = []
+    for path, status in (("/in?one", 201), ("/in?two", 201), ("/in?one", 200)):
+        wish = {"eventTypes": ["*"], "notificationEndpoint": made.inbox_url.replace("/in", path)}
+        found, body, _ = await made.ask("POST", "/api/v2/subscribe", json=wish)
+        assert found == status
+        names.append(body["subscriptionId"])
+    assert names[0] == names[2] != names[1]
+    assert len((await made.ask("GET", "/api/v2/subscribe"))[1]) == 2
+    assert await made.publish() == 201
+    await until(lambda: len(made.inbox.got) == 2)
+    assert len({headers["webhook-id"] for headers, _ in made.inbox.got}) == 2
 
 
-def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Path) -> None:
-    async def what() -> None:
-        async with stage(tmp_path) as made, contextlib.AsyncExitStack() as stack:
-            far = MemoryLedger(SimulatedNetwork("c"))
-            app = AdapterHttp("c", far, MemoryStore(), Access(everyone=True)).application()
-            url, port = await stack.enter_async_context(served(app, "127.0.0.1", 0)), free_port()
-            fields = {
-                "public_url": f"http://127.0.0.1:{port}", "port": port, "store": f"sqlite:{tmp_path / 'other.db'}",
-                "adapters": {"b": {"url": made.adapters["b"]}, "c": {"url": url}},
-            }  # fmt: skip
-            await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
-            made.ledgers["a"].append(event_of(1)[1])
-            await until(lambda: far.network.count(event_of(1)[0]) == 1)
-            assert counts(made, 1) == [1, 1]
-
-    asyncio.run(what())
+@alone
+async def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Path) -> None:
+    async with stage(tmp_path) as made, contextlib.AsyncExitStack() as stack:
+        far = MemoryLedger(SimulatedNetwork("c"))
+        app = AdapterHttp("c", far, MemoryStore(), Access(everyone=True)).application()
+        url, port = await stack.enter_async_context(served(app, "127.0.0.1", 0)), free_port()
+        fields = {
+            "public_url": f"http://127.0.0.1:{port}", "port": port, "store": f"sqlite:{tmp_path / 'other.db'}",
+            "adapters": {"b": {"url": made.adapters["b"]}, "c": {"url": url}},
+        }  # fmt: skip
+        await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
+        made.ledgers["a"].append(event_of(1)[1])
+        await until(lambda: far.network.count(event_of(1)[0]) == 1)
+        assert made.counts(1) == [1, 1]
 
 
 def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_post(
@@ -257,7 +224,7 @@ def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_post(
         stage.inbox.status = 503
         wish = {"eventTypes": ["*"], "notificationEndpoint": stage.inbox_url}
         assert (await stage.ask("POST", "/api/v2/subscribe", json=wish))[0] == 201
-        assert await publish(stage) == 201
+        assert await stage.publish() == 201
         letters: list[dict[str, Any]] = []
         while not letters:
             letters = (await stage.ask("GET", "/api/v2/dead-letters"))[1]

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec
 from support.distributor import stage
+from support.told import alone, told
 
 from pubsub_emulator.distributor.service import access
 from pubsub_emulator.distributor.service.access import Keys, Verifier
@@ -69,31 +70,34 @@ def _with(what: Callable[[Provider, Keys], Awaitable[None]]) -> None:
     asyncio.run(run())
 
 
-def test_a_set_that_arrives_in_pieces_is_read_whole_and_once_for_all_who_wait() -> None:
-    async def what(provider: Provider, keys: Keys) -> None:
-        verifier = Verifier(keys)
-        found = await asyncio.gather(*(verifier.claims(_sign("old")) for _ in range(5)))
-        assert [claims["entityId"] for claims in found] == [event_of(1)[1].entity] * 5
-        assert provider.asked == 1
-        assert await keys.find("shared") is None
-
-    _with(what)
+provided = told(_with, made=2)
 
 
-def test_a_rotated_key_is_fetched_and_one_that_was_taken_away_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def what(provider: Provider, keys: Keys) -> None:
-        verifier = Verifier(keys)
+@provided
+async def test_a_set_that_arrives_in_pieces_is_read_whole_and_once_for_all_who_wait(
+    provider: Provider, keys: Keys
+) -> None:
+    verifier = Verifier(keys)
+    found = await asyncio.gather(*(verifier.claims(_sign("old")) for _ in range(5)))
+    assert [claims["entityId"] for claims in found] == [event_of(1)[1].entity] * 5
+    assert provider.asked == 1
+    assert await keys.find("shared") is None
+
+
+@provided
+async def test_a_rotated_key_is_fetched_and_one_that_was_taken_away_is_refused(
+    provider: Provider, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifier = Verifier(keys)
+    await verifier.claims(_sign("old"))
+    provider.body = json.dumps(_public("new")).encode()
+    with pytest.raises(jwt.InvalidKeyError):
+        await verifier.claims(_sign("new"))  # asked a moment ago: strangers must not make it ask each time
+    assert provider.asked == 1
+    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.0)
+    await verifier.claims(_sign("new"))
+    with pytest.raises(jwt.InvalidKeyError):
         await verifier.claims(_sign("old"))
-        provider.body = json.dumps(_public("new")).encode()
-        with pytest.raises(jwt.InvalidKeyError):
-            await verifier.claims(_sign("new"))  # asked a moment ago: strangers must not make it ask each time
-        assert provider.asked == 1
-        monkeypatch.setattr(access, "REFRESH_SECONDS", 0.0)
-        await verifier.claims(_sign("new"))
-        with pytest.raises(jwt.InvalidKeyError):
-            await verifier.claims(_sign("old"))
-
-    _with(what)
 
 
 @pytest.mark.parametrize(
@@ -107,37 +111,31 @@ def test_a_rotated_key_is_fetched_and_one_that_was_taken_away_is_refused(monkeyp
         (200, b" " * (access.MOST_KEYS + 1)),
     ],
 )
-def test_where_the_server_fails_the_known_keys_go_on_to_count(
-    monkeypatch: pytest.MonkeyPatch, status: int, body: bytes
+@provided
+async def test_where_the_server_fails_the_known_keys_go_on_to_count(
+    provider: Provider, keys: Keys, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes
 ) -> None:
-    async def what(provider: Provider, keys: Keys) -> None:
-        verifier = Verifier(keys)
-        await verifier.claims(_sign("old"))
-        monkeypatch.setattr(access, "REFRESH_SECONDS", 0.0)
-        provider.status, provider.body = status, body
-        await verifier.claims(_sign("old"))
-        assert provider.asked == 2
-        with pytest.raises(jwt.InvalidKeyError):
-            await verifier.claims(_sign("new"))
-
-    _with(what)
+    verifier = Verifier(keys)
+    await verifier.claims(_sign("old"))
+    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.0)
+    provider.status, provider.body = status, body
+    await verifier.claims(_sign("old"))
+    assert provider.asked == 2
+    with pytest.raises(jwt.InvalidKeyError):
+        await verifier.claims(_sign("new"))
 
 
-def test_a_server_that_is_away_refuses_nobody_else_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    async def what() -> None:
-        keys = Keys(url="http://127.0.0.1:1/keys")
-        assert await keys.find("old") is None
-
-    asyncio.run(what())
+@alone
+async def test_a_server_that_is_away_refuses_nobody_else_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    keys = Keys(url="http://127.0.0.1:1/keys")
+    assert await keys.find("old") is None
     assert [record.message for record in caplog.records] == ["the keys cannot be fetched"]
 
 
-def test_a_signed_event_is_published_with_keys_of_a_server(tmp_path: Any) -> None:
-    async def what(provider: Provider, keys: Keys) -> None:
-        async with stage(tmp_path, events={"jwks": keys._url}) as made:  # where the server is
-            for name, status in (("new", 401), ("old", 201)):
-                how = {"data": _sign(name).encode(), "headers": {"Content-Type": "application/jwt"}}
-                assert (await made.ask("POST", "/api/v2/publishEvent", **how))[0] == status
-        assert provider.asked == 1
-
-    _with(what)
+@provided
+async def test_a_signed_event_is_published_with_keys_of_a_server(provider: Provider, keys: Keys, tmp_path: Any) -> None:
+    async with stage(tmp_path, events={"jwks": keys._url}) as made:  # where the server is
+        for name, status in (("new", 401), ("old", 201)):
+            how = {"data": _sign(name).encode(), "headers": {"Content-Type": "application/jwt"}}
+            assert (await made.ask("POST", "/api/v2/publishEvent", **how))[0] == status
+    assert provider.asked == 1

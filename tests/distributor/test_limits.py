@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from support.certificates import certificate
-from support.distributor import Stage, play, served, web
+from support.distributor import Stage, play, played, served, web
 
 from pubsub_emulator.distributor.core.messages import Post
 from pubsub_emulator.distributor.event import Notice
@@ -45,40 +45,34 @@ async def _status(reader: asyncio.StreamReader) -> int:
     return int((await reader.readline()).split()[1])
 
 
-def test_id13_a_wrong_key_is_refused_before_the_body_is_here(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        paths = ["/internal/eventNotification/a/wrong", "/internal/desmosNotification/a/none/wrong"]
-        opened = [await _unfinished(made, path) for path in paths * MOST]
-        assert [await _status(reader) for reader, _ in opened] == [401] * len(opened)
-        assert (await made.ask("GET", "/api/v2/events"))[0] == 200
-        for _, writer in opened:
-            writer.close()
-
-    play(tmp_path, what, most_requests=MOST)
-
-
-def test_id13_without_the_right_a_body_is_not_waited_for(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        reader, writer = await _unfinished(made, "/api/v2/publishEvent")
-        assert await _status(reader) == 401
+@played(most_requests=MOST)
+async def test_id13_a_wrong_key_is_refused_before_the_body_is_here(made: Stage) -> None:
+    paths = ["/internal/eventNotification/a/wrong", "/internal/desmosNotification/a/none/wrong"]
+    opened = [await _unfinished(made, path) for path in paths * MOST]
+    assert [await _status(reader) for reader, _ in opened] == [401] * len(opened)
+    assert (await made.ask("GET", "/api/v2/events"))[0] == 200
+    for _, writer in opened:
         writer.close()
 
-    play(tmp_path, what, access={"tokens": [{"name": "t", "sha256": hash_token("t"), "rights": ["publish"]}]})
+
+@played(access={"tokens": [{"name": "t", "sha256": hash_token("t"), "rights": ["publish"]}]})
+async def test_id13_without_the_right_a_body_is_not_waited_for(made: Stage) -> None:
+    reader, writer = await _unfinished(made, "/api/v2/publishEvent")
+    assert await _status(reader) == 401
+    writer.close()
 
 
-def test_bodies_that_never_end_keep_nobody_out_and_are_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@played(most_requests=MOST)
+async def test_bodies_that_never_end_keep_nobody_out_and_are_given_up(
+    made: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def what(made: Stage) -> None:
-        opened = [await _unfinished(made, "/api/v2/publishEvent") for _ in range(3 * MOST)]
-        assert (await made.ask("GET", "/api/v2/events"))[0] == 200
-        monkeypatch.setattr(interface, "BODY_SECONDS", 0.05)
-        late = await _unfinished(made, "/api/v2/publishEvent")
-        assert await _status(late[0]) == 408
-        for _, writer in (*opened, late):
-            writer.close()
-
-    play(tmp_path, what, most_requests=MOST)
+    opened = [await _unfinished(made, "/api/v2/publishEvent") for _ in range(3 * MOST)]
+    assert (await made.ask("GET", "/api/v2/events"))[0] == 200
+    monkeypatch.setattr(interface, "BODY_SECONDS", 0.05)
+    late = await _unfinished(made, "/api/v2/publishEvent")
+    assert await _status(late[0]) == 408
+    for _, writer in (*opened, late):
+        writer.close()
 
 
 def test_more_requests_than_are_served_at_once_get_429(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,17 +112,14 @@ def test_more_requests_than_are_served_at_once_get_429(tmp_path: Path, monkeypat
         ("/api/v2/publishEvent", {"relevantMetadata": ["m"] * 32}, {"relevantMetadata": ["m"] * 33}),
     ],
 )
-def test_a_field_at_its_limit_is_taken_and_one_beyond_is_refused(
-    tmp_path: Path, path: str, good: dict[str, Any], bad: dict[str, Any]
+@played()
+async def test_a_field_at_its_limit_is_taken_and_one_beyond_is_refused(
+    made: Stage, path: str, good: dict[str, Any], bad: dict[str, Any]
 ) -> None:
     wish = {"eventTypes": ["t"], "notificationEndpoint": "http://n.example/"}
-
-    async def what(made: Stage) -> None:
-        base = EVENT.body() if path.endswith("Event") else wish
-        assert (await made.ask("POST", path, json={**base, **bad}))[0] == 400
-        assert (await made.ask("POST", path, json={**base, **good}))[0] == 201
-
-    play(tmp_path, what)
+    base = EVENT.body() if path.endswith("Event") else wish
+    assert (await made.ask("POST", path, json={**base, **bad}))[0] == 400
+    assert (await made.ask("POST", path, json={**base, **good}))[0] == 201
 
 
 @pytest.mark.parametrize(
@@ -140,14 +131,12 @@ def test_a_field_at_its_limit_is_taken_and_one_beyond_is_refused(
         ({"after": "e30"}, {"after": "e30" + "A" * requests.MOST_CURSOR}),
     ],
 )
-def test_a_parameter_at_its_limit_is_taken_and_one_beyond_is_refused(
-    tmp_path: Path, good: dict[str, str], bad: dict[str, str]
+@played()
+async def test_a_parameter_at_its_limit_is_taken_and_one_beyond_is_refused(
+    made: Stage, good: dict[str, str], bad: dict[str, str]
 ) -> None:
-    async def what(made: Stage) -> None:
-        assert (await made.ask("GET", "/api/v2/events", params=good))[0] == 200
-        assert (await made.ask("GET", "/api/v2/events", params=bad))[0] == 400
-
-    play(tmp_path, what)
+    assert (await made.ask("GET", "/api/v2/events", params=good))[0] == 200
+    assert (await made.ask("GET", "/api/v2/events", params=bad))[0] == 400
 
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.distributor import free_port, stage, until
 from support.public_adapter import PublicAdapter
+from support.told import Told, alone, told
 
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
@@ -83,67 +84,60 @@ def story(tmp_path: Path, what: Callable[[Two], Awaitable[None]], **more: Any) -
     asyncio.run(run())
 
 
-def test_scenario_39_id1_public_adapters_are_served_by_profile_legacy(tmp_path: Path) -> None:
-    async def what(made: Two) -> None:
-        made.x.add(body(1, 1), event_of(1)[1].iss)
-        made.y.add(body(2, 2), event_of(2)[1].iss)
-        await until(lambda: len(made.x.network.log) == len(made.y.network.log) == 2)
-        made.x.up = False
-        assert await made.publish(3) == 201
-        made.x.up = True
-        await until(lambda: len(made.x.network.log) == 3)
-        for each, metadata in ((made.x, ("sbx", "2020")), (made.y, ("sbx", ""))):
-            assert [notice.event.metadata for notice in each.network.log] == [metadata] * 3
-        assert {notice.event.iss for each in (made.x, made.y) for notice in each.network.log} == {event_of(1)[1].iss}
-        assert made.x.deleted == made.y.deleted == 0, "they have no DELETE"
+def over_two(**more: Any) -> Callable[[Told], Callable[..., None]]:
+    """Tests of a distributor with these settings over two public adapters."""
+    return told(lambda tmp_path, what: story(tmp_path, what, **more), "tmp_path")
 
-    story(tmp_path, what, call_timeout=0.5)
+
+@over_two(call_timeout=0.5)
+async def test_scenario_39_id1_public_adapters_are_served_by_profile_legacy(made: Two) -> None:
+    made.x.add(body(1, 1), event_of(1)[1].iss)
+    made.y.add(body(2, 2), event_of(2)[1].iss)
+    await until(lambda: len(made.x.network.log) == len(made.y.network.log) == 2)
+    made.x.up = False
+    assert await made.publish(3) == 201
+    made.x.up = True
+    await until(lambda: len(made.x.network.log) == 3)
+    for each, metadata in ((made.x, ("sbx", "2020")), (made.y, ("sbx", ""))):
+        assert [notice.event.metadata for notice in each.network.log] == [metadata] * 3
+    assert {notice.event.iss for each in (made.x, made.y) for notice in each.network.log} == {event_of(1)[1].iss}
+    assert made.x.deleted == made.y.deleted == 0, "they have no DELETE"
 
 
 @pytest.mark.parametrize(("before", "after"), [("v1", "v1"), ("v2", "v2"), ("v1", "v2"), ("v2", "v1")])
-def test_id5_the_version_that_an_adapter_serves_is_found_also_after_it_was_replaced(
+@alone
+async def test_id5_the_version_that_an_adapter_serves_is_found_also_after_it_was_replaced(
     tmp_path: Path, before: str, after: str
 ) -> None:
-    async def run() -> None:
-        x, y = PublicAdapter("x", version=before), PublicAdapter("y")
-        async with two(tmp_path, x, y, call_timeout=0.5) as made:
-            await until(lambda: bool(x.everything))
-            assert await made.publish(1) == 201
-            x.version = after
-            assert await made.publish(2) == 201
-            await until(lambda: len(x.network.log) == len(y.network.log) == 2)
-
-    asyncio.run(run())
+    x, y = PublicAdapter("x", version=before), PublicAdapter("y")
+    async with two(tmp_path, x, y, call_timeout=0.5) as made:
+        await until(lambda: bool(x.everything))
+        assert await made.publish(1) == 201
+        x.version = after
+        assert await made.publish(2) == 201
+        await until(lambda: len(x.network.log) == len(y.network.log) == 2)
 
 
-def test_a_profile_that_does_not_fit_is_told_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@alone
+async def test_a_profile_that_does_not_fit_is_told_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING)
-
-    async def run() -> None:
-        nothing = aiohttp.web.Application()
-        async with (
-            served(nothing, "127.0.0.1", 0) as nowhere,
-            served(PublicAdapter("y").application(), "127.0.0.1", 0) as at,
-            stage(
-                tmp_path,
-                adapters={
-                    "x": {"url": nowhere, "profile": "legacy"},
-                    "y": {"url": at},
-                    "z": {"url": "http://127.0.0.1:9"},
-                },
-                networks=(SimulatedNetwork("a", up=False),),
-            ),
-        ):
-            await until(lambda: len(_misfits(caplog)) == 2)
-        assert sorted(_misfits(caplog)) == [
-            (
-                "x",
-                f"{nowhere} is no public adapter: /api/v2/subscribe has status 404, /api/v1/subscribe has status 404",
-            ),
-            ("y", f"{at} does not have this interface; for a public adapter set profile = 'legacy'"),
-        ]
-
-    asyncio.run(run())
+    nothing = aiohttp.web.Application()
+    async with (
+        served(nothing, "127.0.0.1", 0) as nowhere,
+        served(PublicAdapter("y").application(), "127.0.0.1", 0) as at,
+        stage(
+            tmp_path,
+            adapters={"x": {"url": nowhere, "profile": "legacy"}, "y": {"url": at}, "z": {"url": "http://127.0.0.1:9"}},
+            networks=(SimulatedNetwork("a", up=False),),
+        ),
+    ):
+        await until(lambda: len(_misfits(caplog)) == 2)
+    assert sorted(_misfits(caplog)) == [
+        ("x", f"{nowhere} is no public adapter: /api/v2/subscribe has status 404, /api/v1/subscribe has status 404"),
+        ("y", f"{at} does not have this interface; for a public adapter set profile = 'legacy'"),
+    ]
 
 
 def _misfits(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -151,65 +145,55 @@ def _misfits(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(fields["network"], fields["error"]) for fields in found]
 
 
-def test_id33_an_old_log_is_read_in_windows_that_the_adapter_can_answer(tmp_path: Path) -> None:
+@alone
+async def test_id33_an_old_log_is_read_in_windows_that_the_adapter_can_answer(tmp_path: Path) -> None:
     """A read from 1970 would keep the adapter busy for 35 s, one of 90 days 0.3 s; a call may take 0.1 s."""
-
-    async def run() -> None:
-        x, y = PublicAdapter("x"), PublicAdapter("y")
-        x.step, x.settings = 2e-8, {"environments": ["sbx"]}
-        x.network.append(event_of(1, 1)[1]._replace(metadata=("sbx", "2020")), 1_690_000_000_000)
-        x.network.append(event_of(2, 2)[1]._replace(metadata=("sbx", "2020")), 1_750_000_000_000)
-        async with two(tmp_path, x, y, call_timeout=0.1):
-            await until(lambda: len(y.network.log) == 2)
-        failing = Counter(x.asked).most_common(1)[0]
-        assert failing[1] <= 2, "never the same again and again"
-
-    asyncio.run(run())
+    x, y = PublicAdapter("x"), PublicAdapter("y")
+    x.step, x.settings = 2e-8, {"environments": ["sbx"]}
+    x.network.append(event_of(1, 1)[1]._replace(metadata=("sbx", "2020")), 1_690_000_000_000)
+    x.network.append(event_of(2, 2)[1]._replace(metadata=("sbx", "2020")), 1_750_000_000_000)
+    async with two(tmp_path, x, y, call_timeout=0.1):
+        await until(lambda: len(y.network.log) == 2)
+    failing = Counter(x.asked).most_common(1)[0]
+    assert failing[1] <= 2, "never the same again and again"
 
 
-def test_id30_one_publication_at_a_time_goes_to_a_public_adapter(tmp_path: Path) -> None:
-    async def what(made: Two) -> None:
-        assert set(await asyncio.gather(*(made.publish(number) for number in range(1, 25)))) <= {201, 202}
-        await until(lambda: len(made.x.network.log) == len(made.y.network.log) == 24)
-        assert made.x.refused == made.y.refused == 0
-        assert sorted(map(str, ids(made.x))) == sorted(map(str, ids(made.y)))
-
-    story(tmp_path, what)
+@over_two()
+async def test_id30_one_publication_at_a_time_goes_to_a_public_adapter(made: Two) -> None:
+    assert set(await asyncio.gather(*(made.publish(number) for number in range(1, 25)))) <= {201, 202}
+    await until(lambda: len(made.x.network.log) == len(made.y.network.log) == 24)
+    assert made.x.refused == made.y.refused == 0
+    assert sorted(map(str, ids(made.x))) == sorted(map(str, ids(made.y)))
 
 
-def test_id30_one_that_is_refused_for_ever_does_not_keep_the_others_waiting(tmp_path: Path) -> None:
-    async def what(made: Two) -> None:
-        made.x.up = False
-        assert await made.publish(1) == 201
-        made.x.up = True
-        assert [await made.publish(number) for number in range(2, 6)] == [201] * 4
-        await until(lambda: len(made.x.network.log) >= 4)
-
-    story(tmp_path, what)
+@over_two()
+async def test_id30_one_that_is_refused_for_ever_does_not_keep_the_others_waiting(made: Two) -> None:
+    made.x.up = False
+    assert await made.publish(1) == 201
+    made.x.up = True
+    assert [await made.publish(number) for number in range(2, 6)] == [201] * 4
+    await until(lambda: len(made.x.network.log) >= 4)
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("apart", [0, 1])
-def test_id37_events_of_one_entity_keep_their_order(
+@alone
+async def test_id37_events_of_one_entity_keep_their_order(
     tmp_path: Path, apart: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Notifications arrive in any order; if they are a second apart, also when the notifications are lost."""
     monkeypatch.setattr(public, "AROUND", 10_000)
-
-    async def run() -> None:
-        x, y = PublicAdapter("x", seed=seed), PublicAdapter("y")
-        async with two(tmp_path, x, y):
-            await until(lambda: bool(x.everything))
-            x.notifies = not apart
-            at = int(time.time())
-            for number in range(1, 6):
-                x.add(body(number, 7), event_of(1)[1].iss, at + apart * number)
-            x.notifies = True
-            x.add(body(6, 7), event_of(1)[1].iss, at + 7)
-            await until(lambda: len(y.network.log) == 6, 90)
-            assert ids(y) == ids(x)
-
-    asyncio.run(run())
+    x, y = PublicAdapter("x", seed=seed), PublicAdapter("y")
+    async with two(tmp_path, x, y):
+        await until(lambda: bool(x.everything))
+        x.notifies = not apart
+        at = int(time.time())
+        for number in range(1, 6):
+            x.add(body(number, 7), event_of(1)[1].iss, at + apart * number)
+        x.notifies = True
+        x.add(body(6, 7), event_of(1)[1].iss, at + 7)
+        await until(lambda: len(y.network.log) == 6, 90)
+        assert ids(y) == ids(x)
 
 
 class Shown(Client):
@@ -239,44 +223,38 @@ def test_id33_what_is_hidden_is_found_unless_its_own_second_hides_it(log: list[t
     asyncio.run(run())
 
 
-def test_id33_a_read_beside_another_is_not_made() -> None:
-    async def run() -> None:
-        adapter = Shown(PublicAdapter("x"))
-        async with adapter._reading:
-            assert await adapter.read(0, 1, 0) is None
-
-    asyncio.run(run())
+@alone
+async def test_id33_a_read_beside_another_is_not_made() -> None:
+    adapter = Shown(PublicAdapter("x"))
+    async with adapter._reading:
+        assert await adapter.read(0, 1, 0) is None
 
 
-def test_id32_a_subscription_without_a_name_is_not_removed(tmp_path: Path) -> None:
-    async def what(made: Two) -> None:
-        base = made.running.engine.rules.hook_url("x", "of an earlier store")
-        made.x.interests.append({"eventTypes": ["t"], "metadata": ["sbx"], "notificationEndpoint": base})
-        wish = {"eventTypes": ["ProductOffering"], "metadata": ["sbx"], "notificationEndpoint": "http://n.example/"}
-        async with made.http.post(f"{made.running.url}/api/v2/subscribe", json=wish) as answer:
-            name = (await answer.json())["subscriptionId"]
-        async with made.http.delete(f"{made.running.url}/api/v2/subscribe/{name}") as answer:
-            assert answer.status == 204
-        before = made.x.listed
-        await until(lambda: made.x.listed > before)
-        assert await made.publish(1) == 201
-        assert made.x.deleted == 0
-
-    story(tmp_path, what)
+@over_two()
+async def test_id32_a_subscription_without_a_name_is_not_removed(made: Two) -> None:
+    base = made.running.engine.rules.hook_url("x", "of an earlier store")
+    made.x.interests.append({"eventTypes": ["t"], "metadata": ["sbx"], "notificationEndpoint": base})
+    wish = {"eventTypes": ["ProductOffering"], "metadata": ["sbx"], "notificationEndpoint": "http://n.example/"}
+    async with made.http.post(f"{made.running.url}/api/v2/subscribe", json=wish) as answer:
+        name = (await answer.json())["subscriptionId"]
+    async with made.http.delete(f"{made.running.url}/api/v2/subscribe/{name}") as answer:
+        assert answer.status == 204
+    before = made.x.listed
+    await until(lambda: made.x.listed > before)
+    assert await made.publish(1) == 201
+    assert made.x.deleted == 0
 
 
 @pytest.mark.parametrize("name", [".", "..", "...", "a/../b", "a/.", "a+b", "a@b:c", "~"])
-def test_id20_an_id_that_a_path_would_lose_is_probed_as_it_is(name: str) -> None:
-    async def run() -> None:
-        ledger = MemoryLedger(SimulatedNetwork("a"))
-        app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
-        async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
-            adapter = HttpAdapter(url, Profile(), session)
-            assert await adapter.probe(name, 0, "") == Place(there=False)
-            ledger.append(event_of(1)[1]._replace(data_location=f"https://n.example/e?hl={name}"))
-            assert await adapter.probe(name, 0, "") == Place(there=True)
-
-    asyncio.run(run())
+@alone
+async def test_id20_an_id_that_a_path_would_lose_is_probed_as_it_is(name: str) -> None:
+    ledger = MemoryLedger(SimulatedNetwork("a"))
+    app = AdapterHttp("a", ledger, MemoryStore(), Access(everyone=True)).application()
+    async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as session:
+        adapter = HttpAdapter(url, Profile(), session)
+        assert await adapter.probe(name, 0, "") == Place(there=False)
+        ledger.append(event_of(1)[1]._replace(data_location=f"https://n.example/e?hl={name}"))
+        assert await adapter.probe(name, 0, "") == Place(there=True)
 
 
 def test_id35_networks_that_take_an_id_twice_are_waited_for_unless_the_settings_say_otherwise() -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from support.told import alone
 
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
@@ -36,39 +37,35 @@ def test_the_development_account_is_the_endowed_one() -> None:
     assert ed25519.public_key(development_seed("Alice")) == ED25519[0]
 
 
-def test_events_are_published_once_and_read_back(url: str) -> None:
-    async def what() -> None:
-        async with connect(url) as rpc:
-            ledger = RpcLedger("alastria", rpc, development_seed("Alice"))
-            first, second = event_of(1)[1], event_of(2)[1]
-            done = await ledger.publish(first)
-            assert isinstance(done, Published)
-            assert done.new
-            both = await asyncio.gather(ledger.publish(second), ledger.publish(second))
-            assert sorted(each.new for each in both if isinstance(each, Published)) == [False, True]
-            assert await ledger.publish(first) == Published(done.time, new=False)
-            page = await ledger.read(0, 10)
-            assert page is not None
-            assert page.complete
-            assert [(notice.number, notice.event) for notice in page.notices] == [(1, first), (2, second)]
-            assert page.notices[0].time == done.time
-            blocks = {await rpc.call("chain_getBlockHash", number) for number in range(1, 20)}
-            assert {notice.block for notice in page.notices} <= blocks - {None}
-            refused = await ledger.publish(event_of(3)[1]._replace(event_type="x" * 2000))
-            assert refused == No("DomeEvents::TooLong")
-            other = RpcLedger("hashnet", rpc, development_seed("Alice"))
-            assert await other.publish(event_of(4)[1]) == No("DomeEvents::WrongNetwork")
-            poor = RpcLedger("alastria", rpc, bytes(32))
-            assert isinstance(await poor.publish(event_of(5)[1]), Unknown)
-
-    asyncio.run(what())
+@alone
+async def test_events_are_published_once_and_read_back(url: str) -> None:
+    async with connect(url) as rpc:
+        ledger = RpcLedger("alastria", rpc, development_seed("Alice"))
+        first, second = event_of(1)[1], event_of(2)[1]
+        done = await ledger.publish(first)
+        assert isinstance(done, Published)
+        assert done.new
+        both = await asyncio.gather(ledger.publish(second), ledger.publish(second))
+        assert sorted(each.new for each in both if isinstance(each, Published)) == [False, True]
+        assert await ledger.publish(first) == Published(done.time, new=False)
+        page = await ledger.read(0, 10)
+        assert page is not None
+        assert page.complete
+        assert [(notice.number, notice.event) for notice in page.notices] == [(1, first), (2, second)]
+        assert page.notices[0].time == done.time
+        blocks = {await rpc.call("chain_getBlockHash", number) for number in range(1, 20)}
+        assert {notice.block for notice in page.notices} <= blocks - {None}
+        refused = await ledger.publish(event_of(3)[1]._replace(event_type="x" * 2000))
+        assert refused == No("DomeEvents::TooLong")
+        other = RpcLedger("hashnet", rpc, development_seed("Alice"))
+        assert await other.publish(event_of(4)[1]) == No("DomeEvents::WrongNetwork")
+        poor = RpcLedger("alastria", rpc, bytes(32))
+        assert isinstance(await poor.publish(event_of(5)[1]), Unknown)
 
 
-def test_a_node_that_is_away_is_a_doubt() -> None:
-    async def what() -> None:
-        async with connect("ws://127.0.0.1:1") as rpc:
-            ledger = RpcLedger("alastria", rpc, development_seed("Alice"))
-            assert isinstance(await ledger.publish(event_of(1)[1]), Unknown)
-            assert await ledger.read(0, 10) is None
-
-    asyncio.run(what())
+@alone
+async def test_a_node_that_is_away_is_a_doubt() -> None:
+    async with connect("ws://127.0.0.1:1") as rpc:
+        ledger = RpcLedger("alastria", rpc, development_seed("Alice"))
+        assert isinstance(await ledger.publish(event_of(1)[1]), Unknown)
+        assert await ledger.read(0, 10) is None

@@ -16,4 +16,4 @@ def test_every_rule_has_a_test_that_is_there() -> None:
         assert "::" in row
     for place, name in re.findall(r"`([\w/.]+)::(\w+)`", PAGE):
         folder = ROOT if place.startswith("tests/") else ROOT / "tests/distributor"
-        assert re.search(rf"^def {name}\(", (folder / place).read_text(), re.MULTILINE), f"{place}::{name}"
+        assert re.search(rf"^(?:async )?def {name}\(", (folder / place).read_text(), re.MULTILINE), f"{place}::{name}"

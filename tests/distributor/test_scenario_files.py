@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.distributor.simulation.file import (
-    parse_scenario,
-    read_scenario,
-)
+from pubsub_emulator.distributor.simulation.file import parse_scenario, read_scenario
 from pubsub_emulator.distributor.simulation.script import play_file
 from pubsub_emulator.emulator.settings import SettingsError
 
@@ -81,25 +78,13 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
     [
         ("title = 5 5", "x.toml:1: not TOML: Expected newline"),
         ('title = "x"\n[networks.a]\n', "x.toml: steps: missing: a list of at least one, each"),
-        (
-            _with('at = 1\ndo = "dance"'),
-            "x.toml:7: steps.1.do: 'dance' is none of those known; there are ",
-        ),
-        (
-            _with('at = 1\ndo = "publsh"'),
-            "x.toml:7: steps.1.do: 'publsh' is none of those known; did you mean publish",
-        ),
+        (_with('at = 1\ndo = "dance"'), "x.toml:7: steps.1.do: 'dance' is none of those known; there are "),
+        (_with('at = 1\ndo = "publsh"'), "x.toml:7: steps.1.do: 'publsh' is none of those known; did you mean publish"),
         (_with("at = 1\nevent = 1"), "x.toml:5: steps.1.do: missing; there are publish, stranger"),
-        (
-            _with('at = 1\ndo = "faults"\nfaults = { lots = 1 }'),
-            "x.toml:8: steps.1.faults.lots: no such field; ",
-        ),
+        (_with('at = 1\ndo = "faults"\nfaults = { lots = 1 }'), "x.toml:8: steps.1.faults.lots: no such field; "),
         (_with('at = 1\ndo = "faults"\nfault = {}'), "x.toml:5: steps.1.faults: missing: a table { lost, "),
         (_with('at = 1\ndo = "publish"'), "x.toml:5: steps.1.event: missing: a whole number from 1 to 10,000"),
-        (
-            _with('at = 1\ndo = "publish"\nevent = "one"'),
-            "x.toml:8: steps.1.event: should be a whole number from",
-        ),
+        (_with('at = 1\ndo = "publish"\nevent = "one"'), "x.toml:8: steps.1.event: should be a whole number from"),
         (_with('at = 1\ndo = "down"\nnetwork = "c"'), "x.toml:8: steps.1.network: no network is called 'c'"),
         (_with('at = 1\ndo = "redrive"\nmore = 1'), "x.toml:8: steps.1.more: no such field; there are at, do"),
         (_with('at = 2\ndo = "redrive"', 'at = 1\ndo = "redrive"'), "x.toml:9: steps.2.at: 1 is before the step"),
@@ -118,10 +103,7 @@ def test_what_is_not_as_expected_is_said_with_its_step() -> None:
             "x.toml:9: steps.1.network: the log of a legacy network is not compared",
         ),
         (HEAD + "[[steps]]\nat = nan\ndo = 'redrive'", "x.toml:6: steps.1"),
-        (
-            HEAD + "[[steps]]\nat = -1\ndo = 'redrive'",
-            "x.toml:6: steps.1.at: should be a number from 0 to 2,592,000",
-        ),
+        (HEAD + "[[steps]]\nat = -1\ndo = 'redrive'", "x.toml:6: steps.1.at: should be a number from 0 to 2,592,000"),
     ],
 )
 def test_an_error_names_file_line_and_field(text: str, message: str) -> None:

@@ -32,7 +32,7 @@ def test_every_scenario_of_the_rules_is_played_over_http_too() -> None:
     named = set[int]()
     for path in files:
         for numbers in re.findall(
-            r"^def test_\w*?scenarios?_((?:\d+_)+)", path.read_text(encoding="utf-8"), re.MULTILINE
+            r"^(?:async )?def test_\w*?scenarios?_((?:\d+_)+)", path.read_text(encoding="utf-8"), re.MULTILINE
         ):
             named |= {int(number) for number in numbers.split("_") if number}
     assert named >= set(range(1, 40))

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 from aiohttp import web
+from support.told import Told, told
 
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
@@ -20,6 +21,7 @@ from pubsub_emulator.distributor.service.config import Config
 from pubsub_emulator.distributor.service.engine import Engine
 from pubsub_emulator.distributor.service.serve import running, served
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+from pubsub_emulator.distributor.simulation.stories import event_of
 
 Json = dict[str, Any]
 NODE = "ws://node.example:9944"
@@ -56,6 +58,14 @@ class Stage:
         async with self.http.request(method, self.url + path, **how) as response:
             text = await response.text()
             return response.status, json.loads(text) if text[:1] in "[{0123456789" and text else text, response.headers
+
+    async def publish(self, number: int = 1, entity: int = 0) -> int:
+        """The status that a client's publication has."""
+        return (await self.ask("POST", "/api/v2/publishEvent", json=event_of(number, entity)[1].body()))[0]
+
+    def counts(self, number: int) -> list[int]:
+        """How often an event is on each network."""
+        return [ledger.network.count(event_of(number)[0]) for ledger in self.ledgers.values()]
 
     async def subscribed(self) -> None:
         """Wait until each adapter has this distributor's subscription: events are notified from then on."""
@@ -117,3 +127,8 @@ def play(tmp_path: Path, what: Callable[[Stage], Awaitable[None]], **more: Any) 
             await what(made)
 
     asyncio.run(run())
+
+
+def played(**more: Any) -> Callable[[Told], Callable[..., None]]:
+    """Tests of a stage with these settings."""
+    return told(lambda tmp_path, what: play(tmp_path, what, **more), "tmp_path")

@@ -13,15 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pubsub_emulator.database.errors import StoreError
-from pubsub_emulator.distributor.once import (
-    Claim,
-    DueRow,
-    MemoryStore,
-    Once,
-    Store,
-    Transaction,
-    open_store,
-)
+from pubsub_emulator.distributor.once import Claim, DueRow, MemoryStore, Once, Store, Transaction, open_store
 
 WORKER = Path(__file__).parents[2] / "support" / "claimer.py"
 LONG = 60_000
