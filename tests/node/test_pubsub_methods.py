@@ -113,11 +113,7 @@ async def test_a_cheat_is_refused_with_evidence_and_honesty_returns(node: Runnin
     assert await client.call("pubsub_cheat", 2000, ["omit-node"]) == {"collator": 1, "collators": 2}
     await node.step(2)
     found = await client.event(judged)
-    assert (found["status"], found["verdict"], found["strategy"]) == (
-        "rejected",
-        "OmittedBelowBudget",
-        "omit-node",
-    )
+    assert (found["status"], found["verdict"], found["strategy"]) == ("rejected", "OmittedBelowBudget", "omit-node")
     whole = await client.call("pubsub_candidate", found["hash"])
     assert found.items() <= whole.items()
     assert whole["evidence"][0]["verdict"] == "OmittedBelowBudget"

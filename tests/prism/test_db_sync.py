@@ -19,6 +19,7 @@ from support.prism_chain import running, until
 from support.prism_log import dump
 from support.prism_processes import PATIENCE, Cast, operations
 from support.prism_story_client import seen
+from support.told import alone
 
 from pubsub_emulator.client.errors import ClientError, UnknownBlock
 from pubsub_emulator.database.errors import StoreUnavailable
@@ -424,50 +425,45 @@ def test_a_node_streams_operations_and_their_statuses(source: DbSync, log: SqlSt
     assert asyncio.run(asyncio.wait_for(story(), 60)) == expected
 
 
-def test_a_roll_back_is_pending_while_shallow_and_ends_streams_when_deep(cardano: DbSync, log: SqlStore) -> None:
+@alone
+async def test_a_roll_back_is_pending_while_shallow_and_ends_streams_when_deep(cardano: DbSync, log: SqlStore) -> None:
     first, second = Wallet("a"), Wallet("b")
-
-    async def story() -> None:
+    cardano.empty(1)
+    cardano.build(anchored(first.created))
+    cardano.empty(2)
+    async with served(cardano, log, depth=2) as node:
+        subscription = await node.client.subscribe([ANY])
+        stream = node.client.events(replace(subscription, cursor=""))
+        async for message in stream:
+            if message.events:
+                break
+        kept = cardano.number
+        cardano.build(anchored(second.created))
+        await until(lambda: node.service.branch.place(second.created.id))
+        cardano.back_to(kept)
         cardano.empty(1)
-        cardano.build(anchored(first.created))
-        cardano.empty(2)
-        async with served(cardano, log, depth=2) as node:
-            subscription = await node.client.subscribe([ANY])
-            stream = node.client.events(replace(subscription, cursor=""))
-            async for message in stream:
-                if message.events:
-                    break
-            kept = cardano.number
-            cardano.build(anchored(second.created))
-            await until(lambda: node.service.branch.place(second.created.id))
-            cardano.back_to(kept)
-            cardano.empty(1)
-            await until(lambda: second.created.id in node.service.branch.out_of_blocks)
-            cardano.back_to(1)
-            cardano.empty(5)
-            with pytest.raises(TakenBack) as taken:
-                async for _ in stream:
-                    pass
-            assert taken.value.seq_no == 0
-            async for message in node.client.events(taken.value.subscription):
-                assert not message.events
-                if message.live:
-                    break
-
-    asyncio.run(asyncio.wait_for(story(), 60))
+        await until(lambda: second.created.id in node.service.branch.out_of_blocks)
+        cardano.back_to(1)
+        cardano.empty(5)
+        with pytest.raises(TakenBack) as taken:
+            async for _ in stream:
+                pass
+        assert taken.value.seq_no == 0
+        async for message in node.client.events(taken.value.subscription):
+            assert not message.events
+            if message.live:
+                break
 
 
-def test_a_node_that_only_reads_says_so_to_who_schedules(cardano: DbSync, log: SqlStore) -> None:
-    async def story() -> None:
-        cardano.empty(1)
-        async with served(cardano, log) as node:
-            with pytest.raises(NodeError, match="this node only reads its chain") as refused:
-                await node.client.schedule([Wallet("a").created.raw])
-            assert refused.value.code == grpc.StatusCode.FAILED_PRECONDITION
-        with pytest.raises(ClientError, match="anchors nothing"):
-            await DbSyncChain(cardano.url).anchor(b"")
-
-    asyncio.run(asyncio.wait_for(story(), 60))
+@alone
+async def test_a_node_that_only_reads_says_so_to_who_schedules(cardano: DbSync, log: SqlStore) -> None:
+    cardano.empty(1)
+    async with served(cardano, log) as node:
+        with pytest.raises(NodeError, match="this node only reads its chain") as refused:
+            await node.client.schedule([Wallet("a").created.raw])
+        assert refused.value.code == grpc.StatusCode.FAILED_PRECONDITION
+    with pytest.raises(ClientError, match="anchors nothing"):
+        await DbSyncChain(cardano.url).anchor(b"")
     assert not log.database.select("SELECT 1 FROM atala_objects")
 
 
@@ -572,20 +568,17 @@ def test_another_schema_ends_the_command_with_one_line(
     assert line.endswith("there is no column time of db-sync's table block to read")
 
 
-def test_a_burst_of_blocks_is_followed(cardano: DbSync, log: SqlStore) -> None:
+@alone
+async def test_a_burst_of_blocks_is_followed(cardano: DbSync, log: SqlStore) -> None:
     """Five hundred blocks with an object in ten of them, at once: 2.8 hours of Cardano."""
-
-    async def story() -> None:
-        cardano.empty(1)
-        async with served(cardano, log, depth=2) as node:
-            for name in range(10):
-                cardano.empty(49)
-                cardano.build(anchored(Wallet(str(name)).created))
-            cardano.empty(2)
-            await until(lambda: len(applied(log)) == 10)
-            assert len(node.service.branch.blocks) <= 2
-
-    asyncio.run(asyncio.wait_for(story(), 60))
+    cardano.empty(1)
+    async with served(cardano, log, depth=2) as node:
+        for name in range(10):
+            cardano.empty(49)
+            cardano.build(anchored(Wallet(str(name)).created))
+        cardano.empty(2)
+        await until(lambda: len(applied(log)) == 10)
+        assert len(node.service.branch.blocks) <= 2
 
 
 def test_a_block_that_is_missing_where_a_statement_ends_is_waited_for(cardano: DbSync, log: SqlStore) -> None:

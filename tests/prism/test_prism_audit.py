@@ -11,6 +11,7 @@ import pytest
 from pyspark import SparkContext
 from support.prism import Wallet
 from support.prism_chain import Branches, running, until
+from support.told import alone
 
 from pubsub_emulator.events.cheats import CHEATS
 from pubsub_emulator.events.filters.predicate import any_of
@@ -50,18 +51,16 @@ def history() -> tuple[list[bytes], list[Filter]]:
     return [each.raw for each in steps], filters
 
 
-def test_ev_40_filters_of_operations_match_as_rows_of_a_log(log: Any) -> None:
-    async def story() -> None:
-        raw, filters = history()
-        async with running(log, Branches()) as node:
-            await node.processed(node.chain.build(atala_object(raw)))
-            rows = OperationLog(log.database).read(0, 100).rows
-            for each in filters:
-                page = OperationLog(log.database).read(0, 100, log_filter(each))
-                predicate = any_of((log_filter(each),))
-                assert [row for row in rows if predicate(row, row.fields)] == page.rows, each
-
-    asyncio.run(story())
+@alone
+async def test_ev_40_filters_of_operations_match_as_rows_of_a_log(log: Any) -> None:
+    raw, filters = history()
+    async with running(log, Branches()) as node:
+        await node.processed(node.chain.build(atala_object(raw)))
+        rows = OperationLog(log.database).read(0, 100).rows
+        for each in filters:
+            page = OperationLog(log.database).read(0, 100, log_filter(each))
+            predicate = any_of((log_filter(each),))
+            assert [row for row in rows if predicate(row, row.fields)] == page.rows, each
 
 
 @pytest.mark.spark

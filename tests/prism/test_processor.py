@@ -354,10 +354,7 @@ def test_pr_35_and_pr_33_the_second_migration_processes_the_log_again(database_p
     Processor(database, chain.log, depth=0).run()
     found = dump(database)
     assert [(row[0], row[1]) for row in found["atala_operations"] if row[7] is None] == sorted(
-        [
-            (b.created.id, Status.RECEIVED.value),
-            (c.created.id, Status.CANCELLED.value),
-        ]
+        [(b.created.id, Status.RECEIVED.value), (c.created.id, Status.CANCELLED.value)]
     )
     assert (sha256(waiting), waiting, "PENDING", None) in found["atala_objects"]
     with database.transaction(write=True) as session:

@@ -4,14 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.signatures import (
-    ORDER,
-    public_point,
-    read_der,
-    sign,
-    verify,
-    write_der,
-)
+from pubsub_emulator.prism.core.signatures import ORDER, public_point, read_der, sign, verify, write_der
 
 SECRET = sha256(b"secret")
 POINT = public_point(SECRET)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.certificates import certificate
 from support.prism_chain import Branches, running, until
+from support.told import alone
 
 from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.prism.client import PrismClient
@@ -59,35 +60,33 @@ async def network(target: str) -> AsyncIterator[tuple[Network, str]]:
 
 
 @pytest.mark.parametrize("with_tls", [False, True])
-def test_a_stream_whose_network_vanished_leaves_its_place(
+@alone
+async def test_a_stream_whose_network_vanished_leaves_its_place(
     log: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, with_tls: bool
 ) -> None:
     monkeypatch.setattr(f"{SERVER}.KEEPALIVE_SECONDS", 1)
     monkeypatch.setattr(f"{SERVER}.PING_SECONDS", 1)
     tls = certificate(tmp_path) if with_tls else None
     roots = None if tls is None else tls.certificate.read_bytes()
-
-    async def what() -> None:
-        async with (
-            asyncio.timeout(90),
-            running(log, Branches(), tls=tls, roots=roots) as node,
-            network(node.address) as (between, address),
-            PrismClient(address, roots=roots) as client,
-        ):
-            stream = client.events(await client.subscribe([ANY]))
-            assert (await anext(stream)).live
-            await asyncio.sleep(3)  # longer than silence and ping together: who answers pings stays
-            assert node.service.events.open_streams == 1
-            between.vanished.set()
-            async with asyncio.timeout(30):  # gRPC's own time for a ping is 60 s
-                await until(lambda: node.service.events.open_streams == 0)
-            await stream.aclose()
-
-    asyncio.run(what())
+    async with (
+        asyncio.timeout(90),
+        running(log, Branches(), tls=tls, roots=roots) as node,
+        network(node.address) as (between, address),
+        PrismClient(address, roots=roots) as client,
+    ):
+        stream = client.events(await client.subscribe([ANY]))
+        assert (await anext(stream)).live
+        await asyncio.sleep(3)  # longer than silence and ping together: who answers pings stays
+        assert node.service.events.open_streams == 1
+        between.vanished.set()
+        async with asyncio.timeout(30):  # gRPC's own time for a ping is 60 s
+            await until(lambda: node.service.events.open_streams == 0)
+        await stream.aclose()
 
 
 @pytest.mark.parametrize("with_tls", [False, True])
-def test_connections_that_never_begin_are_closed_and_keep_nobody_out(
+@alone
+async def test_connections_that_never_begin_are_closed_and_keep_nobody_out(
     log: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, with_tls: bool
 ) -> None:
     """Nothing at all, half a greeting of HTTP/2, the head of a TLS record and then one byte at a time."""
@@ -109,12 +108,9 @@ def test_connections_that_never_begin_are_closed_and_keep_nobody_out(
         finally:
             writer.transport.abort()
 
-    async def what() -> None:
-        async with asyncio.timeout(60), running(log, Branches(), tls=tls, roots=roots) as node:
-            port = int(node.address.rpartition(":")[2])
-            slow = asyncio.gather(*(ended(port, data) for data in beginnings * 50))
-            async with PrismClient(node.address, roots=roots) as other:
-                await other.subscribe([ANY])
-            await slow
-
-    asyncio.run(what())
+    async with asyncio.timeout(60), running(log, Branches(), tls=tls, roots=roots) as node:
+        port = int(node.address.rpartition(":")[2])
+        slow = asyncio.gather(*(ended(port, data) for data in beginnings * 50))
+        async with PrismClient(node.address, roots=roots) as other:
+            await other.subscribe([ANY])
+        await slow
