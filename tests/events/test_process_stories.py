@@ -47,21 +47,10 @@ class Cast:
 
     def start(self, who: str) -> None:
         python = [sys.executable]
+        options = ("--log", self.place, "--port", str(self.port), "--heartbeat", "0.2")
         arguments = {
             "writer": [*python, "-m", "support.story_writer", self.place, str(BLOCKS)],
-            "server": [
-                *python,
-                "-m",
-                "pubsub_emulator",
-                "events",
-                "serve",
-                "--log",
-                self.place,
-                "--port",
-                str(self.port),
-                "--heartbeat",
-                "0.2",
-            ],
+            "server": [*python, "-m", "pubsub_emulator", "events", "serve", *options],
             "client": [*python, "-m", "support.story_client", self.url, self.token, str(self.kept)],
         }[who]
         environment = {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}

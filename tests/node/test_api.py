@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 import pytest
 from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer, storage_of
+from support.node import at
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.node import api
-from pubsub_emulator.node.at import At, WithoutAccounts, metadata, runtime_version
+from pubsub_emulator.node.at import WithoutAccounts, metadata, runtime_version
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.scale import Reader, encode_bytes
 from pubsub_emulator.primitives.weights import read_weight
@@ -24,13 +25,6 @@ from pubsub_emulator.xcm.message import decode
 ALICE, BOB = signer("Alice"), signer("Bob")
 UNIT = 10**10
 CHAINS = (None, PUBLISHER, SUBSCRIBER)
-
-
-def at(net: Network, chain: int | None) -> At:
-    if chain is None:
-        return At(net.relay.runtime, net.relay.header, net.relay.state, net.relay.blocks[0].header.hash())
-    para = net.parachain(chain)
-    return At(None, para.header, para.state, para.header.hash())
 
 
 def fresh() -> Network:

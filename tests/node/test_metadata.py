@@ -11,6 +11,7 @@ import pytest
 from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 from support.accounts import SUBSCRIBER, network
+from support.node import at as newest
 
 from pubsub_emulator.node.api import FUNCTIONS
 from pubsub_emulator.node.at import At
@@ -34,13 +35,7 @@ NO_SCALE_TYPE = {"Subscriber.CachedTrieNodes", "Subscriber.CacheSlots", "Subscri
 def at() -> Callable[[str], At]:
     net = network()
 
-    def of(chain: str) -> At:
-        if chain == "relay":
-            return At(net.relay.runtime, net.relay.header, net.relay.state, net.relay.header.hash())
-        para = net.parachain(SUBSCRIBER)
-        return At(None, para.header, para.state, para.header.hash())
-
-    return of
+    return lambda chain: newest(net, CHAINS[chain])
 
 
 @pytest.mark.parametrize("version", METADATA_VERSIONS)

@@ -2,10 +2,11 @@
 
 import re
 
-from support.node import Client, Running, served, serving, story
+from support.node import Client, Running, served
 
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.explorer.live import LivePage
+from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 
 
 async def metrics(node: Running) -> dict[str, float]:
@@ -27,6 +28,15 @@ async def metrics(node: Running) -> dict[str, float]:
     return found
 
 
+def ledgers_of(node: Running) -> list[BlockLedger]:
+    return [
+        record.outcome.ledger
+        for moment in node.server.timeline.moments()
+        for record in moment.records
+        if record.chain == 2000 and record.outcome is not None
+    ]
+
+
 @served(finality=1)
 async def test_metrics_agree_with_what_the_methods_say(node: Running, client: Client) -> None:
     await client.call("pubsub_cheat", 2000, ["omit-node"])
@@ -46,12 +56,7 @@ async def test_metrics_agree_with_what_the_methods_say(node: Running, client: Cl
     assert found['pubsub_delivery_blocks_bucket{chain="2000",le="+Inf"}'] == 4
     assert found['substrate_ready_transactions_number{chain="1000"}'] == 0
     assert found['substrate_rpc_calls_time_count{method="pubsub_cheat"}'] == 1
-    ledgers = [
-        record.outcome.ledger
-        for moment in node.server.timeline.moments()
-        for record in moment.records
-        if record.chain == 2000 and record.outcome is not None
-    ]
+    ledgers = ledgers_of(node)
     assert found['pubsub_budget_bytes{chain="2000",reason="used"}'] == sum(each.used for each in ledgers)
     assert found['pubsub_proof_bytes{chain="2000",reason="static"}'] == sum(each.static_bytes for each in ledgers)
     key = (await client.call("pubsub_subscriptions", 2000))["items"][0]["keys"][0]["key"]
@@ -98,12 +103,7 @@ async def test_metrics_tell_of_refusals_limits_queues_charges_and_the_cursor(nod
     keys, size = found['pubsub_keys_total{publisher="1000"}'], found['pubsub_stored_bytes{publisher="1000"}']
     assert found['pubsub_limit_ratio{publisher="1000",reason="keys"}'] == keys / limits.max_stored_keys
     assert found['pubsub_limit_ratio{publisher="1000",reason="bytes"}'] == size / limits.max_total_storage_size
-    ledgers = [
-        record.outcome.ledger
-        for moment in node.server.timeline.moments()
-        for record in moment.records
-        if record.chain == 2000 and record.outcome is not None
-    ]
+    ledgers = ledgers_of(node)
     walks = [each for ledger in ledgers for each in ledger.publishers]
     assert found['pubsub_charges_bytes{chain="2000",reason="map"}'] == sum(each.map_charges for each in ledgers)
     assert found['pubsub_charges_bytes{chain="2000",reason="row"}'] == sum(each.row_charges for each in walks)
@@ -112,21 +112,19 @@ async def test_metrics_tell_of_refusals_limits_queues_charges_and_the_cursor(nod
     assert found['pubsub_cursor_age_blocks{chain="2000"}'] == 0
 
 
-@story
-async def test_the_age_of_a_cursor_grows_until_the_walk_comes_round() -> None:
-    async with serving(load_bundled("full-blocks")) as node:
-        client = await node.connect()
-        ages, came_round, last = [], 1, 1  # every chain has its first block when the node begins to listen
-        for at in range(20):
-            if at == 10:  # less is wanted: the next walk comes to its end
-                await client.call("pubsub_setSubscriptions", 2000, [{"publisher": 1000, "keys": ["one"]}])
-            await node.step()
-            best = node.server.live.network.number
-            held = await client.call("pubsub_subscriptions", 2000)
-            if held["cursor"] is None and held["number"] > last:
-                came_round = best
-            last = held["number"]
-            ages.append((await metrics(node))['pubsub_cursor_age_blocks{chain="2000"}'])
-            assert ages[-1] == (best - came_round if held["cursor"] else 0), ages
-        assert max(ages) > 4  # the chain builds in every fourth relay block
-        assert 0 in ages[ages.index(max(ages)) :], ages
+@served(scenario=load_bundled("full-blocks"))
+async def test_the_age_of_a_cursor_grows_until_the_walk_comes_round(node: Running, client: Client) -> None:
+    ages, came_round, last = [], 1, 1  # every chain has its first block when the node begins to listen
+    for at in range(20):
+        if at == 10:  # less is wanted: the next walk comes to its end
+            await client.call("pubsub_setSubscriptions", 2000, [{"publisher": 1000, "keys": ["one"]}])
+        await node.step()
+        best = node.server.live.network.number
+        held = await client.call("pubsub_subscriptions", 2000)
+        if held["cursor"] is None and held["number"] > last:
+            came_round = best
+        last = held["number"]
+        ages.append((await metrics(node))['pubsub_cursor_age_blocks{chain="2000"}'])
+        assert ages[-1] == (best - came_round if held["cursor"] else 0), ages
+    assert max(ages) > 4  # the chain builds in every fourth relay block
+    assert 0 in ages[ages.index(max(ages)) :], ages

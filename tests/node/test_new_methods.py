@@ -5,7 +5,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from support.node import Client, Running, served, serving, story
+from support.node import Client, Running, served
 
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.rpc import chain_head
@@ -219,18 +219,18 @@ async def test_an_operation_that_waits_for_nothing_cannot_be_continued(node: Run
     session.close()
 
 
-@story
-async def test_a_follow_ends_when_it_holds_too_many_pins(monkeypatch: pytest.MonkeyPatch) -> None:
+@served()
+async def test_a_follow_ends_when_it_holds_too_many_pins(
+    node: Running, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert chain_head.MOST_PINS == 512
     monkeypatch.setattr(chain_head, "MOST_PINS", 12)
-    async with serving() as node:
-        client = await node.connect()
-        name, _ = await followed(client, runtime=False)
-        await node.step(12)
-        events = await client.settled(name)
-        assert events[-1] == {"event": "stop"}
-        assert len([event for event in events if event["event"] == "newBlock"]) == 11
-        assert await client.call("chainHead_v1_header", name, NOWHERE) is None
+    name, _ = await followed(client, runtime=False)
+    await node.step(12)
+    events = await client.settled(name)
+    assert events[-1] == {"event": "stop"}
+    assert len([event for event in events if event["event"] == "newBlock"]) == 11
+    assert await client.call("chainHead_v1_header", name, NOWHERE) is None
 
 
 # archive

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from support.accounts import call, signed
-from support.node import ALICE, Client, Refusal, Running, served, serving, story
+from support.node import ALICE, Client, Refusal, Running, served, serving
 
 from pubsub_emulator.node.pool import MOST_EXTRINSIC
 from pubsub_emulator.node.rpc import legacy_state
@@ -69,35 +69,25 @@ async def test_a_notification_is_not_answered(node: Running, client: Client) -> 
         assert response.status == 204
 
 
-@story
-async def test_batches_are_answered_in_order_up_to_their_limit() -> None:
-    limits = Serving(request=RequestLimits(batch=5))
-    async with serving(serving=limits) as node:
-        one = {"jsonrpc": "2.0", "id": 1, "method": "chain_getBlockHash", "params": [0]}
-        found = await node.post([one, {**one, "id": 2, "method": "nope"}, 7, {**one, "id": "x"}])
-        assert [each["id"] for each in found] == [1, 2, None, "x"]
-        assert code(await node.post([one] * 6)) == -32010
-        assert code(await node.post([])) == -32600
+@served(serving=Serving(request=RequestLimits(batch=5)))
+async def test_batches_are_answered_in_order_up_to_their_limit(node: Running) -> None:
+    one = {"jsonrpc": "2.0", "id": 1, "method": "chain_getBlockHash", "params": [0]}
+    found = await node.post([one, {**one, "id": 2, "method": "nope"}, 7, {**one, "id": "x"}])
+    assert [each["id"] for each in found] == [1, 2, None, "x"]
+    assert code(await node.post([one] * 6)) == -32010
+    assert code(await node.post([])) == -32600
 
 
-@story
-async def test_what_is_too_big_is_refused_by_its_code() -> None:
-    limits = Serving(request=RequestLimits(bytes=2000))
-    async with serving(serving=limits) as node:
-        client = await node.connect()
-        with pytest.raises(Refusal, match="-32007"):
-            await asyncio.wait_for(_big(client, 2500), 5)
-        await client.refused("-32008", "rpc_methods")
-        assert code(await node.post([{"jsonrpc": "2.0", "id": 1, "method": "chain_getBlock"}] * 9)) == -32011
-        async with node.http.post(node.http_url(), json=["x" * 4000]) as response:
-            assert response.status == 413
-            assert code(await response.json()) == -32007
-        assert await client.call("system_chainType") == "Development"
-
-
-async def _big(client: Client, size: int) -> None:
-    await client.socket.send_str(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": ["x" * size]}))
-    raise Refusal((await client.message())["error"])
+@served(serving=Serving(request=RequestLimits(bytes=2000)))
+async def test_what_is_too_big_is_refused_by_its_code(node: Running, client: Client) -> None:
+    await client.socket.send_str(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": ["x" * 2500]}))
+    assert code(await asyncio.wait_for(client.message(), 5)) == -32007
+    await client.refused("-32008", "rpc_methods")
+    assert code(await node.post([{"jsonrpc": "2.0", "id": 1, "method": "chain_getBlock"}] * 9)) == -32011
+    async with node.http.post(node.http_url(), json=["x" * 4000]) as response:
+        assert response.status == 413
+        assert code(await response.json()) == -32007
+    assert await client.call("system_chainType") == "Development"
 
 
 @served(serving=Serving(subscriptions=3, connections=3))

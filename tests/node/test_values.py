@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.accounts import PUBLISHER, SUBSCRIBER, call, network, signed, signer
+from support.node import at
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.at import At
@@ -24,13 +25,6 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.runtime.framework.system import EVENTS
 
 BOB = signer("Bob").account
-
-
-def at(net: Network, chain: int | None) -> At:
-    if chain is None:
-        return At(net.relay.runtime, net.relay.header, net.relay.state, net.relay.blocks[0].header.hash())
-    para = net.parachain(chain)
-    return At(None, para.header, para.state, para.header.hash())
 
 
 @pytest.fixture(scope="module")

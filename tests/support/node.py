@@ -13,9 +13,11 @@ import aiohttp
 import pytest
 from support.accounts import call, signed, signer
 
+from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.node.at import At
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.chain.live import LiveNetwork, Observers
 from pubsub_emulator.node.server.options import Build, Options
@@ -24,6 +26,14 @@ from pubsub_emulator.node.server.server import Server
 
 PATIENCE = 60.0
 ALICE, BOB = signer("Alice"), signer("Bob")
+
+
+def at(net: Network, chain: int | None) -> At:
+    """The newest block of a chain, as runtime APIs are asked about it."""
+    if chain is None:
+        return At(net.relay.runtime, net.relay.header, net.relay.state, net.relay.blocks[0].header.hash())
+    para = net.parachain(chain)
+    return At(None, para.header, para.state, para.header.hash())
 
 
 class Refusal(Exception):
