@@ -28,23 +28,20 @@ def same(one: Store, other: Store) -> bool:
 
 
 @pytest.mark.parametrize("http", [False, True])
-def test_ev_4_the_log_by_rpc_equals_the_observers(http: bool) -> None:
-    @story
-    async def told() -> None:
-        observed, fetched = MemoryStore("net"), MemoryStore("net")
-        async with serving() as node:
-            log = NetworkLog(node.server.live.network, observed)
-            first = node.server.live.network.number + 1
-            await node.step(25)
-            log.flush()
-            async with source(node, http=http) as rpc:
-                assert await rpc.catch_up(fetched, first) == 25
-                assert await rpc.catch_up(fetched, first) == 0
-        assert len(observed.read(0, 10**6).rows) > 50
-        assert {row.chain for row in fetched.read(0, 10**6).rows} == {None, 2000}
-        assert same(observed, fetched)
-
-    told()
+@story
+async def test_ev_4_the_log_by_rpc_equals_the_observers(http: bool) -> None:
+    observed, fetched = MemoryStore("net"), MemoryStore("net")
+    async with serving() as node:
+        log = NetworkLog(node.server.live.network, observed)
+        first = node.server.live.network.number + 1
+        await node.step(25)
+        log.flush()
+        async with source(node, http=http) as rpc:
+            assert await rpc.catch_up(fetched, first) == 25
+            assert await rpc.catch_up(fetched, first) == 0
+    assert len(observed.read(0, 10**6).rows) > 50
+    assert {row.chain for row in fetched.read(0, 10**6).rows} == {None, 2000}
+    assert same(observed, fetched)
 
 
 @story
