@@ -4,9 +4,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import Sink, Source
+from support.canister_apps import (
+    NAME,
+    Sink,
+    Source,
+    confirm_all,
+    emit,
+    err,
+    happenings,
+    member,
+    publish,
+    source_and_sink,
+    subscribe,
+)
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
 from pubsub_emulator.icrc72.deployment import deploy
 from pubsub_emulator.icrc72.ic.candid.types import Variant
@@ -15,6 +28,7 @@ from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import (
     ByPrincipal,
     Event,
@@ -22,15 +36,15 @@ from pubsub_emulator.icrc72.messages import (
     PublicationDelete,
     PublicationRegistration,
     PublicationUpdate,
-    SubscriptionRegistration,
     SubscriptionUpdate,
 )
-from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.methods import HANDLE
+from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.services import codec, type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import as_items, as_principal, blob, boolean, first, map_, nat, of
 from pubsub_emulator.testing.canisters import Canisters
-
-NAME = "org.example.a"
 
 
 class Notes(App):
@@ -38,50 +52,12 @@ class Notes(App):
         self.data.append((event.eventId, event.filter, first(event.headers, keys.PRIORITY)))
 
 
-def err(result: Any) -> Any:
-    assert result.tag == "Err", result
-    return result.value.value.error_code if result.value.tag == "GenericError" else result.value.tag
-
-
-def publication(name: str = NAME, **config: Any) -> tuple[PublicationRegistration, ...]:
-    return (PublicationRegistration(name, tuple((key, of(value)) for key, value in config.items())),)
-
-
-def with_key(key: str, value: Any, name: str = NAME) -> tuple[PublicationRegistration, ...]:
-    return (PublicationRegistration(name, ((key, of(value)),)),)
-
-
-def subscription(name: str = NAME, *config: tuple[str, Variant]) -> tuple[SubscriptionRegistration, ...]:
-    return (SubscriptionRegistration(name, config),)
-
-
-def system_of(role: str, who: Principal) -> tuple[SubscriptionRegistration, ...]:
-    return subscription(system_namespace(role, who))
-
-
-def emit(lab: Canisters, who: Principal, *numbers: int, name: str = NAME) -> None:
-    for number in numbers:
-        lab.call(who, name, b"%d" % number)
-        lab.step()
-
-
 def alerts(lab: Canisters, probe: Principal) -> list[str]:
     return [key for _, note in lab.probed(probe).notified for key, _ in note.data.value if ":sys:" in note.namespace]
 
 
-def member(lab: Canisters, role: str, subnet: int = 0) -> Principal:
-    probe = lab.probe(subnet)
-    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", system_of(role, probe))
-    return probe
-
-
-def source_and_sink(
-    lab: Canisters, sink: type[App] = Sink, *, at: int = 1, **config: Any
-) -> tuple[Principal, Principal]:
-    source = lab.install(Source, 0, publications={NAME: config.pop("publication", {})})
-    reader = lab.install(sink, at, subscriptions={NAME: config})
-    lab.step(60)
-    return source, reader
+def executed(happened: list[Happening], method: str) -> list[Happening]:
+    return [each for each in happened if each.kind == "execute" and each.method == method]
 
 
 def test_row_1_ic_10_a_user_publishes_nothing() -> None:
@@ -95,16 +71,14 @@ def test_row_1_ic_10_a_user_publishes_nothing() -> None:
 def test_row_5_ic_31_system_namespaces_are_nobodys() -> None:
     lab = Canisters()
     probe = lab.probe()
-    items = publication("transfer") + publication("icrc72:x")
-    first_, second = lab.answer(probe, lab.orchestrator, "icrc72_register_publication", items)
-    assert first_ == ("Ok", 1)
-    assert err(second) == "Unauthorized"
+    assert publish(lab, probe, name="transfer") == ("Ok", 1)
+    assert err(publish(lab, probe, name="icrc72:x")) == "Unauthorized"
 
 
 def test_row_6_ic_30_a_hundred_items_are_answered() -> None:
     lab = Canisters()
     probe = lab.probe()
-    items = tuple(each for at in range(101) for each in publication(f"a.n{at}"))
+    items = tuple(PublicationRegistration(f"a.n{at}", ()) for at in range(101))
     results = lab.answer(probe, lab.orchestrator, "icrc72_register_publication", items)
     assert len(results) == 101
     assert err(results[100]) == "GenericBatchError"
@@ -115,35 +89,27 @@ def test_row_6_ic_30_a_hundred_items_are_answered() -> None:
 def test_row_7_ic_33_disallow_wins(side: str) -> None:
     lab = Canisters()
     owner, other = lab.probe(), lab.probe()
-    lists = (
-        (keys.list_key(f"{side}:allowed"), of([bytes(other)])),
-        (keys.list_key(f"{side}:disallowed"), of([bytes(other)])),
-    )
-    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", (PublicationRegistration(NAME, lists),))
-    method = "icrc72_register_publication" if side == "publishers" else "icrc72_register_subscription"
-    items: Any = publication() if side == "publishers" else subscription()
-    (refused,) = lab.answer(other, lab.orchestrator, method, items)
-    assert err(refused) == ("UnauthorizedPublisher" if side == "publishers" else "UnauthorizedSubscriber")
+    publish(lab, owner, *((keys.list_key(f"{side}:{how}"), [bytes(other)]) for how in ("allowed", "disallowed")))
+    if side == "publishers":
+        assert err(publish(lab, other)) == "UnauthorizedPublisher"
+    else:
+        assert err(subscribe(lab, other)) == "UnauthorizedSubscriber"
 
 
 def test_row_8_ic_33_a_silent_list_canister_is_code_6() -> None:
     lab = Canisters()
     owner, other, dead = lab.probe(), lab.probe(), lab.probe()
     lab.network.uninstall(dead)
-    items = with_key(keys.icrc75_key("subscribers:allowed"), [bytes(dead), "friends"])
-    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", items)
-    (refused,) = lab.answer(other, lab.orchestrator, "icrc72_register_subscription", subscription())
-    assert err(refused) == keys.LIST_SILENT
+    publish(lab, owner, (keys.icrc75_key("subscribers:allowed"), [bytes(dead), "friends"]))
+    assert err(subscribe(lab, other)) == keys.LIST_SILENT
 
 
 def test_row_9_ic_33_without_allow_list_only_the_creator_publishes() -> None:
     lab = Canisters()
     owner, other = lab.probe(), lab.probe()
-    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", publication())
-    (refused,) = lab.answer(other, lab.orchestrator, "icrc72_register_publication", publication())
-    assert err(refused) == "UnauthorizedPublisher"
-    (again,) = lab.answer(owner, lab.orchestrator, "icrc72_register_publication", publication())
-    assert again == ("Ok", 1)
+    publish(lab, owner)
+    assert err(publish(lab, other)) == "UnauthorizedPublisher"
+    assert publish(lab, owner) == ("Ok", 1)
 
 
 def test_row_10_ic_39_nothing_is_published_before_the_alert_then_everything() -> None:
@@ -163,7 +129,7 @@ def test_row_10_ic_39_nothing_is_published_before_the_alert_then_everything() ->
 def test_row_11_ic_32_a_pattern_meets_a_publication_that_comes_later() -> None:
     lab = Canisters()
     probe = member(lab, "subscriber", 1)
-    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", subscription("**.icrc1.transfer"))
+    subscribe(lab, probe, name="**.icrc1.transfer")
     lab.install(Source, 0, publications={"com.foo.icrc1.transfer": {}})
     lab.step(80)
     assert keys.EXIT_ADD in alerts(lab, probe)
@@ -171,34 +137,19 @@ def test_row_11_ic_32_a_pattern_meets_a_publication_that_comes_later() -> None:
 
 def test_row_12_ic_40_alerts_come_in_the_order_of_the_table() -> None:
     lab = Canisters()
-    seen: list[tuple[str, str]] = []
-
-    class Watch:
-        def happened(self, happening: Any) -> None:
-            if happening.kind == "execute" and happening.method == "icrc72_handle_notification":
-                from pubsub_emulator.icrc72.services import codec  # noqa: PLC0415 — an observer in a test
-
-                (batch,) = codec(happening.method).args.decode(happening.data)
-                for note in batch:
-                    if ":sys:" in note.namespace:
-                        told = [
-                            key for key, value in note.data.value if "subscriber:add" not in key or NAME in repr(value)
-                        ]
-                        seen.extend((key, happening.receiver.text) for key in told)
-
     reader = lab.install(Sink, 1, subscriptions={NAME: {}})
     lab.step(40)
     source = lab.install(Source, 0, publications={NAME: {}})
-    lab.network.observers.append(Watch())
+    happened = happenings(lab)
     lab.step(80)
+    told = [(note, each.receiver) for each in executed(happened, HANDLE.name) for note in HANDLE.value(each.data)]
+    alerted = [(key, value, who) for note, who in told if ":sys:" in note.namespace for key, value in note.data.value]
+    seen = [(key, who) for key, value, who in alerted if "subscriber:add" not in key or NAME in repr(value)]
     order = [keys.RELAYER_ADD, keys.RELAY_ADD, keys.SUBSCRIBER_ADD, keys.PUBLISHER_ADD, keys.ENTRY_ADD]
     entry, exit_ = lab.broadcasters
-    receivers = [exit_.text, entry.text, exit_.text, entry.text, source.text]
-    places = []
-    for key, receiver in zip(order, receivers, strict=True):
-        places.append(seen.index((key, receiver)))
+    places = [seen.index(each) for each in zip(order, [exit_, entry, exit_, entry, source], strict=True)]
     assert places == sorted(places)
-    assert (keys.EXIT_ADD, reader.text) in seen
+    assert (keys.EXIT_ADD, reader) in seen
 
 
 def test_row_13_ic_41_a_relayed_event_is_not_relayed_again() -> None:
@@ -254,23 +205,14 @@ def test_row_16_ic_43_two_matching_subscriptions_are_one_notification() -> None:
 
 def test_row_17_ic_43_the_highest_priority_is_sent_first() -> None:
     lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, sends=1))
-    readers = [lab.network.next_id(0)]
     readers = [lab.install(Notes, 0, subscriptions={NAME: {}}) for _ in range(3)]
     ranks = [[bytes(who), rank] for who, rank in zip(readers, (5, 1, 9), strict=True)]
     source = lab.install(Source, 0, publications={NAME: {keys.MODE: "priority", keys.PRIORITIES: ranks}})
     lab.step(120)
-    order: list[Principal] = []
-
-    class Watch:
-        def happened(self, happening: Any) -> None:
-            if happening.kind == "execute" and happening.method == "icrc72_handle_notification":
-                order.append(happening.receiver)
-
-    lab.network.observers.append(Watch())
+    happened = happenings(lab)
     emit(lab, source, 1)
-    lab.step(4)
-    lab.step(60)
-    mine = [each for each in order if each in readers]
+    lab.step(64)
+    mine = [each.receiver for each in executed(happened, HANDLE.name) if each.receiver in readers]
     assert list(dict.fromkeys(mine)) == [readers[2], readers[0], readers[1]]
     places = {who: [plain(each) for each in as_items(lab.app(who).data[0][2]) or ()] for who in readers}
     assert places == {readers[0]: [2, 3], readers[1]: [3, 3], readers[2]: [1, 3]}
@@ -318,26 +260,20 @@ def test_row_21_ic_44_only_ones_own_pending_notification_is_confirmed() -> None:
     source = lab.install(Source, 0, publications={NAME: {}})
     mine, other = member(lab, "subscriber"), member(lab, "subscriber")
     for probe in (mine, other):
-        lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", subscription())
-    lab.step(80)
-    for probe in (mine, other):
-        for broadcaster, note in lab.probed(probe).notified:
-            lab.answer(probe, broadcaster, "icrc72_confirm_notifications", (note.notificationId,))
-        lab.probed(probe).notified.clear()
-    lab.step(40)
+        subscribe(lab, probe)
+    confirm_all(lab, mine, other, turns=12)
     emit(lab, source, 1)
     lab.step(20)
-    own = {note.notificationId for _, note in lab.probed(mine).notified if note.namespace == NAME}
-    others = {note.notificationId for _, note in lab.probed(other).notified if note.namespace == NAME}
-    numbers = (others.pop(), 9999, own.pop())
+    own, others = (
+        [note.notificationId for _, note in lab.probed(each).notified if note.namespace == NAME]
+        for each in (mine, other)
+    )
+    numbers = (others[0], 9999, own[0])
     (broadcaster,) = lab.broadcasters
     result = lab.answer(mine, broadcaster, "icrc72_confirm_notifications", numbers)
     assert result.tag == "itemized"
-    assert [each.value.tag if each.tag == "Err" else "Ok" for each in result.value] == [
-        "Unauthorized",
-        "NotFound",
-        "Ok",
-    ]
+    assert [err(each) for each in result.value[:2]] == ["Unauthorized", "NotFound"]
+    assert result.value[2].tag == "Ok"
     (gone,) = lab.answer(mine, broadcaster, "icrc72_confirm_notifications", (numbers[2],)).value
     assert err(gone) == "NotFound"
 
@@ -361,7 +297,7 @@ def test_row_22_ic_49_a_handler_that_traps_undoes_only_itself() -> None:
 def test_row_23_ic_42_the_same_batch_again_is_ok_and_makes_nothing_double() -> None:
     lab = Canisters(broadcasters=(0,))
     probe = member(lab, "publisher")
-    lab.answer(probe, lab.orchestrator, "icrc72_register_publication", publication())
+    publish(lab, probe)
     reader = lab.install(Sink, 0, subscriptions={NAME: {}})
     lab.step(80)
     events = tuple(Event(at, at - 1 or None, 1, NAME, map_({"n": nat(at)}), probe, None) for at in (1, 2))
@@ -375,9 +311,6 @@ def test_row_23_ic_42_the_same_batch_again_is_ok_and_makes_nothing_double() -> N
 
 
 def test_row_24_ic_47_an_upgrade_of_a_broadcaster_loses_and_doubles_nothing() -> None:
-    from pubsub_emulator.icrc72.broadcaster.core import Broadcaster  # noqa: PLC0415 — for one test
-    from pubsub_emulator.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
-
     lab = Canisters()
     source, reader = source_and_sink(lab)
     lab.network.stop(reader)
@@ -396,9 +329,6 @@ def test_row_24_ic_47_an_upgrade_of_a_broadcaster_loses_and_doubles_nothing() ->
 
 
 def test_ic_8_an_upgrade_of_the_orchestrator_keeps_everything() -> None:
-    from pubsub_emulator.icrc72.orchestrator.core import Orchestrator  # noqa: PLC0415 — for one test
-    from pubsub_emulator.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
-
     lab = Canisters()
     source, reader = source_and_sink(lab)
     emit(lab, source, 1, 2)
@@ -437,13 +367,9 @@ def test_row_25_ic_47_a_dead_broadcasters_assignments_move_and_the_gap_is_replay
 def test_row_26_ic_34_after_a_deletion_nothing_is_published_or_confirmed() -> None:
     lab = Canisters(broadcasters=(0,))
     probe, other = member(lab, "publisher"), member(lab, "subscriber")
-    lab.answer(probe, lab.orchestrator, "icrc72_register_publication", publication())
-    lab.answer(other, lab.orchestrator, "icrc72_register_subscription", subscription())
-    lab.step(80)
-    for who in (probe, other):
-        for broadcaster, note in lab.probed(who).notified:
-            lab.answer(who, broadcaster, "icrc72_confirm_notifications", (note.notificationId,))
-        lab.probed(who).notified.clear()
+    publish(lab, probe)
+    subscribe(lab, other)
+    confirm_all(lab, probe, other, turns=12)
     (broadcaster,) = lab.broadcasters
     event = (Event(1, None, 1, NAME, nat(1), probe, None),)
     assert lab.answer(probe, broadcaster, "icrc72_publish", event)[0].tag == "Ok"
@@ -492,9 +418,9 @@ def test_row_30_ic_47_a_broadcaster_that_was_taken_for_dead_drops_everything_and
     source, reader = source_and_sink(lab, publication={REPLAY: True})
     exit_ = lab.broadcasters[1]
     lab.network.stop(exit_)
-    lab.step(60)
-    lab.step(30)
-    assert lab.system.registry.state.brokers[exit_].dead
+    lab.step(90)
+    broker = lab.system.registry.state.brokers[exit_]
+    assert broker.dead
     lab.network.start(exit_)
     lab.step(300)
     broker = lab.system.registry.state.brokers[exit_]
@@ -513,9 +439,8 @@ def test_row_31_ic_40_42_a_relay_that_ends_while_another_begins_goes_on() -> Non
     other = lab.probe(1)
     update = (SubscriptionUpdate(Variant("namespace", NAME), (keys.FILTER, of(None)), reader),)
     subscription_id = lab.app(reader).subscriber.state.wanted[NAME].id
-    lab.system.registry.state.subscriptions[subscription_id].config = replace(
-        lab.system.registry.state.subscriptions[subscription_id].config, controllers=(reader, other)
-    )
+    record = lab.system.registry.state.subscriptions[subscription_id]
+    record.config = replace(record.config, controllers=(reader, other))
     assert lab.answer(other, lab.orchestrator, "icrc72_update_subscription", update) == (("Ok", True),)
     emit(lab, source, 3, 4, 5, 6)
     lab.step(100)
@@ -528,8 +453,7 @@ def test_row_32_ic_40_a_second_filter_misses_nothing_from_its_first_event_on() -
     lab = Canisters()
     source, _ = source_and_sink(lab, **{FILTER: "n > 1000"})
     second = lab.install(Sink, 1, subscriptions={NAME: {FILTER: "n < 1000"}})
-    for number in range(1, 61):
-        emit(lab, source, number)
+    emit(lab, source, *range(1, 61))
     lab.step(100)
     found = lab.app(second).data
     assert found == list(range(found[0], 61))
@@ -544,7 +468,7 @@ def test_row_33_ic_37_a_subnet_without_broadcasters_is_code_2_until_one_comes() 
     (entry,) = as_items(first(note.data.value, keys.SUBSCRIBER_ERROR)) or ()
     assert plain(entry)["code"] == keys.NO_SUBNET
     lab.answer(probe, lab.orchestrator, "icrc72_confirm_notifications", (note.notificationId,))
-    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", subscription())
+    subscribe(lab, probe)
     lab.install(Source, 0, publications={NAME: {}})
     lab.step(30)
     new = lab.system.add_broadcaster(1)
@@ -554,11 +478,9 @@ def test_row_33_ic_37_a_subnet_without_broadcasters_is_code_2_until_one_comes() 
 
 
 def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed() -> None:
-    from pubsub_emulator.icrc72.services import type_codec  # noqa: PLC0415 — for one test
-
     lab = Canisters()
     probe = member(lab, "publisher")
-    lab.answer(probe, lab.orchestrator, "icrc72_register_publication", publication())
+    publish(lab, probe)
 
     class Sizes(App):
         def on_event(self, _ctx: Context, event: EventNotification) -> None:
@@ -585,8 +507,6 @@ class Lists(App):
         return {"silent": False, "members": []}
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        from pubsub_emulator.icrc72.services import codec  # noqa: PLC0415 — for one test
-
         if method != "icrc75_is_member":
             super().update(ctx, method, arg)
         elif self.data["silent"]:
@@ -655,7 +575,7 @@ def test_ic_35_who_is_listed_satisfies_every_slice() -> None:
 def test_ic_34_a_publication_changes_by_one_key_of_its_controller() -> None:
     lab = Canisters()
     owner, other = lab.probe(), lab.probe()
-    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", publication())
+    publish(lab, owner)
     change = (PublicationUpdate(Variant("publicationId", 1), (keys.TRUSTED, boolean(True))),)
     method = "icrc72_update_publication"
     assert err(lab.answer(other, lab.orchestrator, method, change)[0]) == "Unauthorized"
@@ -671,18 +591,11 @@ def test_ic_34_a_publication_changes_by_one_key_of_its_controller() -> None:
 def test_ic_46_trusted_batches_are_answered_for() -> None:
     lab = Canisters()
     source, reader = source_and_sink(lab, publication={keys.TRUSTED: True})
-    methods: list[str] = []
-
-    class Watch:
-        def happened(self, happening: Any) -> None:
-            if happening.kind == "execute" and happening.receiver == reader:
-                methods.append(happening.method)
-
-    lab.network.observers.append(Watch())
+    happened = happenings(lab)
     emit(lab, source, 1, 2, 3)
     lab.step(60)
     assert lab.app(reader).data == [1, 2, 3]
-    assert "icrc72_handle_notification_trusted" in methods
+    assert reader in [each.receiver for each in executed(happened, "icrc72_handle_notification_trusted")]
 
 
 def test_ic_47b_a_publisher_is_moved_without_loss() -> None:
@@ -692,8 +605,7 @@ def test_ic_47b_a_publisher_is_moved_without_loss() -> None:
     registry = lab.system.registry
     (old,) = registry.state.publications[1].entries[source]
     assert registry.move_publisher(NAME, source)
-    for number in range(4, 10):
-        emit(lab, source, number)
+    emit(lab, source, *range(4, 10))
     lab.step(200)
     (new,) = registry.state.publications[1].entries[source]
     assert new != old

@@ -4,83 +4,44 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import Source
+from support.canister_apps import (
+    NAME,
+    Asker,
+    Source,
+    confirm_all,
+    emit,
+    err,
+    happenings,
+    member,
+    publish,
+    replay,
+    subscribe,
+    with_ledger,
+)
 
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, EventNotification, plain
+from pubsub_emulator.icrc72.client import FILTER, REPLAY
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ledger import TokenLedger
 from pubsub_emulator.icrc72.messages import (
     Account,
     ApproveArgs,
     ByNat,
-    PublicationRegistration,
-    ReplayRegistration,
     ReplayStatusUpdate,
-    SubscriptionRegistration,
 )
-from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
-from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import as_nat, first, of
+from pubsub_emulator.icrc72.values import of
 from pubsub_emulator.testing.canisters import Canisters
 
-NAME = "org.example.a"
-QUICK = replace(DEFAULTS, confirmations=100)
 
-
-class Asker(App):
-    """A subscriber that asks for the replays that a test orders: `from to` or `from`."""
-
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        end = as_nat(first(event.headers, keys.REPLAY_END))
-        number = as_nat(first(event.headers, keys.REPLAY_ID))
-        self.data.append((plain(event.data)["n"], number, end))
-
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        assert self.subscriber is not None
-        start, _, end = arg.decode().partition(" ")
-        config = ((keys.REPLAY_ISOLATED, of(True)),) if method == "isolated" else ()
-        item = ReplayRegistration(NAME, (int(start), int(end) if end else None), config)
-        self.subscriber.state.ever_asked = True
-
-        def got(_ctx: Context, results: Any) -> None:
-            assert self.subscriber is not None
-            if results is not None and results[0].tag == "Ok":
-                self.subscriber.state.own[results[0].value] = None
-
-        self.ask(ctx, self.subscriber.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED)
-        ctx.reply(b"")
-
-
-def err(result: Any) -> Any:
-    assert result.tag == "Err", result
-    return result.value.value.error_code if result.value.tag == "GenericError" else result.value.tag
-
-
-def item(start: int, end: int | None, name: str = NAME, *config: tuple[str, Variant]) -> tuple[ReplayRegistration, ...]:
-    return (ReplayRegistration(name, (start, end), config),)
-
-
-def subscribed(lab: Canisters, subnet: int = 1, *, name: str = NAME) -> Principal:
+def subscribed(lab: Canisters, subnet: int = 1) -> Principal:
     """A probe with a subscription, whose alerts are confirmed."""
-    probe = lab.probe(subnet)
-    for pattern in (system_namespace("subscriber", probe), name):
-        registration = (SubscriptionRegistration(pattern, ()),)
-        lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", registration)
-    confirm(lab, probe)
+    probe = member(lab, "subscriber", subnet)
+    subscribe(lab, probe)
+    confirm_all(lab, probe)
     return probe
-
-
-def confirm(lab: Canisters, probe: Principal) -> None:
-    for _ in range(6):
-        lab.step(5)
-        notified, lab.probed(probe).notified = lab.probed(probe).notified, []
-        for caller, note in notified:
-            lab.answer(probe, caller, "icrc72_confirm_notifications", (note.notificationId,))
 
 
 def published(lab: Canisters, count: int, **config: Any) -> Principal:
@@ -93,11 +54,6 @@ def published(lab: Canisters, count: int, **config: Any) -> Principal:
             lab.step()
     lab.step(40)
     return source
-
-
-def register(lab: Canisters, probe: Principal, items: Any) -> Any:
-    (found,) = lab.answer(probe, lab.orchestrator, "icrc77_register_replay", items, kind=GUARANTEED)
-    return found
 
 
 def statuses(lab: Canisters) -> dict[int, Variant]:
@@ -115,30 +71,17 @@ def asked(lab: Canisters, start: int, end: int | None, *, isolated: bool = False
 def test_rows_1_and_10_rp_7_the_range_in_order_with_its_end_and_alerts_in_order() -> None:
     lab = Canisters()
     source = published(lab, 12)
-    seen: list[str] = []
-
-    class Watch:
-        def happened(self, happening: Any) -> None:
-            if happening.kind == "execute" and happening.method == "icrc72_handle_notification":
-                seen.extend(key for key in ALERTS if key.encode() in happening.data and key not in seen)
-
-    lab.network.observers.append(Watch())
+    happened = happenings(lab)
     reader = asked(lab, 5, 10)
     lab.step(100)
     assert lab.app(reader).data == [(number, 1, 9) for number in range(5, 10)]
     assert statuses(lab) == {1: Variant("completed", 5)}
-    assert [key for key in seen if key in ALERTS[:3]] == list(ALERTS[:3])
+    alerts = (keys.REPLAY_ADD, keys.REPLAY_RELAY_ADD, keys.PUBLISHER_REPLAY_ADD)
+    told = [each.data for each in happened if each.kind == "execute" and each.method == "icrc72_handle_notification"]
+    seen = [key for data in told for key in alerts if key.encode() in data]
+    assert list(dict.fromkeys(seen)) == list(alerts)
     lab.step(60)
     assert source not in lab.system.registry.state.replays
-
-
-ALERTS = (
-    keys.REPLAY_ADD,
-    keys.REPLAY_RELAY_ADD,
-    keys.PUBLISHER_REPLAY_ADD,
-    keys.SUBSCRIBER_REPLAY_ADD,
-    keys.SUBSCRIBER_REPLAY_REMOVE,
-)
 
 
 def test_row_2_rp_2_without_end_the_range_reaches_through_the_last_event() -> None:
@@ -152,7 +95,7 @@ def test_row_2_rp_2_without_end_the_range_reaches_through_the_last_event() -> No
 def test_row_3_rp_3_an_empty_range_is_improper() -> None:
     lab = Canisters()
     published(lab, 1)
-    assert err(register(lab, subscribed(lab), item(5, 5))) == "ImproperConfig"
+    assert err(replay(lab, subscribed(lab), 5, 5)) == "ImproperConfig"
 
 
 def test_row_4_rp_3_errors_come_in_the_order_of_the_table() -> None:
@@ -162,29 +105,27 @@ def test_row_4_rp_3_errors_come_in_the_order_of_the_table() -> None:
     published(lab, 1, **banned)
     probe = lab.probe(1)
     assert probe == stranger
-    assert err(register(lab, probe, item(1, 1, "icrc72:publisher:sys:aaaaa-aa"))) == "Unauthorized"
-    assert err(register(lab, probe, item(1, 1, "no.such"))) == "PublicationNotFound"
-    assert err(register(lab, probe, item(1, 1, "org.**"))) == "PublicationNotFound"
-    assert err(register(lab, probe, item(1, 1))) == "UnauthorizedSubscriber"
+    assert err(replay(lab, probe, 1, 1, name="icrc72:publisher:sys:aaaaa-aa")) == "Unauthorized"
+    assert err(replay(lab, probe, 1, 1, name="no.such")) == "PublicationNotFound"
+    assert err(replay(lab, probe, 1, 1, name="org.**")) == "PublicationNotFound"
+    assert err(replay(lab, probe, 1, 1)) == "UnauthorizedSubscriber"
     other = lab.probe(1)
-    assert err(register(lab, other, item(1, 1))) == "SubscriptionNotFound"
+    assert err(replay(lab, other, 1, 1)) == "SubscriptionNotFound"
     mine = subscribed(lab)
-    assert err(register(lab, mine, item(1, 1))) == "ImproperConfig"
-    assert err(register(lab, mine, item(1, 2, NAME, (keys.REPLAY_FILTER, of("a =="))))) == "ImproperConfig"
+    assert err(replay(lab, mine, 1, 1)) == "ImproperConfig"
+    assert err(replay(lab, mine, 1, 2, (keys.REPLAY_FILTER, "a =="))) == "ImproperConfig"
 
 
 def test_row_5_rp_3_a_wide_range_is_too_large() -> None:
     lab = Canisters()
     published(lab, 1)
-    assert err(register(lab, subscribed(lab), item(1, 10_002))) == "RangeTooLarge"
+    assert err(replay(lab, subscribed(lab), 1, 10_002)) == "RangeTooLarge"
 
 
 def test_row_6_rp_3_a_publication_that_cannot_be_replayed_is_code_8() -> None:
     lab = Canisters()
-    owner = lab.probe(0)
-    registration = (PublicationRegistration(NAME, ()),)
-    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", registration)
-    assert err(register(lab, subscribed(lab), item(1, 2))) == keys.NO_REPLAY
+    publish(lab, lab.probe(0))
+    assert err(replay(lab, subscribed(lab), 1, 2)) == keys.NO_REPLAY
 
 
 def test_rp_3_live_replays_are_limited() -> None:
@@ -192,15 +133,13 @@ def test_rp_3_live_replays_are_limited() -> None:
     source = published(lab, 3)
     lab.network.stop(source)
     probe = subscribed(lab)
-    assert [register(lab, probe, item(1, 3)).tag for _ in range(2)] == ["Ok", "Ok"]
-    assert err(register(lab, probe, item(1, 3))) == keys.QUOTA
+    assert [replay(lab, probe, 1, 3).tag for _ in range(2)] == ["Ok", "Ok"]
+    assert err(replay(lab, probe, 1, 3)) == keys.QUOTA
 
 
 def paid_lab(count: int, approved: int) -> tuple[Canisters, TokenLedger, Principal, Principal, Principal]:
     lab = Canisters()
-    ledger = TokenLedger({})
-    token = lab.network.create(0, RoleCanister([ledger]))
-    price = Variant("Class", (("perEvent", of(5), True), ("currency", of(f"icrc2:{token.text}"), True)))
+    ledger, token, price = with_ledger(lab)
     source = published(lab, count, **{keys.PRICING: price})
     probe = subscribed(lab)
     ledger.balances[probe] = 1000
@@ -211,7 +150,7 @@ def paid_lab(count: int, approved: int) -> tuple[Canisters, TokenLedger, Princip
 
 def test_row_7_rp_4_without_allowance_the_price_is_told() -> None:
     lab, ledger, token, _, probe = paid_lab(3, 0)
-    result = register(lab, probe, item(1, 101))
+    result = replay(lab, probe, 1, 101)
     assert err(result) == "PaymentRequired"
     expected = f"perEvent=5;count=100;amount=500;currency=icrc2:{token.text};spender={lab.orchestrator.text}"
     assert result.value.value == expected
@@ -220,9 +159,9 @@ def test_row_7_rp_4_without_allowance_the_price_is_told() -> None:
 
 def test_row_8_rp_4_r4_what_was_not_replayed_is_paid_back() -> None:
     lab, ledger, _, source, probe = paid_lab(60, 500)
-    assert register(lab, probe, item(1, 101)) == ("Ok", 1)
+    assert replay(lab, probe, 1, 101) == ("Ok", 1)
     assert ledger.balances[lab.orchestrator] == 500
-    confirm(lab, probe)
+    confirm_all(lab, probe)
     lab.step(60)
     assert statuses(lab) == {1: Variant("completed", 60)}
     assert (ledger.balances[source], ledger.balances[probe], ledger.total()) == (300, 700, 1000)
@@ -252,9 +191,7 @@ def test_row_12_rp_9_r6_live_events_go_on_meanwhile(*, isolated: bool) -> None:
     lab = Canisters()
     source = published(lab, 40)
     reader = asked(lab, 1, 41, isolated=isolated)
-    for number in range(41, 61):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step()
+    emit(lab, source, *range(41, 61))
     lab.step(200)
     data = lab.app(reader).data
     assert [n for n, replay, _ in data if replay is not None] == list(range(1, 41))
@@ -265,7 +202,7 @@ def test_rows_13_and_14_rp_11_a_replay_is_canceled_once_and_by_those_who_may() -
     lab = Canisters(settings=replace(DEFAULTS, replay_events=1))
     published(lab, 60)
     probe, other = subscribed(lab), lab.probe(1)
-    assert register(lab, probe, item(1, 61)) == ("Ok", 1)
+    assert replay(lab, probe, 1, 61) == ("Ok", 1)
     (no,) = lab.answer(other, lab.orchestrator, "icrc77_cancel_replay", (1,))
     assert err(no) == "Unauthorized"
     report = (ReplayStatusUpdate(1, Variant("completed", 60)),)
@@ -275,7 +212,7 @@ def test_rows_13_and_14_rp_11_a_replay_is_canceled_once_and_by_those_who_may() -
     (late,) = lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (1,))
     assert late.value == ("CannotCancel", "canceled")
     assert err(lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (9,))[0]) == "NotFound"
-    confirm(lab, probe)
+    confirm_all(lab, probe)
     before = sum(1 for _, note in lab.probed(probe).notified)
     lab.step(100)
     assert sum(1 for _, note in lab.probed(probe).notified) == before
@@ -311,24 +248,20 @@ def test_row_17_rp_13_a_silent_publisher_ends_the_replay() -> None:
     source = published(lab, 5)
     probe = subscribed(lab)
     lab.network.uninstall(source)
-    assert register(lab, probe, item(1, 6)) == ("Ok", 1)
-    confirm(lab, probe)
+    assert replay(lab, probe, 1, 6) == ("Ok", 1)
+    confirm_all(lab, probe)
     lab.step(260)
     assert statuses(lab) == {1: Variant("errored", "publisher silent")}
 
 
 def test_row_18_rp_5_r3_only_the_steps_of_the_table_occur() -> None:
     lab = Canisters(broadcasters=(0,))
-    probe = lab.probe(0)
-    for method, items in (
-        ("icrc72_register_subscription", (SubscriptionRegistration(system_namespace("publisher", probe), ()),)),
-        ("icrc72_register_publication", (PublicationRegistration(NAME, ((REPLAY, of(True)),)),)),
-    ):
-        lab.answer(probe, lab.orchestrator, method, items)
+    probe = member(lab, "publisher")
+    publish(lab, probe, (REPLAY, True))
     mine = subscribed(lab, 0)
-    confirm(lab, probe)
-    assert register(lab, mine, item(1, 2)) == ("Ok", 1)
-    confirm(lab, probe)
+    confirm_all(lab, probe)
+    assert replay(lab, mine, 1, 2) == ("Ok", 1)
+    confirm_all(lab, probe)
     steps = [("completed", 0), ("running", None), ("completed", 0), ("running", None)]
     found = []
     for tag, value in steps:
@@ -362,7 +295,7 @@ def test_row_21_rp_13_a_dead_subscriber_does_not_occupy_the_publisher_for_ever()
     lab.network.stop(reader)
     lab.step(30)
     probe = subscribed(lab, 0)
-    assert register(lab, probe, item(1, 3)) == ("Ok", 2)
+    assert replay(lab, probe, 1, 3) == ("Ok", 2)
     assert statuses(lab)[2] == Variant("pending")
     lab.step(700)
     found = statuses(lab)
@@ -423,9 +356,7 @@ def test_row_20_rp_13_a_filtered_subscriber_asks_again_when_the_exit_dies() -> N
     reader = lab.install(Asker, 1, subscriptions={NAME: {FILTER: "n > 3"}})
     lab.step(80)
     lab.network.stop(reader)
-    for number in range(1, 60):  # more than its queue holds: it is suspended and will ask
-        lab.call(source, NAME, b"%d" % number)
-        lab.step()
+    emit(lab, source, *range(1, 60))  # more than its queue holds: it is suspended and will ask
     lab.network.start(reader)
     for _ in range(300):
         lab.step()
@@ -455,12 +386,8 @@ def test_row_23_rp_10_a_gap_of_ten_events_over_many_ids_is_one_replay() -> None:
     reader = lab.install(Asker, 1, subscriptions={NAME: {}})
     lab.step(80)
     lab.network.stop(reader)
-    for number in range(1, 15):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step()
+    emit(lab, source, *range(1, 15))
     lab.network.start(reader)
     lab.step(1000)
     assert sorted(each[0] for each in lab.app(reader).data) == list(range(1, 15))
-    assert [each.end for each in lab.system.registry.state.replays.values()] == [None] * len(
-        lab.system.registry.state.replays
-    )
+    assert {each.end for each in lab.system.registry.state.replays.values()} == {None}

@@ -4,41 +4,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from support.canister_apps import NAME, Asker, Sink, Source
+
 from pubsub_emulator.events.log.memory import MemoryStore
 from pubsub_emulator.events.log.sql_store import open_store
 from pubsub_emulator.events.log.store import Store
 from pubsub_emulator.icrc72.archive import Archive, whole_log
-from pubsub_emulator.icrc72.client import REPLAY, App, EventNotification, plain
-from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.client import REPLAY, plain
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
-from pubsub_emulator.icrc72.messages import ReplayRegistration
-from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.testing.canisters import Canisters
 
-NAME = "org.example.kept"
 
-
-class Source(App):
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        for number in arg.split():
-            self.emit(ctx, method, {"n": int(number)})
-        ctx.reply(b"")
-
-
-class Reader(App):
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(plain(event.data)["n"])
-
-    def on_call(self, ctx: Context, _method: str, arg: bytes) -> None:
-        assert self.subscriber is not None
-        self.subscriber.state.ever_asked = True
-        start, end = (int(each) for each in arg.split())
-        item = ReplayRegistration(NAME, (start, end), ())
-        self.ask(ctx, self.subscriber.orchestrator, REGISTER_REPLAY, (item,), kind="guaranteed")
-        ctx.reply(b"")
+class Reader(Asker):
+    on_event = Sink.on_event
 
 
 def archived(

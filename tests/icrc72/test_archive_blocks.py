@@ -1,7 +1,7 @@
 """The archive as an ICRC-3 log."""
 
 import pytest
-from support.canister_apps import Source
+from support.canister_apps import NAME, Source, emit
 
 from pubsub_emulator.events.log.memory import MemoryStore
 from pubsub_emulator.icrc72.archive import BLOCK_TYPE, Archive
@@ -14,8 +14,6 @@ from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.value_hash import icrc3_value, value_hash
 from pubsub_emulator.icrc72.values import Value, blob, class_, first, map_, nat, of
 from pubsub_emulator.testing.canisters import Canisters
-
-NAME = "com.example.myapp.events"
 
 ICRC3 = """
 type Value = variant {
@@ -37,9 +35,7 @@ def test_s001_003_the_archive_is_an_icrc_3_log_whose_blocks_are_chained() -> Non
     app = Source(lab.orchestrator, lab.settings, publications={NAME: {REPLAY: True}}, archive=where, keep=0)
     source = archive.writer = lab.network.create(0, app)
     lab.step(60)
-    for number in range(1, 8):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step(2)
+    emit(lab, source, *range(1, 8), rounds=2)
     lab.step(100)
     method = parse(ICRC3).methods["icrc3_get_blocks"]
     found: list[Value] = []

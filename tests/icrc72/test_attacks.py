@@ -6,7 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import Sink
+from support.canister_apps import (
+    NAME,
+    Sink,
+    confirm_all,
+    happenings,
+    member,
+    publish,
+    replay,
+    subscribe,
+    with_ledger,
+)
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.audit.core import Audit
@@ -15,7 +25,6 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits
-from pubsub_emulator.icrc72.ic.trace import Recorder
 from pubsub_emulator.icrc72.ledger import TokenLedger
 from pubsub_emulator.icrc72.messages import (
     Account,
@@ -24,61 +33,28 @@ from pubsub_emulator.icrc72.messages import (
     Event,
     EventNotification,
     PublicationRegistration,
-    ReplayRegistration,
     ReplayStatusUpdate,
-    SubscriptionRegistration,
 )
-from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import blob, map_, nat, of
+from pubsub_emulator.icrc72.values import blob, class_, map_, nat, of
 from pubsub_emulator.testing.canisters import Canisters
 
-NAME = "org.example.a"
 SMALL = MessageLimits(message_bytes=20_000)
 TIGHT = replace(DEFAULTS, batch_bytes=15_000, event_bytes=4_000)
 
 
 @contextmanager
-def without_traps(lab: Canisters) -> Iterator[Recorder]:
+def without_traps(lab: Canisters) -> Iterator[None]:
     """Nothing traps in what is done here: a role that traps has written half of what it meant to."""
-    recorder = Recorder()
-    lab.network.observers.append(recorder)
-    yield recorder
-    assert [(each.receiver.text, each.data) for each in recorder.happenings if each.kind == "trap"] == []
-    lab.network.observers.remove(recorder)
-
-
-def register(lab: Canisters, who: Principal, role: str) -> None:
-    item = (SubscriptionRegistration(system_namespace(role, who), ()),)
-    lab.answer(who, lab.orchestrator, "icrc72_register_subscription", item)
-
-
-def publish(lab: Canisters, who: Principal, *config: tuple[str, Any], names: tuple[str, ...] = (NAME,)) -> Any:
-    items = tuple(PublicationRegistration(name, tuple((key, of(value)) for key, value in config)) for name in names)
-    return lab.answer(who, lab.orchestrator, "icrc72_register_publication", items)
-
-
-def subscribe(lab: Canisters, who: Principal, pattern: str = NAME) -> Any:
-    item = (SubscriptionRegistration(pattern, ()),)
-    return lab.answer(who, lab.orchestrator, "icrc72_register_subscription", item)[0]
-
-
-def confirm_all(lab: Canisters, *probes: Principal) -> None:
-    for _ in range(5):
-        lab.step(6)
-        for probe in probes:
-            notified, lab.probed(probe).notified = lab.probed(probe).notified, []
-            for caller, note in notified:
-                lab.answer(probe, caller, "icrc72_confirm_notifications", (note.notificationId,))
+    happened = happenings(lab)
+    yield
+    assert [(each.receiver.text, each.data) for each in happened if each.kind == "trap"] == []
 
 
 def entry(lab: Canisters) -> Principal:
     """A publisher and a subscriber at one broadcaster; the publisher's probe."""
-    teller, reader = lab.probe(), lab.probe()
-    register(lab, teller, "publisher")
-    register(lab, reader, "subscriber")
+    teller, reader = member(lab, "publisher"), member(lab, "subscriber")
     publish(lab, teller)
     subscribe(lab, reader)
     confirm_all(lab, teller, reader)
@@ -109,8 +85,7 @@ def test_ic_44_what_is_confirmed_before_the_hundred_and_first_counts() -> None:
 
 def test_ic_41_i8_busy_from_where_the_ids_of_notifications_would_fill_the_answer() -> None:
     lab = Canisters(broadcasters=(0,), limits=SMALL, settings=TIGHT)
-    teller = lab.probe()
-    register(lab, teller, "publisher")
+    teller = member(lab, "publisher")
     publish(lab, teller)
     confirm_all(lab, teller)
     core = lab.system.broadcaster(lab.broadcasters[0])
@@ -136,32 +111,29 @@ def test_ic_41_busy_holds_for_the_rest_of_the_chain() -> None:
 
 def test_ic_38_i8_a_thousand_refusals_are_told_in_messages_that_fit() -> None:
     lab = Canisters(broadcasters=(0,), limits=SMALL, settings=replace(TIGHT, alert_entries=40))
-    victim = lab.probe()
-    register(lab, victim, "subscriber")
-    assert subscribe(lab, victim, "**").tag == "Ok"
+    victim = member(lab, "subscriber")
+    assert subscribe(lab, victim, name="**").tag == "Ok"
     confirm_all(lab, victim)
     long = ".".join("x" * 60 for _ in range(3))
+    closed = ((keys.list_key("subscribers:allowed"), of([])),)
     with without_traps(lab):
-        for owner in [lab.probe() for _ in range(4)]:
-            names = tuple(f"{long}.n{owner.text[:5]}{at}" for at in range(50))
-            publish(lab, owner, (keys.list_key("subscribers:allowed"), []), names=names)
-        lab.network.stop(lab.broadcasters[0])  # everything is told at once after this
-        for owner in [lab.probe() for _ in range(4)]:
-            names = tuple(f"{long}.n{owner.text[:5]}{at}" for at in range(50))
-            publish(lab, owner, (keys.list_key("subscribers:allowed"), []), names=names)
+        for at in range(8):
+            if at == 4:
+                lab.network.stop(lab.broadcasters[0])  # everything is told at once after this
+            items = tuple(PublicationRegistration(f"{long}.n{at}n{each}", closed) for each in range(50))
+            lab.answer(lab.probe(), lab.orchestrator, "icrc72_register_publication", items)
         lab.network.start(lab.broadcasters[0])
         for _ in range(60):
             lab.step(2)
         confirm_all(lab, victim)
-    member = lab.system.registry.state.members["subscriber", victim]
-    assert not member.errors
+    assert not lab.system.registry.state.members["subscriber", victim].errors
 
 
 def test_ic_7_an_answer_to_a_query_has_at_most_so_many_bytes() -> None:
     lab = Canisters(limits=SMALL)
     owner = lab.probe()
     for at in range(4):
-        publish(lab, owner, ("own", "x" * 9000), names=(f"{NAME}{at}",))
+        publish(lab, owner, ("own", "x" * 9000), name=f"{NAME}{at}")
     arg = codec("icrc72_get_publications").args.encode
     assert lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(ByText(None, 1))).ok
     whole = lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(ByText(None, 4)))
@@ -189,19 +161,14 @@ def test_i9_verdicts_about_strangers_are_forgotten() -> None:
 def priced(subnet: int) -> tuple[Canisters, TokenLedger, Principal, Principal]:
     """A publisher's probe that sells replays at 5, and a subscriber's probe that has paid for a hundred."""
     lab = Canisters()
-    ledger = TokenLedger({})
-    token = lab.network.create(0, RoleCanister([ledger]))
-    price = Variant("Class", (("perEvent", of(5), True), ("currency", of(f"icrc2:{token.text}"), True)))
-    teller, reader = lab.probe(0), lab.probe(subnet)
-    register(lab, teller, "publisher")
-    register(lab, reader, "subscriber")
+    ledger, token, price = with_ledger(lab)
+    teller, reader = member(lab, "publisher"), member(lab, "subscriber", subnet)
     publish(lab, teller, (REPLAY, True), (keys.PRICING, price))
     subscribe(lab, reader)
     ledger.balances[reader] = 1000
     lab.answer(reader, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), 500))
     confirm_all(lab, teller, reader)
-    item = (ReplayRegistration(NAME, (1, 101), ()),)
-    assert lab.answer(reader, lab.orchestrator, "icrc77_register_replay", item) == (("Ok", 1),)
+    assert replay(lab, reader, 1, 101) == ("Ok", 1)
     confirm_all(lab, teller, reader)
     return lab, ledger, teller, reader
 
@@ -226,11 +193,8 @@ def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(subnet: int, e
     report(lab, teller, end, 100)
     confirm_all(lab, teller, reader)
     lab.step(260)
-    assert (ledger.balances.get(teller, 0), ledger.balances[reader], ledger.total()) == (
-        5 * sent,
-        1000 - 5 * sent,
-        1000,
-    )
+    assert (ledger.balances.get(teller, 0), ledger.total()) == (5 * sent, 1000)
+    assert ledger.balances[reader] == 1000 - 5 * sent
 
 
 def test_rp_4_the_report_counts_where_the_entry_is_dead() -> None:
@@ -256,8 +220,7 @@ def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() ->
 def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names() -> None:
     limits = MessageLimits(message_bytes=16_500)
     lab = Canisters(broadcasters=(0,), limits=limits, settings=TIGHT)
-    teller = lab.probe()
-    register(lab, teller, "publisher")
+    teller = member(lab, "publisher")
     publish(lab, teller)
     reader = lab.install(Sink, subscriptions={NAME: {FILTER: " | ".join(f"n != {at}" for at in range(2, 62))}})
     lab.step(60)
@@ -276,23 +239,18 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody() -> None:
     """Candid's numbers have no bound, and Python writes none of more than 4,300 digits into a text."""
     lab = Canisters()
     huge = 1 << 20_000
-    token = lab.network.create(0, RoleCanister([TokenLedger({})]))
-    price = Variant("Class", (("perEvent", of(huge), True), ("currency", of(f"icrc2:{token.text}"), True)))
-    teller, reader = lab.probe(0), lab.probe(1)
-    skip = (SubscriptionRegistration(NAME, ((keys.SKIP, of([2, huge])),)),)
+    _, token, _ = with_ledger(lab)
+    price = class_(("perEvent", of(huge)), ("currency", of(f"icrc2:{token.text}")))
     audit = Audit(lab.orchestrator, lab.broadcasters)
     lab.network.observers.append(audit)
     with without_traps(lab):
-        register(lab, teller, "publisher")
-        register(lab, reader, "subscriber")
+        teller, reader = member(lab, "publisher"), member(lab, "subscriber", 1)
         publish(lab, teller, (REPLAY, True), (keys.PRICING, price))
-        refused = lab.answer(reader, lab.orchestrator, "icrc72_register_subscription", skip)
-        assert "a number of 20,001 bits" in refused[0].value.value
+        assert "a number of 20,001 bits" in subscribe(lab, reader, (keys.SKIP, [2, huge])).value.value
         assert subscribe(lab, reader).tag == "Ok"
         confirm_all(lab, teller, reader)
-        for end, tag in ((huge, "PaymentRequired"), (11, "PaymentRequired"), (None, "PaymentRequired")):
-            item = (ReplayRegistration(NAME, (1, end), ()),)
-            assert lab.answer(reader, lab.orchestrator, "icrc77_register_replay", item)[0].value.tag == tag
+        for end in (huge, 11, None):
+            assert replay(lab, reader, 1, end).value.tag == "PaymentRequired"
         for number, former in ((huge, None), (1, huge), (huge, huge - 1)):
             event = Event(number, former, 0, NAME, map_({"n": nat(huge)}), teller, ())
             lab.answer(teller, lab.broadcasters[0], "icrc72_publish", (event,))

@@ -8,10 +8,12 @@ from pubsub_emulator.events.log.sources.network import NetworkLog
 from pubsub_emulator.icrc72.bridge import EPOCH, Bridge, value_of
 from pubsub_emulator.icrc72.client import App, EventNotification, plain
 from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.testing.canisters import Canisters
 
+PRICE = key_from_data(b"DOT/USD")
 MANY = replace(DEFAULTS, publications=10_000)
 
 
@@ -20,19 +22,22 @@ class Follower(App):
         self.data.append((event.namespace, event.eventId, plain(event.data)))
 
 
-def test_row_27_ic_55_what_a_relay_chain_publishes_is_handled_in_order_once() -> None:
-    price = key_from_data(b"DOT/USD")
-    chains = Chains.of(publishers=[1000], subscribers={2000: {1000: [price]}})
+def started(pattern: str) -> tuple[Chains, MemoryStore, NetworkLog, Canisters, Bridge, Principal]:
+    """A relay chain with a publisher, its log, the bridge, and a canister that follows."""
+    chains = Chains.of(publishers=[1000], subscribers={2000: {1000: [PRICE]}})
     store = MemoryStore("demo")
-    log = NetworkLog(chains, store)
     lab = Canisters(settings=MANY)
     bridge = Bridge(lab.orchestrator, MANY, store=store)
     lab.network.create(0, bridge)
-    pattern = "org.polkadot.*.*.Broadcaster.DataPublished"
     reader = lab.install(Follower, 1, subscriptions={pattern: {}})
     lab.step(20)
+    return chains, store, NetworkLog(chains, store), lab, bridge, reader
+
+
+def test_row_27_ic_55_what_a_relay_chain_publishes_is_handled_in_order_once() -> None:
+    chains, store, log, lab, bridge, reader = started("org.polkadot.*.*.Broadcaster.DataPublished")
     for number in range(12):
-        chains.publish(1000, price, b"%d" % number, ttl=100)
+        chains.publish(1000, PRICE, b"%d" % number, ttl=100)
         chains.step(1)
         lab.step(3)
     log.flush()
@@ -47,16 +52,9 @@ def test_row_27_ic_55_what_a_relay_chain_publishes_is_handled_in_order_once() ->
 
 
 def test_ic_55c_a_rewind_is_told_and_the_new_epoch_follows() -> None:
-    price = key_from_data(b"DOT/USD")
-    chains = Chains.of(publishers=[1000], subscribers={2000: {1000: [price]}})
-    store = MemoryStore("demo")
-    log = NetworkLog(chains, store)
-    lab = Canisters(settings=MANY)
-    lab.network.create(0, Bridge(lab.orchestrator, MANY, store=store))
-    reader = lab.install(Follower, 1, subscriptions={"org.polkadot.**": {}})
-    lab.step(20)
+    chains, store, log, lab, _, reader = started("org.polkadot.**")
     for number in range(4):
-        chains.publish(1000, price, b"%d" % number, ttl=100)
+        chains.publish(1000, PRICE, b"%d" % number, ttl=100)
         chains.step(1)
     log.flush()
     lab.step(150)
@@ -74,15 +72,5 @@ def test_ic_55c_a_rewind_is_told_and_the_new_epoch_follows() -> None:
 
 def test_ic_55_fields_become_values_of_the_page() -> None:
     fields = {"who": "0x0aff", "n": 7, "d": -2, "t": "abc", "ok": True, "none": None, "l": [1], "m": {"x": 1}}
-    tags = {name: value_of(value).tag for name, value in fields.items()}
-    expected = {
-        "who": "Blob",
-        "n": "Nat",
-        "d": "Int",
-        "t": "Text",
-        "ok": "Bool",
-        "none": "Option",
-        "l": "Array",
-        "m": "Map",
-    }
-    assert tags == expected
+    tags = [value_of(value).tag for value in fields.values()]
+    assert tags == ["Blob", "Nat", "Int", "Text", "Bool", "Option", "Array", "Map"]

@@ -3,27 +3,21 @@
 from typing import Any
 
 import pytest
+from support.canister_apps import NAME, Sink, Source
 
-from pubsub_emulator.icrc72.client import FILTER, App, Context, EventNotification, plain
+from pubsub_emulator.icrc72.client import FILTER
 from pubsub_emulator.icrc72.deployment import KINDS, PubSub, deploy, deploy_direct
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 
 
-class Prices(App):
-    publications = {"org.example.price": {}}  # noqa: RUF012 — as authors write it
-
-    def on_call(self, ctx: Context, _method: str, arg: bytes) -> None:
-        self.emit(ctx, "org.example.price", {"n": int(arg)})
-        ctx.reply(b"")
+class Prices(Source):
+    publications = {NAME: {}}  # noqa: RUF012 — as authors write it
 
 
-class Reader(App):
+class Reader(Sink):
     subscriptions = {"org.example.*": {}}  # noqa: RUF012 — as authors write it
-
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(plain(event.data)["n"])
 
 
 class High(Reader):
@@ -47,7 +41,7 @@ def test_ic_36_i12_every_deployment_delivers_all_in_order_once(kind: str, delay:
     system, publisher, readers = started(kind, schedule=Schedule(b"seed", delay, refuse))
     system.network.step(150)
     for number in range(20):
-        system.network.submit(ANONYMOUS, publisher, "go", b"%d" % number)
+        system.network.submit(ANONYMOUS, publisher, NAME, b"%d" % number)
         system.network.step()
     system.network.step(400)
     found = [system.app(each).data for each in readers]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import Sink, Source
+from support.canister_apps import NAME, Source, emit, member, publish, source_and_sink, subscribe
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
@@ -17,7 +17,7 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import ONE_WAY, Canister, Context
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import ByPrincipal, Event, PublicationRegistration, SubscriptionRegistration
+from pubsub_emulator.icrc72.messages import ByPrincipal, Event
 from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, PUBLISH
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.role import RoleCanister
@@ -25,8 +25,6 @@ from pubsub_emulator.icrc72.services import codec, interface
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, map_, nat, of, option, text
 from pubsub_emulator.testing.canisters import Canisters
-
-NAME = "com.example.myapp.events"
 
 
 class Placing(App):
@@ -48,13 +46,10 @@ class Ids(App):
         self.data.append(event.eventId)
 
 
-def publisher(lab: Canisters, *config: tuple[str, Any], subnet: int = 0) -> Principal:
+def publisher(lab: Canisters, *config: tuple[str, Any]) -> Principal:
     """A probe that may publish: registered, and told where."""
-    probe = lab.probe(subnet)
-    own = (SubscriptionRegistration(system_namespace("publisher", probe), ()),)
-    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", own)
-    item = (PublicationRegistration(NAME, tuple((key, of(value)) for key, value in config)),)
-    assert lab.answer(probe, lab.orchestrator, "icrc72_register_publication", item)[0].tag == "Ok"
+    probe = member(lab, "publisher")
+    assert publish(lab, probe, *config).tag == "Ok"
     lab.step(60)
     return probe
 
@@ -133,25 +128,20 @@ def test_s000_023_a_second_publisher_may_use_any_id_that_is_not_used() -> None:
     other = lab.network.next_id(0)
     lab.probe(0)
     source = publisher(lab, (keys.list_key("publishers:allowed"), [bytes(other)]))
-    item = (PublicationRegistration(NAME, ()),)
-    assert lab.answer(other, lab.orchestrator, "icrc72_register_publication", item)[0].tag == "Ok"
+    assert publish(lab, other).tag == "Ok"
     lab.step(60)
     assert bring(lab, source, event(source, 2))[0].tag == "Ok"
     assert bring(lab, other, event(other, 1))[0].tag == "Ok"
-    refused = bring(lab, other, event(other, 2, 1))[0].value
-    assert refused == (
-        "ImproperId",
-        f"{source.text} has published an event with this id: ids are unique in a namespace",
-    )
+    why = f"{source.text} has published an event with this id: ids are unique in a namespace"
+    assert bring(lab, other, event(other, 2, 1))[0].value == ("ImproperId", why)
     assert bring(lab, other, event(other, 3, 1))[0].tag == "Ok"
 
 
 def test_s000_025_the_former_event_is_left_to_the_publisher() -> None:
     lab = Canisters()
     source = publisher(lab)
-    assert [each.tag for each in bring(lab, source, event(source, 1), event(source, 2), event(source, 3, 2))] == [
-        "Ok"
-    ] * 3
+    found = bring(lab, source, event(source, 1), event(source, 2), event(source, 3, 2))
+    assert [each.tag for each in found] == ["Ok"] * 3
     assert bring(lab, source, event(source, 9, 7))[0].value.tag == "ImproperId"
     free = Canisters()
     source = publisher(free, (keys.MODE, "unordered"))
@@ -193,15 +183,11 @@ def test_s000_131_who_never_confirms_gets_every_event_once_and_is_named(alerts: 
     lab = Canisters(settings=replace(DEFAULTS, stats_check=10))
     probe = lab.probe(1)
     if alerts:
-        own = (SubscriptionRegistration(system_namespace("subscriber", probe), ()),)
-        lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", own)
-    item = (SubscriptionRegistration(NAME, ()),)
-    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", item)
+        subscribe(lab, probe, name=system_namespace("subscriber", probe))
+    subscribe(lab, probe)
     source = lab.install(Source, 0, publications={NAME: {}})
     lab.step(60)
-    for number in range(1, 11):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step()
+    emit(lab, source, *range(1, 11))
     lab.step(300)
     came = [note.eventId for _, note in lab.probed(probe).notified if note.namespace == NAME]
     assert came == list(range(1, 11))
@@ -218,8 +204,7 @@ def test_s000_131_who_never_confirms_gets_every_event_once_and_is_named(alerts: 
 def test_s000_131_who_is_down_and_has_never_confirmed_loses_nothing() -> None:
     lab = Canisters()
     probe = lab.probe(1)
-    item = (SubscriptionRegistration(NAME, ()),)
-    lab.answer(probe, lab.orchestrator, "icrc72_register_subscription", item)
+    subscribe(lab, probe)
     source = lab.install(Source, 0, publications={NAME: {}})
     lab.step(60)
     lab.network.stop(probe)
@@ -311,10 +296,7 @@ def test_an_alert_of_which_an_entry_cannot_be_read_is_neither_applied_nor_confir
 def test_s001_040_s000_014_a_replay_and_a_publication_of_an_orchestrator_without_our_keys() -> None:
     source = Principal(b"source")
     parts: list[Value] = [nat(9), text(NAME), blob(b"me"), blob(b"reader"), text("n == 3"), option(None)]
-    adds = {
-        keys.PUBLISHER_ADD: array([array([text(NAME), blob(source)])]),
-        keys.REPLAY_ADD: array([array(parts)]),
-    }
+    adds = {keys.PUBLISHER_ADD: array([array([text(NAME), blob(source)])]), keys.REPLAY_ADD: array([array(parts)])}
     lab, orchestrator, core = foreign(map_(adds))
     assert orchestrator.confirmed == [1]
     assert (core.state.delivered[9].filter, core.state.delivered[9].publisher) == ("n == 3", None)
@@ -325,11 +307,8 @@ def test_s001_040_s000_014_a_replay_and_a_publication_of_an_orchestrator_without
 
 def test_s000_133_a_subscriber_tells_its_rate_its_errors_and_what_it_holds() -> None:
     lab = Canisters()
-    source = lab.install(Source, 0, publications={NAME: {}})
-    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
-    lab.step(60)
-    lab.call(source, NAME, b"1")
-    lab.step(20)
+    source, reader = source_and_sink(lab)
+    emit(lab, source, 1, rounds=20)
     shown = dict(lab.ask("icrc72_get_subscriber_stats", to=reader))
     prefix = "icrc72:subscriber:stats:"
     assert shown[f"{prefix}notifications_last_100_rounds"].value > 0

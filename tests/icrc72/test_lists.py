@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.canister_apps import Sink, Source
+from support.canister_apps import NAME, Sink, Source, happenings, publish, subscribe
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.client import App
@@ -11,17 +11,11 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.trace import Recorder
-from pubsub_emulator.icrc72.messages import (
-    PublicationRegistration,
-    PublicationUpdate,
-    SubscriptionRegistration,
-)
+from pubsub_emulator.icrc72.messages import PublicationUpdate
 from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.values import of
 from pubsub_emulator.testing.canisters import Canisters
 
-NAME = "org.example.a"
 ALLOWED = keys.icrc75_key("subscribers:allowed")
 
 
@@ -45,11 +39,6 @@ class Lists(App):
         ctx.reply(codec(method).rets.encode(tuple(who.value in self.data[name] for who, ((name,),) in items)))
 
 
-def registered(lab: Canisters, owner: Principal, *config: tuple[str, Any]) -> None:
-    items = (PublicationRegistration(NAME, tuple((key, of(value)) for key, value in config)),)
-    lab.answer(owner, lab.orchestrator, "icrc72_register_publication", items)
-
-
 def update(lab: Canisters, owner: Principal, key: str, value: Any) -> Any:
     items = (PublicationUpdate(Variant("namespace", NAME), (key, of(value))),)
     return lab.answer(owner, lab.orchestrator, "icrc72_update_publication", items)[0]
@@ -66,7 +55,7 @@ def test_ic_33a_another_list_is_asked_when_it_is_set_and_the_answers_of_the_form
     lab = Canisters()
     first, second, owner = lab.install(Lists), lab.install(Lists), lab.probe()
     stays, goes = lab.network.next_id(1), None
-    registered(lab, owner, (ALLOWED, [bytes(first), "friends"]))
+    publish(lab, owner, (ALLOWED, [bytes(first), "friends"]))
     lab.app(first).data["friends"].append(stays)
     lab.install(Reader, 1)
     goes = lab.network.next_id(1)
@@ -92,8 +81,7 @@ def test_ic_33a_a_list_canister_that_is_set_interrupts_nobody_whom_it_lists() ->
     controller = lab.probe()
     publication.config = type(publication.config)(source, (source, controller))
     lab.app(lists).data["friends"].append(reader)
-    recorder = Recorder()
-    lab.network.observers.append(recorder)
+    happened = happenings(lab)
     for number in range(40):
         lab.call(source, NAME, b"%d" % number)
         if number == 10:
@@ -101,13 +89,13 @@ def test_ic_33a_a_list_canister_that_is_set_interrupts_nobody_whom_it_lists() ->
         lab.step()
     lab.step(40)
     assert lab.app(reader).data == list(range(40))
-    assert not any(keys.SUBSCRIBER_REMOVE.encode() in each.data for each in recorder.happenings)
+    assert not any(keys.SUBSCRIBER_REMOVE.encode() in each.data for each in happened)
 
 
 def test_ic_33b_silence_at_a_change_is_a_no_and_is_told_with_code_6() -> None:
     lab = Canisters()
     lists, owner = lab.install(Lists), lab.probe()
-    registered(lab, owner)
+    publish(lab, owner)
     reader = lab.install(Reader, 1)
     lab.step(60)
     lab.app(lists).data["silent"] = True
@@ -123,7 +111,7 @@ def test_ic_33b_silence_at_a_change_is_a_no_and_is_told_with_code_6() -> None:
 def test_ic_33c_a_publisher_that_the_list_drops_ends_and_comes_back() -> None:
     lab = Canisters()
     lists, owner = lab.install(Lists), lab.probe()
-    registered(lab, owner, (keys.icrc75_key("publishers:allowed"), [bytes(lists), "friends"]))
+    publish(lab, owner, (keys.icrc75_key("publishers:allowed"), [bytes(lists), "friends"]))
     who = lab.network.next_id(0)
     lab.app(lists).data["friends"].append(who)
     source, reader = lab.install(Source, 0, publications={NAME: {}}), lab.install(Reader, 1)
@@ -146,29 +134,27 @@ def test_ic_33_a_disallow_list_canister_wins_and_asks_of_many_go_together() -> N
     lists, owner = lab.install(Lists), lab.probe()
     readers = [lab.install(Reader, 1) for _ in range(30)]
     lab.app(lists).data["others"] += readers[:3]
-    registered(lab, owner)
+    publish(lab, owner)
     lab.step(60)
-    recorder = Recorder()
-    lab.network.observers.append(recorder)
+    happened = happenings(lab)
     update(lab, owner, keys.icrc75_key("subscribers:disallowed"), [bytes(lists), "others"])
     assert verdicts(lab) == {who: {who not in readers[:3]} for who in readers}
-    asked = [each for each in recorder.happenings if each.kind == "send" and each.method == "icrc75_is_member"]
+    asked = [each for each in happened if each.kind == "send" and each.method == "icrc75_is_member"]
     assert len(asked) == 1
 
 
 def test_ic_34_to_take_from_a_list_that_is_not_there_shuts_nobody_out() -> None:
     lab = Canisters()
     owner, other = lab.probe(), lab.probe()
-    registered(lab, owner)
+    publish(lab, owner)
     assert update(lab, owner, f"{keys.list_key('subscribers:allowed')}:remove", [bytes(other)]) == ("Ok", True)
-    item = (SubscriptionRegistration(NAME, ()),)
-    assert lab.answer(other, lab.orchestrator, "icrc72_register_subscription", item)[0].tag == "Ok"
+    assert subscribe(lab, other).tag == "Ok"
 
 
 def test_ic_33_the_aliases_add_to_a_list_and_take_from_it() -> None:
     lab = Canisters()
     owner, one, two = lab.probe(), lab.probe(), lab.probe()
-    registered(lab, owner, (keys.list_key("subscribers:allowed"), [bytes(one)]))
+    publish(lab, owner, (keys.list_key("subscribers:allowed"), [bytes(one)]))
     key = keys.list_key("subscribers:allowed")
     listed = lab.system.registry.state.publications[1]
     update(lab, owner, f"{key}:add", [bytes(two), bytes(one)])

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import Sink, Source
+from support.canister_apps import NAME, Sink, Source, emit, source_and_sink
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.broadcaster.accept import Acceptance
@@ -14,8 +14,6 @@ from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.testing.canisters import Canisters
 
-NAME = "org.example.a"
-
 
 def after_a_suspension(*subscriptions: tuple[str, dict[str, Any]], **config: Any) -> tuple[Canisters, Principal]:
     lab = Canisters(settings=replace(DEFAULTS, queue_notifications=4))
@@ -23,9 +21,7 @@ def after_a_suspension(*subscriptions: tuple[str, dict[str, Any]], **config: Any
     reader = lab.install(Sink, 1, subscriptions=dict(subscriptions))
     lab.step(80)
     lab.network.stop(reader)
-    for number in range(1, 41):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step()
+    emit(lab, source, *range(1, 41))
     lab.network.start(reader)
     lab.step(1200)
     return lab, reader
@@ -50,9 +46,7 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = Canisters()
-    source = lab.install(Source, 0, publications={NAME: {REPLAY: True, keys.MAX_RANGE: most}})
-    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
-    lab.step(80)
+    source, reader = source_and_sink(lab, publication={REPLAY: True, keys.MAX_RANGE: most})
     exit_ = lab.system.broadcaster(lab.broadcasters[1])
     notify = Acceptance._notify
 
@@ -61,9 +55,7 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
         return [] if lost else notify(self, ctx, number, event, *rest, **named)
 
     monkeypatch.setattr(Acceptance, "_notify", loses)
-    for number in range(1, 15):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step()
+    emit(lab, source, *range(1, 15))
     lab.step(1500)
     assert sorted(lab.app(reader).data) == list(range(1, 15))
     assert len(lab.system.registry.state.replays) == (4 if most == 3 else 1)
@@ -73,30 +65,22 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
 @pytest.mark.parametrize("seed", range(6))
 def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_closed(seed: int) -> None:
     lab = Canisters(broadcasters=(0, 0, 1), schedule=Schedule(b"%d" % seed, 2, 30))
-    source = lab.install(Source, 0, publications={NAME: {}})
-    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
-    lab.step(100)
-    for number in range(1, 61):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step()
-        if number == 20:
-            assert lab.system.registry.move_publisher(NAME, source)
+    source, reader = source_and_sink(lab, rounds=100)
+    emit(lab, source, *range(1, 21))
+    assert lab.system.registry.move_publisher(NAME, source)
+    emit(lab, source, *range(21, 61))
     lab.step(1500)
     assert lab.app(reader).data == list(range(1, 61))
 
 
 def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_rounds_after_it_is_none() -> None:
     lab = Canisters(broadcasters=(0, 0))
-    source = lab.install(Source, 0, publications={NAME: {}})
-    reader = lab.install(Sink, 0, subscriptions={NAME: {}})
-    lab.step(60)
+    source, reader = source_and_sink(lab, at=0)
     (entry,) = lab.system.registry.state.publications[1].entries[source]
     exit_ = lab.system.registry.state.exits[reader]
     assert exit_ not in {None, entry}
     lab.network.stop(exit_)
-    for number in (1, 2):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step(5)
+    emit(lab, source, 1, 2, rounds=5)
 
     def told() -> list[int]:
         stats = lab.ask("icrc72_get_broadcaster_stats", to=entry)
@@ -119,17 +103,13 @@ def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_roun
 
 def test_ic_47d_ic_49f_an_exit_that_was_wrongly_taken_for_dead_serves_anew_and_nothing_stays_missing() -> None:
     lab = Canisters()
-    source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
-    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
-    lab.step(80)
+    source, reader = source_and_sink(lab, publication={REPLAY: True})
     exit_ = lab.broadcasters[1]
-    for number in range(1, 9):
-        lab.call(source, NAME, b"%d" % number)
-        lab.step(20)
-        if number == 3:
-            lab.network.stop(exit_)
-            lab.step(80)
-            assert lab.system.registry.state.brokers[exit_].dead
+    emit(lab, source, 1, 2, 3, rounds=20)
+    lab.network.stop(exit_)
+    lab.step(80)
+    assert lab.system.registry.state.brokers[exit_].dead
+    emit(lab, source, *range(4, 9), rounds=20)
     lab.network.start(exit_)
     lab.step(900)  # and no further event shows what is missing
     assert lab.app(reader).data == list(range(1, 9))

@@ -3,16 +3,19 @@
 from dataclasses import replace
 
 import pytest
-from support.canister_apps import Sink, Source
+from support.canister_apps import NAME, Sink, Source, emit, source_and_sink
 
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, App
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
+from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
+from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import plain
 from pubsub_emulator.testing.canisters import Canisters
 
-NAME, OTHER = "org.example.a", "org.example.b"
+OTHER = "org.example.b"
 
 
 def upgraded(lab: Canisters, who: Principal, made: App) -> None:
@@ -24,9 +27,7 @@ def upgraded(lab: Canisters, who: Principal, made: App) -> None:
 
 def test_ic_8_what_only_the_new_code_publishes_and_wants_is_registered() -> None:
     lab = Canisters()
-    source = lab.install(Source, 0, publications={NAME: {}})
-    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
-    lab.step(60)
+    source, reader = source_and_sink(lab)
     both = {NAME: {}, OTHER: {}}
     upgraded(lab, source, Source(lab.orchestrator, lab.settings, publications=both, subscriptions={}))
     upgraded(lab, reader, Sink(lab.orchestrator, lab.settings, publications={}, subscriptions=both))
@@ -56,19 +57,11 @@ def test_ic_8_an_upgrade_mends_a_configuration_that_was_refused() -> None:
 
 @pytest.mark.parametrize("refuse", [0, 20])
 def test_ic_47_ic_49_rp_7_everybody_is_upgraded_in_turn_while_events_and_replays_flow(refuse: int) -> None:
-    from pubsub_emulator.icrc72.broadcaster.core import Broadcaster  # noqa: PLC0415 — for one test
-    from pubsub_emulator.icrc72.orchestrator.core import Orchestrator  # noqa: PLC0415 — for one test
-    from pubsub_emulator.icrc72.role import RoleCanister  # noqa: PLC0415 — for one test
-
     settings = replace(DEFAULTS, queue_notifications=6, replay_events=2)
     lab = Canisters(settings=settings, schedule=Schedule(b"upgrades", 2 if refuse else 0, refuse))
-    source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
-    reader = lab.install(Sink, 1, subscriptions={NAME: {}})
-    lab.step(80)
+    source, reader = source_and_sink(lab, publication={REPLAY: True}, rounds=80)
     lab.network.stop(reader)
-    for number in range(1, 41):  # more than its queue holds: it will be suspended, resume and replay
-        lab.call(source, NAME, b"%d" % number)
-        lab.step()
+    emit(lab, source, *range(1, 41))  # more than its queue holds: it will be suspended, resume and replay
     lab.network.start(reader)
     codes = {
         source: lambda: Source(lab.orchestrator, settings, publications={NAME: {REPLAY: True}}, subscriptions={}),

@@ -1,13 +1,29 @@
-"""Two canisters that most stories of ICRC-72 need."""
+"""Canisters that most stories of ICRC-72 need, and what probes tell them."""
 
+from typing import Any
+
+from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.client import App, Context, EventNotification, plain
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
+from pubsub_emulator.icrc72.ledger import TokenLedger
+from pubsub_emulator.icrc72.messages import PublicationRegistration, ReplayRegistration, SubscriptionRegistration
+from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
+from pubsub_emulator.icrc72.namespaces import system_namespace
+from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.values import Value, as_nat, class_, first, nat, of, text
+from pubsub_emulator.testing.canisters import Canisters
+
+NAME = "org.example.a"
 
 
 class Source(App):
     """Publishes numbers: the method is the namespace."""
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
-        self.emit(ctx, method, {"n": int(arg)})
+        for number in arg.split():
+            self.emit(ctx, method, {"n": int(number)})
         ctx.reply(b"")
 
 
@@ -16,3 +32,109 @@ class Sink(App):
 
     def on_event(self, _ctx: Context, event: EventNotification) -> None:
         self.data.append(plain(event.data)["n"])
+
+
+class Asker(App):
+    """Asks for the replay `from [to [cycles]]`, `-` being none; keeps numbers, replays, their ends, and refusals."""
+
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
+        replay, end = (as_nat(first(event.headers, key)) for key in (keys.REPLAY_ID, keys.REPLAY_END))
+        self.data.append((plain(event.data)["n"], replay, end))
+
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        assert self.subscriber is not None
+        start, *rest = (None if each == b"-" else int(each) for each in arg.split())
+        end, cycles = (*rest, None, None)[:2]
+        config = ((keys.REPLAY_ISOLATED, of(True)),) if method == "isolated" else ()
+        item = ReplayRegistration(NAME, (start or 0, end), config)
+        self.subscriber.state.ever_asked = True
+
+        def got(_ctx: Context, results: Any) -> None:
+            assert self.subscriber is not None
+            if results is not None and results[0].tag == "Ok":
+                self.subscriber.state.own[results[0].value] = None
+            elif results is not None:
+                self.data.append(results[0].value)
+
+        there = self.subscriber.orchestrator
+        self.ask(ctx, there, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles or 0)
+        ctx.reply(b"")
+
+
+def source_and_sink(
+    lab: Canisters, sink: type[App] = Sink, *, at: int = 1, rounds: int = 60, **config: Any
+) -> tuple[Principal, Principal]:
+    """A source, with the publication's configuration, and a reader of it on a subnet."""
+    source = lab.install(Source, 0, publications={NAME: config.pop("publication", {})})
+    reader = lab.install(sink, at, subscriptions={NAME: config})
+    lab.step(rounds)
+    return source, reader
+
+
+def emit(lab: Canisters, who: Principal, *numbers: int, name: str = NAME, rounds: int = 1) -> None:
+    """Let a source publish numbers, one in so many rounds."""
+    for number in numbers:
+        lab.call(who, name, b"%d" % number)
+        lab.step(rounds)
+
+
+def publish(
+    lab: Canisters, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None
+) -> Any:
+    """Let a probe register a publication."""
+    item = PublicationRegistration(name, tuple((key, of(value)) for key, value in config), memo)
+    return lab.answer(who, lab.orchestrator, "icrc72_register_publication", (item,))[0]
+
+
+def subscribe(
+    lab: Canisters, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None
+) -> Any:
+    """Let a probe register a subscription."""
+    item = SubscriptionRegistration(name, tuple((key, of(value)) for key, value in config), memo)
+    return lab.answer(who, lab.orchestrator, "icrc72_register_subscription", (item,))[0]
+
+
+def member(lab: Canisters, role: str, subnet: int = 0) -> Principal:
+    """A probe that is told what one of a role is."""
+    probe = lab.probe(subnet)
+    subscribe(lab, probe, name=system_namespace(role, probe))
+    return probe
+
+
+def replay(
+    lab: Canisters, who: Principal, start: int, end: int | None, *config: tuple[str, Any], name: str = NAME
+) -> Any:
+    """Let a probe ask for a replay."""
+    item = ReplayRegistration(name, (start, end), tuple((key, of(value)) for key, value in config))
+    return lab.answer(who, lab.orchestrator, "icrc77_register_replay", (item,), kind=GUARANTEED)[0]
+
+
+def confirm_all(lab: Canisters, *probes: Principal, turns: int = 6) -> None:
+    """Let probes confirm what they are notified of, for a while."""
+    for _ in range(turns):
+        lab.step(6)
+        for probe in probes:
+            notified, lab.probed(probe).notified = lab.probed(probe).notified, []
+            for caller in dict.fromkeys(caller for caller, _ in notified):
+                mine = tuple(dict.fromkeys(note.notificationId for who, note in notified if who == caller))
+                lab.answer(probe, caller, "icrc72_confirm_notifications", mine[:100])
+
+
+def with_ledger(lab: Canisters, fee: int = 0) -> tuple[TokenLedger, Principal, Value]:
+    """A ledger, where it is, and the price of 5 of its tokens for an event."""
+    ledger = TokenLedger({}, fee=fee)
+    token = lab.network.create(0, RoleCanister([ledger]))
+    return ledger, token, class_(("perEvent", nat(5)), ("currency", text(f"icrc2:{token.text}")))
+
+
+def happenings(lab: Canisters) -> list[Happening]:
+    """What happens from now on."""
+    recorder = Recorder()
+    lab.network.observers.append(recorder)
+    return recorder.happenings
+
+
+def err(result: Any) -> Any:
+    """The code or name of a refusal."""
+    assert result.tag == "Err", result
+    return result.value.value.error_code if result.value.tag == "GenericError" else result.value.tag

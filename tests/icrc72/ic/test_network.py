@@ -81,6 +81,13 @@ def pair(kind: str = GUARANTEED, **settings: Any) -> tuple[CanisterNetwork, Prin
     return network, one, two, a, b
 
 
+def ask(network: CanisterNetwork, who: Principal, method: str, arg: bytes = b"") -> Answer:
+    ticket = network.submit(ANONYMOUS, who, method, arg)
+    network.step(6)
+    assert ticket.answer is not None
+    return ticket.answer
+
+
 def test_ic_1_time_is_genesis_rounds_and_skew() -> None:
     network = CanisterNetwork(2, genesis=5, skew=(0, 7))
     network.step(3)
@@ -108,11 +115,8 @@ def test_ic_4_acceptance_2_a_trapping_callback_keeps_the_first_effect() -> None:
     network = CanisterNetwork()
     a = Scripted(go=go)
     one = network.create(0, a)
-    ticket = network.submit(ANONYMOUS, one, "go", b"")
-    network.step(5)
+    assert ask(network, one, "go").code == CANISTER_ERROR
     assert a.seen == ["first", b""]
-    assert ticket.answer is not None
-    assert ticket.answer.code == CANISTER_ERROR
 
 
 def test_i8_a_trap_or_refusal_leaves_the_state_bytes_as_they_were() -> None:
@@ -126,20 +130,15 @@ def test_i8_a_trap_or_refusal_leaves_the_state_bytes_as_they_were() -> None:
     a = Scripted(go=go)
     one = network.create(0, a)
     before = a.state_bytes()
-    ticket = network.submit(ANONYMOUS, one, "go", b"")
-    network.step(5)
+    assert ask(network, one, "go").code == CANISTER_ERROR
     assert a.state_bytes() == before
-    assert ticket.answer is not None
-    assert ticket.answer.code == CANISTER_ERROR
 
 
 def test_ic_4_a_call_that_nothing_can_answer_is_rejected() -> None:
     network = CanisterNetwork()
     one = network.create(0, Scripted(nothing=lambda _me, _ctx, _arg: None))
-    ticket = network.submit(ANONYMOUS, one, "nothing", b"")
-    network.step(2)
-    assert ticket.answer is not None
-    assert (ticket.answer.code, "did not answer" in ticket.answer.message) == (CANISTER_ERROR, True)
+    answer = ask(network, one, "nothing")
+    assert (answer.code, "did not answer" in answer.message) == (CANISTER_ERROR, True)
 
 
 def test_ic_5_a_guaranteed_call_waits_and_a_bounded_one_times_out() -> None:
@@ -160,20 +159,14 @@ def test_ic_5_a_bounded_callee_may_act_after_the_timeout() -> None:
 
 def test_ic_5_the_system_stamps_the_caller_and_rejects_say_why() -> None:
     network, one, two, a, _ = pair()
-    network.submit(ANONYMOUS, one, "go", b"hello x")
-    network.step(6)
-    network.stop(two)
-    network.submit(ANONYMOUS, one, "go", b"hello y")
-    network.step(6)
-    network.uninstall(two)
-    network.submit(ANONYMOUS, one, "go", b"hello z")
-    network.step(6)
+    for change in (lambda _who: None, network.stop, network.uninstall):
+        change(two)
+        ask(network, one, "go", b"hello x")
     assert [answer.code for answer in a.seen] == [0, CANISTER_ERROR, CANISTER_ERROR]
     nobody = CanisterNetwork(1)
     lonely = caller_of([canister_id(0, 77)])
     alone = nobody.create(0, lonely)
-    nobody.submit(ANONYMOUS, alone, "go", b"hello x")
-    nobody.step(6)
+    ask(nobody, alone, "go", b"hello x")
     assert [answer.code for answer in lonely.seen] == [DESTINATION_INVALID]
 
 
