@@ -1,11 +1,11 @@
 """The acceptance rows of ICRC-72, each by its number."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from support.canister_apps import (
     NAME,
+    Lists,
     Sink,
     Source,
     confirm_all,
@@ -41,7 +41,7 @@ from pubsub_emulator.icrc72.messages import (
 from pubsub_emulator.icrc72.methods import HANDLE
 from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
 from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.services import codec, type_codec
+from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import as_items, as_principal, blob, boolean, first, map_, nat, of
 from pubsub_emulator.testing.canisters import Canisters
@@ -114,9 +114,7 @@ def test_row_9_ic_33_without_allow_list_only_the_creator_publishes() -> None:
 
 def test_row_10_ic_39_nothing_is_published_before_the_alert_then_everything() -> None:
     lab = Canisters(broadcasters=())
-    source = lab.install(Source, 0, publications={NAME: {}})
-    reader = lab.install(Sink, 0, subscriptions={NAME: {}})
-    lab.step(40)
+    source, reader = source_and_sink(lab, at=0)
     emit(lab, source, 1, 2, 3)
     lab.step(20)
     assert lab.app(source).publisher.published(NAME) == 0
@@ -500,22 +498,6 @@ def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed() -> None:
     assert lab.app(reader).data == [len(exact.data.value)]
 
 
-class Lists(App):
-    """A list canister: `data` says who is a member."""
-
-    def start(self) -> Any:
-        return {"silent": False, "members": []}
-
-    def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        if method != "icrc75_is_member":
-            super().update(ctx, method, arg)
-        elif self.data["silent"]:
-            raise Trap("silent")
-        else:
-            (items,) = codec(method).args.decode(arg)
-            ctx.reply(codec(method).rets.encode(tuple(each[0].value in self.data["members"] for each in items)))
-
-
 def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while() -> None:
     lab = Canisters()
     lists = lab.install(Lists, 0)
@@ -523,7 +505,7 @@ def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while() -> No
     source = lab.install(Source, 0, publications={NAME: config})
     lab.step(40)
     reader = lab.network.next_id(1)
-    lab.app(lists).data["members"].append(reader)
+    lab.app(lists).data["friends"].append(reader)
     lab.install(Sink, 1, subscriptions={NAME: {}})
     lab.step(60)
     lab.app(lists).data["silent"] = True
@@ -545,7 +527,7 @@ def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while() -> No
 def test_ic_35e_valid_broadcasters_may_be_those_of_a_list_canister() -> None:
     network = CanisterNetwork(2)
     lists = network.create(1, Lists(network.next_id(0)))
-    system = deploy(network, broadcasters=(0, 1), valid=(lists, "valid"))
+    system = deploy(network, broadcasters=(0, 1), valid=(lists, "friends"))
     source = network.create(0, Source(system.orchestrator, publications={NAME: {}}, subscriptions={}))
     reader = network.create(1, Sink(system.orchestrator, publications={}, subscriptions={NAME: {}}))
     network.step(60)
@@ -553,7 +535,7 @@ def test_ic_35e_valid_broadcasters_may_be_those_of_a_list_canister() -> None:
     network.step(60)
     assert system.app(reader).data == []
     assert system.app(reader).inbox.state.counts["refused_callers"] > 0
-    system.app(lists).data["members"] += system.broadcasters
+    system.app(lists).data["friends"] += system.broadcasters
     network.step(300)
     assert system.app(reader).data == [1]
     assert list(system.app(reader).inbox.state.valid) == [system.broadcasters[1]]

@@ -25,12 +25,7 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ledger import TokenLedger
-from pubsub_emulator.icrc72.messages import (
-    Account,
-    ApproveArgs,
-    ByNat,
-    ReplayStatusUpdate,
-)
+from pubsub_emulator.icrc72.messages import Account, ApproveArgs, ByNat, ReplayStatusUpdate
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import of
 from pubsub_emulator.testing.canisters import Canisters

@@ -6,17 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import (
-    NAME,
-    Sink,
-    confirm_all,
-    happenings,
-    member,
-    publish,
-    replay,
-    subscribe,
-    with_ledger,
-)
+from support.canister_apps import NAME, Sink, confirm_all, happenings, member, publish, replay, subscribe, with_ledger
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.audit.core import Audit

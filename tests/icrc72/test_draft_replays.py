@@ -88,9 +88,7 @@ SHAPES: list[tuple[Fact, Any, str, Value]] = [
         ("rp", 7),
         (NAME, ME, YOU, "n == 1", Skip(5, 1), OTHER),
         keys.REPLAY_ADD,
-        array(
-            [nat(7), text(NAME), blob(ME), blob(YOU), text("n == 1"), array([nat(5), nat(1)]), blob(OTHER)],
-        ),
+        array([nat(7), text(NAME), blob(ME), blob(YOU), text("n == 1"), array([nat(5), nat(1)]), blob(OTHER)]),
     ),
     (
         ("rp", 7),
@@ -142,8 +140,7 @@ def test_s001_045_a_removal_is_nested_as_the_draft_has_it() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    ("key", "kind"),
-    [(keys.REPLAY_REMOVE, "rp"), (keys.REPLAY_RELAY_REMOVE, "rr"), (keys.REPLAY_RELAYER_REMOVE, "rf")],
+    ("key", "kind"), [(keys.REPLAY_REMOVE, "rp"), (keys.REPLAY_RELAY_REMOVE, "rr"), (keys.REPLAY_RELAYER_REMOVE, "rf")]
 )
 def test_s001_044_045_a_removal_is_read_in_every_nesting(key: str, kind: str, written: Value) -> None:
     assert read_broker_alert(map_({key: written})) == ([], [(kind, 7)])

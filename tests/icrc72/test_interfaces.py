@@ -90,10 +90,8 @@ class Reader(App):
 
 def canisters() -> list[tuple[str, CanisterNetwork, Principal, set[str]]]:
     """Every kind of canister that a deployment has, with the methods that its services describe."""
-    orchestrator = set(interface("orchestrator").methods)
-    broadcaster = set(interface("broadcaster").methods)
-    publisher = set(interface("publisher").methods)
-    subscriber = set(interface("subscriber").methods)
+    services = ("orchestrator", "broadcaster", "publisher", "subscriber", "ledger", "archive")
+    orchestrator, broadcaster, publisher, subscriber, ledger, archive = (set(interface(s).methods) for s in services)
     network = CanisterNetwork()
     system = deploy(network)
     found = [
@@ -101,13 +99,8 @@ def canisters() -> list[tuple[str, CanisterNetwork, Principal, set[str]]]:
         ("broadcaster", network, system.broadcasters[0], broadcaster),
         ("publisher", network, system.install(0, Teller), subscriber),
         ("subscriber", network, system.install(0, Reader), subscriber),
-        ("ledger", network, network.create(0, RoleCanister([TokenLedger({})])), set(interface("ledger").methods)),
-        (
-            "archive",
-            network,
-            network.create(0, RoleCanister([Archive(MemoryStore("a"))])),
-            set(interface("archive").methods),
-        ),
+        ("ledger", network, network.create(0, RoleCanister([TokenLedger({})])), ledger),
+        ("archive", network, network.create(0, RoleCanister([Archive(MemoryStore("a"))])), archive),
     ]
     network = CanisterNetwork()
     found.append(("both in one", network, deploy(network, "broadcaster").orchestrator, orchestrator | broadcaster))

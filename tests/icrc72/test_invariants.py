@@ -7,17 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.canister_apps import (
-    NAME,
-    Asker,
-    Source,
-    confirm_all,
-    emit,
-    member,
-    replay,
-    subscribe,
-    with_ledger,
-)
+from support.canister_apps import NAME, Asker, Source, confirm_all, emit, member, replay, subscribe, with_ledger
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.campaign import play_plan, watched

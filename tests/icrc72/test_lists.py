@@ -3,16 +3,12 @@
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Sink, Source, happenings, publish, subscribe
+from support.canister_apps import NAME, Lists, Sink, Source, happenings, publish, subscribe
 
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.client import App
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import PublicationUpdate
-from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.values import of
 from pubsub_emulator.testing.canisters import Canisters
 
@@ -21,22 +17,6 @@ ALLOWED = keys.icrc75_key("subscribers:allowed")
 
 class Reader(Sink):
     subscriptions = {NAME: {}}  # noqa: RUF012 — as authors write it
-
-
-class Lists(App):
-    """A list canister: `data` has the members of each list, and whether it is silent."""
-
-    def start(self) -> Any:
-        return {"silent": False, "friends": [], "others": []}
-
-    def update(self, ctx: Context, method: str, arg: bytes) -> None:
-        if method != "icrc75_is_member":
-            super().update(ctx, method, arg)
-            return
-        if self.data["silent"]:
-            raise Trap("silent")
-        (items,) = codec(method).args.decode(arg)
-        ctx.reply(codec(method).rets.encode(tuple(who.value in self.data[name] for who, ((name,),) in items)))
 
 
 def update(lab: Canisters, owner: Principal, key: str, value: Any) -> Any:

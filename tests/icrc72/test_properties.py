@@ -233,8 +233,6 @@ def test_i11_i15_queries_equal_their_slow_twin_and_pages_joined_are_the_whole(
     while page := ask(Principal(), 0, ByPrincipal(joined[-1] if joined else None, 1, filter_)):
         joined += [each.subscriber for each in page]
     assert joined == whole
-    publishers = [
-        e.publisher
-        for e in queries.queries()["icrc72_get_publishers"](Principal(), 0, ByPrincipal(None, None, filter_))
-    ]
+    ask = queries.queries()["icrc72_get_publishers"]
+    publishers = [each.publisher for each in ask(Principal(), 0, ByPrincipal(None, None, filter_))]
     assert publishers == sorted({row.publisher for row in rows if row.publisher is not None})

@@ -20,10 +20,7 @@ def _rows(*files: Path) -> set[int]:
 
 @pytest.mark.parametrize(
     ("count", "files"),
-    [
-        (35, ("test_acceptance_72.py", "test_bridge.py", "ic/test_network.py")),
-        (24, ("test_acceptance_77.py",)),
-    ],
+    [(35, ("test_acceptance_72.py", "test_bridge.py", "ic/test_network.py")), (24, ("test_acceptance_77.py",))],
     ids=["ICRC-72", "ICRC-77"],
 )
 def test_every_row_is_named(count: int, files: tuple[str, ...]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.client import App, Context, EventNotification, plain
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED
+from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.ledger import TokenLedger
@@ -12,6 +13,7 @@ from pubsub_emulator.icrc72.messages import PublicationRegistration, ReplayRegis
 from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.values import Value, as_nat, class_, first, nat, of, text
 from pubsub_emulator.testing.canisters import Canisters
 
@@ -59,6 +61,22 @@ class Asker(App):
         there = self.subscriber.orchestrator
         self.ask(ctx, there, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles or 0)
         ctx.reply(b"")
+
+
+class Lists(App):
+    """A list canister: `data` has the members of each list, and whether it is silent."""
+
+    def start(self) -> Any:
+        return {"silent": False, "friends": [], "others": []}
+
+    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+        if method != "icrc75_is_member":
+            super().update(ctx, method, arg)
+            return
+        if self.data["silent"]:
+            raise Trap("silent")
+        (items,) = codec(method).args.decode(arg)
+        ctx.reply(codec(method).rets.encode(tuple(who.value in self.data[name] for who, ((name,),) in items)))
 
 
 def source_and_sink(

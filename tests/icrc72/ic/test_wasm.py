@@ -40,6 +40,10 @@ def number(answer: Answer) -> int:
     return int.from_bytes(answer.data, "little")
 
 
+def held(network: CanisterNetwork, who: Principal, name: str) -> int:
+    return number(network.query(ANONYMOUS, who, name, b""))
+
+
 def installed(*parts: str, limits: WasmLimits | None = None) -> tuple[CanisterNetwork, Principal]:
     network = CanisterNetwork(1)
     return network, network.create(0, WasmCanister(canister(*parts), limits=limits))
@@ -72,10 +76,7 @@ def test_a_trap_undoes_memory_globals_and_growth() -> None:
         answer = ask(network, who, name)
         assert (answer.code, words in answer.message) == (CANISTER_ERROR, True)
         assert network.canister(who).state_bytes() == before
-    assert (
-        number(network.query(ANONYMOUS, who, "get", b"")),
-        number(network.query(ANONYMOUS, who, "global", b"")),
-    ) == (5, 5)
+    assert (held(network, who, "get"), held(network, who, "global")) == (5, 5)
 
 
 def test_a_trap_ends_no_process_whose_signals_somebody_else_takes(tmp_path: Path) -> None:
@@ -100,9 +101,9 @@ def test_a_query_changes_nothing_even_as_an_update() -> None:
         *COUNT, method("query", "sly", "(call $both (i32.const 8)) (call $answer (global.get $count))")
     )
     ask(network, who, "set", b"\3")
-    assert number(network.query(ANONYMOUS, who, "sly", b"")) == 8
+    assert held(network, who, "sly") == 8
     assert number(ask(network, who, "sly")) == 8
-    assert number(network.query(ANONYMOUS, who, "get", b"")) == 3
+    assert held(network, who, "get") == 3
 
 
 CALLER = (
@@ -133,9 +134,9 @@ def test_callbacks_have_the_answer_the_refund_and_the_first_caller_and_what_prec
     answer = ask(network, who, "call", peer + b"take")
     assert (answer.data[:16], answer.data[16:]) == ((70).to_bytes(16, "little"), ANONYMOUS)
     assert network.cycles(who) == before - 30
-    assert number(network.query(ANONYMOUS, who, "get", b"")) == 42
+    assert held(network, who, "get") == 42
     assert number(ask(network, who, "call", peer + b"nope")) == CANISTER_REJECT
-    assert number(network.query(ANONYMOUS, who, "global", b"")) == 42
+    assert held(network, who, "global") == 42
     assert number(ask(network, who, "short", peer + b"wait")) == SYS_UNKNOWN
 
 
@@ -164,10 +165,7 @@ def test_after_a_callback_that_traps_the_clean_up_counts_and_the_call_is_rejecte
     network, who = installed(*trapping)
     answer = ask(network, who, "call", network.create(0, Peer()))
     assert (answer.code, "oh no" in answer.message) == (CANISTER_ERROR, True)
-    assert (
-        number(network.query(ANONYMOUS, who, "get", b"")),
-        number(network.query(ANONYMOUS, who, "global", b"")),
-    ) == (15, 15)
+    assert (held(network, who, "get"), held(network, who, "global")) == (15, 15)
 
 
 def test_a_timer_runs_once_and_a_heartbeat_each_round() -> None:
@@ -180,13 +178,13 @@ def test_a_timer_runs_once_and_a_heartbeat_each_round() -> None:
     twice = method("update", "again", "(call $answer (i32.wrap_i64 (call $timer (i64.const 0))))")
     network, who = installed(tick, arm, twice, *COUNT[1:2])
     ask(network, who, "arm", rounds=3)
-    assert number(network.query(ANONYMOUS, who, "get", b"")) == 0
+    assert held(network, who, "get") == 0
     network.step(8)
-    assert number(network.query(ANONYMOUS, who, "get", b"")) == 1
+    assert held(network, who, "get") == 1
     assert number(ask(network, who, "again")) == 0
     beats, who = installed(tick.replace("global_timer", "heartbeat"), *COUNT[1:2])
     beats.step(4)
-    assert number(beats.query(ANONYMOUS, who, "get", b"")) == 4
+    assert held(beats, who, "get") == 4
 
 
 STABLE = (
@@ -223,9 +221,9 @@ def test_stable_memory_outlives_an_upgrade_and_a_trap_undoes_what_was_written() 
     assert network.upgrade(who, WasmCanister(canister(*STABLE, *COUNT, post), b"123"))
     network.start(who)
     assert network.query(ANONYMOUS, who, "read", b"").data == b"oh no"
-    assert number(network.query(ANONYMOUS, who, "pages", b"")) == 1
-    assert number(network.query(ANONYMOUS, who, "get", b"")) == 3
-    assert number(network.query(ANONYMOUS, who, "global", b"")) == 3
+    assert held(network, who, "pages") == 1
+    assert held(network, who, "get") == 3
+    assert held(network, who, "global") == 3
 
 
 @pytest.mark.parametrize("hook", ["pre", "post"])
@@ -247,8 +245,8 @@ def test_memory_is_kept_over_an_upgrade_only_where_both_modules_say_so() -> None
         network.stop(who)
         assert network.upgrade(who, WasmCanister(canister(*COUNT, new)))
         network.start(who)
-        assert number(network.query(ANONYMOUS, who, "get", b"")) == kept
-        assert number(network.query(ANONYMOUS, who, "global", b"")) == 0
+        assert held(network, who, "get") == kept
+        assert held(network, who, "global") == 0
 
 
 def test_inspect_lets_in_whom_it_accepts() -> None:
@@ -257,7 +255,7 @@ def test_inspect_lets_in_whom_it_accepts() -> None:
     network, who = installed(*COUNT, check)
     assert ask(network, who, "set", b"\1").ok
     assert ask(network, who, "boom").message == "refused at inspect"
-    assert number(network.query(ANONYMOUS, who, "get", b"")) == 1
+    assert held(network, who, "get") == 1
 
 
 def test_limits_of_instructions_memory_and_stable_memory_hold() -> None:
@@ -306,7 +304,7 @@ def test_an_installation_that_traps_is_an_error() -> None:
 
 def test_the_start_function_runs_at_installation_and_upgrade() -> None:
     network, who = installed(*COUNT, "(func $go (call $both (i32.const 12)))", "(start $go)")
-    assert number(network.query(ANONYMOUS, who, "get", b"")) == 12
+    assert held(network, who, "get") == 12
 
 
 @pytest.mark.parametrize(
