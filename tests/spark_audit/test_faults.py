@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,14 @@ from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
-from pubsub_emulator.spark_audit.judge.results import RECEIPT, REPORT, RESULT_TABLES, files_are_whole, read_receipt
+from pubsub_emulator.spark_audit.judge.results import RECEIPT, REPORT, files_are_whole, read_receipt
 
-ROOT = Path(__file__).resolve().parents[2]
 TABLES = (
     schema.RELAY_HEADERS,
     schema.AUTHORITIES,
@@ -97,24 +94,14 @@ def test_a_damaged_file_of_any_table_is_named_and_no_audit_of_it_is_clean(
     assert set(result.codes) <= set(whole.codes), "damage is nobody's cheat"
 
 
-@pytest.mark.parametrize(
-    ("partition", "unverified"),
-    [
-        ("blocks/network=dev", {1000, 2000, 2100}),
-        ("checkpoints/network=dev", {1000, 2000, 2100}),
-        ("nodes/network=dev", {1000, 2000, 2100}),
-        ("relay_headers/network=dev", {1000, 2000, 2100}),
-        ("authorities/network=dev", {1000, 2000, 2100}),
-        ("subscriptions/network=dev", {1000, 2000, 2100}),
-    ],
-)
-def test_a_missing_partition_costs_the_chains_that_need_it(history: Path, partition: str, unverified: set[int]) -> None:
+@pytest.mark.parametrize("table", ["blocks", "checkpoints", "nodes", "relay_headers", "authorities", "subscriptions"])
+def test_a_missing_partition_costs_the_chains_that_need_it(history: Path, table: str) -> None:
+    partition = f"{table}/network=dev"
     shutil.rmtree(history / partition)
     result = _audit(history)
     assert result.exit_code in {3, 5}
     assert result.quarantined
-    assert {row["chain"] for row in result.chains if row["status"] == "not verified"} == unverified
-    assert len(result.chains) == 3
+    assert {row["chain"]: row["status"] for row in result.chains} == dict.fromkeys((1000, 2000, 2100), "not verified")
     paths = {row["path"] for row in result.results.rows(schema.QUARANTINE)}
     assert any(path.startswith(partition) for path in paths)
 
@@ -144,29 +131,6 @@ def test_a_relay_parent_in_a_lost_segment_is_nobodys_cheat(tmp_path: Path) -> No
     assert not {"RelayRootMismatch", "RelayParentMismatch"} & result.codes.keys(), result.codes
     found = [row["error"] for row in result.results.rows(schema.QUARANTINE)]
     assert "relay block 3 is not readable" in found
-
-
-def _restate(history: Path, table: Table, edit: Callable[[dict[str, Any]], None]) -> str:
-    """Rewrite what a manifest says of a file, with good digests: the path of that file."""
-    entry = History.open(history).files(table)[-1]
-
-    def restate(body: dict[str, Any]) -> None:
-        for file in body["files"]:
-            if file["path"] == entry.path:
-                edit(file)
-
-    rewrite_manifests(history, restate)
-    return entry.path
-
-
-@pytest.mark.parametrize("table", [schema.BLOCKS, schema.NODES, schema.AUTHORITIES], ids=lambda table: table.name)
-def test_a_manifest_of_a_later_schema_version_is_not_read(history: Path, table: Table) -> None:
-    later = table.wider.version + 1
-    path = _restate(history, table, lambda file: file.update(version=later))
-    result = _audit(history)
-    assert result.exit_code in {3, 5}
-    found = {row["path"]: row["error"] for row in result.results.rows(schema.QUARANTINE)}
-    assert found[path] == f"{table.name} version {later} is not known, only {table.versions}"
 
 
 def test_a_file_of_a_later_schema_version_is_not_read(history: Path) -> None:
@@ -209,30 +173,6 @@ def test_a_row_that_makes_no_candidate_ends_its_segment_only(
     assert any(reason in row["error"] for row in rows)
     assert {(row["chain"], row["segment"]) for row in rows} == {(SUBSCRIBER, 1)}
     assert {row["chain"] for row in result.chains if row["status"] == "verified"} == {1000, 2100}
-
-
-_TABLES = list(RESULT_TABLES.items())
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_output_is_made_again(history: Path, damage: str) -> None:
-    """The second run would otherwise take findings away, or believe a receipt that was never written."""
-    first = _audit(history)
-    out = history.parent / "out"
-    found = {name: sorted(encode_row(table, row) for row in first.results.rows(table)) for name, table in _TABLES}
-    for pattern, judged in (
-        ("tables/findings/part-*.parquet", 1),
-        ("tables/block_measures/part-*.parquet", first.units_judged),
-        ("ledger/*/*.z", 0),
-        (LEDGER, first.units_judged),
-        ("tables/chains/part-*.parquet", 0),
-    ):
-        DAMAGES[damage](next(out.glob(pattern)))
-        again = audit(history, out, engine="python", retain=timedelta(0))
-        assert (again.digest, again.codes) == (first.digest, first.codes)
-        assert again.units_judged >= judged
-        rows = {name: sorted(encode_row(table, row) for row in again.results.rows(table)) for name, table in _TABLES}
-        assert rows == found
 
 
 # A full disk

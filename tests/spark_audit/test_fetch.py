@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.node import serving, story
+from support.node import Running, serving, story
 from support.real_chain import (
     CHAIN,
     FIRST_TIME,
@@ -43,6 +43,7 @@ from pubsub_emulator.spark_audit.fetch.exports import ExportSource
 from pubsub_emulator.spark_audit.fetch.fetch import Fetched, Range, Source, fetch
 from pubsub_emulator.spark_audit.fetch.nodes import NodeSource
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.names import read_names
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import open_store
@@ -114,6 +115,12 @@ async def test_au18_a_range_of_the_projects_own_node_is_fetched_audited_and_not_
     assert [row["name"] for row in result.chains] == [called]
 
 
+async def _from_own(node: Running, out: Path) -> None:
+    """Fetch a subscriber's chain from the project's own node."""
+    async with Endpoints([node.urls[2000]], QUICK) as nodes, Endpoints([node.urls[None]], QUICK) as relay:
+        await fetch(NodeSource("dev", ParaId(2000), nodes, relay), Range(1), out, _ignore)
+
+
 @story
 async def test_au18_a_publish_that_nobody_reads_accuses_nobody(tmp_path: Path) -> None:
     """The walk proves changed nodes down to where what it reads is unchanged: they lead to no entry."""
@@ -122,8 +129,7 @@ async def test_au18_a_publish_that_nobody_reads_accuses_nobody(tmp_path: Path) -
         client = await node.connect()
         await client.call("pubsub_publish", 1000, "nobody reads this", "0x07")
         await node.step(4)
-        async with Endpoints([node.urls[2000]], QUICK) as nodes, Endpoints([node.urls[None]], QUICK) as relay:
-            await fetch(NodeSource("dev", ParaId(2000), nodes, relay), Range(1), tmp_path / "history", _ignore)
+        await _from_own(node, tmp_path / "history")
     result = _audited(tmp_path / "history")
     assert (result.exit_code, result.codes) == (0, {})
     parts = list(result.results.rows(schema.PROOF_PARTS))
@@ -178,8 +184,7 @@ subscribe = [{ publishers = [1000], keys = "all" }]
 async def test_au18_nodes_below_those_that_a_subscriber_has_stored_accuse_nobody(tmp_path: Path) -> None:
     async with serving(parse_scenario(LAGGING, "lagging.toml")) as node:
         await node.step(45)
-        async with Endpoints([node.urls[2000]], QUICK) as nodes, Endpoints([node.urls[None]], QUICK) as relay:
-            await fetch(NodeSource("dev", ParaId(2000), nodes, relay), Range(1), tmp_path / "history", _ignore)
+        await _from_own(node, tmp_path / "history")
     result = _audited(tmp_path / "history")
     assert (result.exit_code, result.codes) == (0, {"UnplacedNodes": 1})
     [finding] = result.results.rows(schema.FINDINGS)
@@ -308,9 +313,8 @@ async def test_au18_what_is_whole_is_kept_and_the_same_command_goes_on(tmp_path:
             return {"result": None}
         return None
 
-    with pytest.raises(
-        WrongBlock, match=r"block 9, 0x.*, is unknown to the node: it pruned the block or is on another fork"
-    ):
+    said = r"block 9, 0x.*, is unknown to the node: it pruned the block or is on another fork"
+    with pytest.raises(WrongBlock, match=said):
         await _from_nodes(tmp_path / "out", [(chain, until)], relay=chain)
     assert [row["number"] for row in _rows(tmp_path / "out")] == list(range(1, 8))
     done = await _from_nodes(tmp_path / "out", [(chain, None)], relay=chain)
@@ -540,11 +544,7 @@ def test_au18_exported_tables_give_the_proofs_that_nodes_give(ending: str, tmp_p
         ('"setValidationData"', '"set"', "the export has no set_validation_data of block"),
         ('"number": 5', '"number": "five"', "number is 'five'"),
         ('{"number": 5', '["number": 5', "blocks1000.jsonl: "),
-        (
-            '"relay_state_root": "0x',
-            '"relay_state_root": [1], "x": "0x',
-            r"relay_state_root is '\[1\]', not a 0x string",
-        ),
+        ('"relay_state_root": "0x', '"relay_state_root": [1], "x": "0x', r"relay_state_root is '\[1\]', not a 0x"),
         ('downwardMessages\\": [', 'downwardMessages\\": 7, \\"x\\": [', "downwardMessages is '7', not a list"),
     ],
 )
@@ -566,8 +566,6 @@ def test_au18_a_folder_without_the_tables_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("column", ["block", "number", "parent", "state_root", "header", "relay_root", "descendants"])
 def test_au18_columns_that_the_header_repeats_are_held_against_it(column: str, whole: Path, tmp_path: Path) -> None:
-    from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit  # noqa: PLC0415  # this test alone forges
-
     history = History.open(whole)
     rows = _rows(whole)[6:]
     other = {"number": 3, "descendants": rows[1]["descendants"], "header": rows[1]["header"]}
@@ -591,8 +589,6 @@ def test_au18_columns_that_the_header_repeats_are_held_against_it(column: str, w
 
 
 def test_present_reads_by_row_groups_and_only_what_is_asked_for(whole: Path) -> None:
-    from pubsub_emulator.spark_audit.history.storage import open_store  # noqa: PLC0415  # this test alone opens one
-
     present = Present.of(open_store(whole))
     assert sorted(row["number"] for row in present.imported(["number"])) == list(range(1, 12))
     assert re.fullmatch("polkadot", next(iter(present.newest)))

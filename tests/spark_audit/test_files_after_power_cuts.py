@@ -5,25 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import KEYS, small_network
+from support.audits import growing
 from support.power import FileDisk, lay_files
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import store as history_store
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit
-from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 Image = dict[Path, bytes]
-
-
-def _write(path: Path, segments: int) -> None:
-    network = small_network(segment_length=2)
-    with HistoryWriter(path, "net") as writer:
-        network.observe(writer)
-        for at in range(2 * segments - 1):
-            network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
-            network.step()
-        network.finish()
 
 
 def test_a_history_loses_no_segment_that_was_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +29,7 @@ def test_a_history_loses_no_segment_that_was_acknowledged(tmp_path: Path, monkey
 
     monkeypatch.setattr(history_store, "write_commit", write)
     with disk.watched():
-        _write(tmp_path / "history", 18)
+        list(growing(tmp_path / "history", 35, name="net"))
     assert len(acknowledged) == 18
     assert len(stops) >= 1_000
     [(_, end)] = stops[-1:]
@@ -57,7 +46,7 @@ def test_a_history_loses_no_segment_that_was_acknowledged(tmp_path: Path, monkey
 
 def test_an_audit_goes_on_after_a_power_cut_to_the_same_result(tmp_path: Path) -> None:
     history = tmp_path / "history"
-    _write(history, 3)
+    list(growing(history, 5, name="net"))
     whole = audit(history, tmp_path / "whole", engine="python")
     disk = FileDisk(tmp_path / "out")
     disk.root.mkdir()

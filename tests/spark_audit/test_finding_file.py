@@ -35,7 +35,6 @@ from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_f
 from pubsub_emulator.spark_audit.judge.findings import finding_id
 from pubsub_emulator.trie import Trie
 
-ROOT = Path(__file__).resolve().parents[2]
 SPEC = RuntimeSpec(ParaId(2000), {}).encode()
 Finding = dict[str, Any]
 _nodes = scale.vec(scale.bytes_)
@@ -289,11 +288,7 @@ def test_a_field_of_another_kind_is_named(omitted: Finding, tmp_path: Path, colu
 
 
 def test_the_command_lists_writes_and_checks(
-    audited: Path,
-    omitted: Finding,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    audited: Path, omitted: Finding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert pubsub(monkeypatch, "evidence", audited) == 0
     assert f"{omitted['id'].hex()[:16]}  warning  OmittedBelowBudget" in capsys.readouterr().out

@@ -15,8 +15,6 @@ from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.rows import candidate_of, state_of
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 def _tables(path: Path) -> dict[str, list[dict[str, object]]]:
     history = History.open(path)

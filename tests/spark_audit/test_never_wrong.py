@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support import pool_units
-from support.audits import KEYS, SUBSCRIBER, Slip, drop_a_node, small_network, write_history
+from support.audits import SUBSCRIBER, Slip, drop_a_node, growing, small_network, write_history
 from support.history_forgery import load, store
 from support.world import SEEDS, Chain, Relay, filled, make_spec, numbered
 
@@ -219,15 +219,9 @@ def test_a_chain_that_never_builds_is_verified_in_every_segment(tmp_path: Path) 
 
 def test_folds_in_many_turns_give_what_one_fold_gives(tmp_path: Path) -> None:
     """Patterns, sizes and digest do not depend on where the turns ended."""
-    network = small_network(segment_length=2)
-    with HistoryWriter(tmp_path / "history", "dev") as writer:
-        network.observe(Slip(writer, network, {5: drop_a_node}))
-        for at in range(14):
-            network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
-            network.step()
-            if at % 4 == 3:
-                _audit(tmp_path / "history")
-        network.finish()
+    for at in growing(tmp_path / "history", 14, cheats={5: drop_a_node}):
+        if at % 4 == 3:
+            _audit(tmp_path / "history")
     grown = _audit(tmp_path / "history")
     whole = audit(tmp_path / "history", tmp_path / "whole", engine="python")
     assert (grown.digest, grown.codes) == (whole.digest, whole.codes)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from support.audits import write_history
+from support.audits import flip, write_history
 from support.history_forgery import load, rewrite_manifests, store
 
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
@@ -39,12 +39,6 @@ def _file(history: Path, table: Table, chain: int | None, segment: int) -> Path:
     return history / History.open(history).files(table, "dev", chain, segment)[0].path
 
 
-def _flip(path: Path, at: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[at] ^= 0x10
-    path.write_bytes(data)
-
-
 def _statuses(result: AuditResult) -> dict[int, str]:
     return {row["chain"]: row["status"] for row in result.chains}
 
@@ -63,8 +57,8 @@ def test_an_undamaged_history_is_clean(history: Path) -> None:
         (lambda path: path.unlink(), "the file is missing"),
         (lambda path: (path.unlink(), os.mkfifo(path)), "is not a regular file"),
         (lambda path: (path.unlink(), path.mkdir()), "is not a regular file"),
-        (lambda path: _flip(path, -20), "header or footer differ"),
-        (lambda path: _flip(path, 0), "header or footer differ"),
+        (lambda path: flip(path, -20), "header or footer differ"),
+        (lambda path: flip(path, 0), "header or footer differ"),
     ],
 )
 def test_a_damaged_file_of_blocks_costs_its_own_segment_only(
@@ -84,7 +78,7 @@ def test_a_damaged_file_of_blocks_costs_its_own_segment_only(
 
 def test_a_damaged_row_group_costs_its_chain_and_segment_only(history: Path) -> None:
     (entry,) = History.open(history).files(schema.BLOCKS, "dev", 2000, 1)
-    _flip(history / entry.path, entry.row_groups[0].offset + 5)
+    flip(history / entry.path, entry.row_groups[0].offset + 5)
     result = _audit(history)
     assert result.exit_code == 3
     rows = list(result.results.rows(schema.QUARANTINE))
@@ -113,7 +107,7 @@ def test_the_row_groups_beside_a_damaged_one_are_still_read(tmp_path: Path) -> N
     ]
     commit = write_commit(tmp_path, "dev", 0, [HistoryPart(schema.NODES, rows, "n", rows_per_group=3)], {})
     entry = commit.files[0]
-    _flip(tmp_path / entry.path, entry.row_groups[1].offset + 5)
+    flip(tmp_path / entry.path, entry.row_groups[1].offset + 5)
     units = list(read_file(tmp_path, entry))
     assert [isinstance(unit, Fault) for unit in units] == [False, True, False]
     assert units[1] == Fault(entry.path, "the row group differs from what was committed", 1, "dev", None, 0)
@@ -201,16 +195,8 @@ def test_a_node_that_no_manifest_lost_is_told_with_its_block(history: Path, tmp_
 def test_an_unknown_schema_version_is_quarantined(history: Path) -> None:
     entry = History.open(history).files(schema.BLOCKS)[0]
     later = replace(entry, version=9)
-    assert list(read_file(history, later)) == [
-        Fault(
-            entry.path,
-            "blocks version 9 is not known, only versions 2 to 7 are",
-            None,
-            "dev",
-            entry.chain,
-            entry.segment,
-        )
-    ]
+    said = "blocks version 9 is not known, only versions 2 to 7 are"
+    assert list(read_file(history, later)) == [Fault(entry.path, said, None, "dev", entry.chain, entry.segment)]
 
 
 def test_a_manifest_that_names_an_unknown_table_is_quarantined(history: Path) -> None:

@@ -13,17 +13,15 @@ from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from support.audits import KEYS, Slip, add_junk, drop_a_node, small_network, write_history
+from support.audits import add_junk, all_rows, drop_a_node, growing, write_history
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.spark_audit.audit import ledger
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import open_store
-from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, ResultError
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.spark.session import register
@@ -139,13 +137,6 @@ def test_au15_the_log_and_the_folder_are_one_whole_state_of_each_table(asked: Au
         assert {field.name for field in read.schema().fields} == {column.name for column in table.wider.columns}
 
 
-def _all_rows(result: AuditResult) -> dict[str, list[bytes]]:
-    return {
-        name: sorted(encode_row(table, row) for row in result.results.rows(table))
-        for name, table in RESULT_TABLES.items()
-    }
-
-
 @pytest.mark.parametrize("unpacked", [1, 4_000, 1 << 30])
 def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_few(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpacked: int
@@ -154,26 +145,20 @@ def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_
     monkeypatch.setattr(pack, "UNPACKED", unpacked)
     monkeypatch.setattr(parts, "MOST_SMALL", 3)
     monkeypatch.setattr(ledger, "PAGE", 3)
-    network = small_network(segment_length=2)
     history, out = tmp_path / "history", tmp_path / "out"
     before: set[str] = set()
-    with HistoryWriter(history, "dev") as writer:
-        network.observe(Slip(writer, network, {5: drop_a_node}))
-        for at in range(16):
-            network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
-            network.step()
-            if at % 2 and at > 3:
-                result = audit(history, out, engine="python", retain=timedelta(0))
-                names = set(result.report["tables"]["block_measures"])
-                if unpacked == 1:
-                    assert before <= names, "each part is full, and none is written again"
-                else:
-                    assert len(names) <= 4 + (unpacked == 4_000) * 8
-                before = names
-        network.finish()
+    for at in growing(history, 16, cheats={5: drop_a_node}):
+        if at % 2 and at > 3:
+            result = audit(history, out, engine="python", retain=timedelta(0))
+            names = set(result.report["tables"]["block_measures"])
+            if unpacked == 1:
+                assert before <= names, "each part is full, and none is written again"
+            else:
+                assert len(names) <= 4 + (unpacked == 4_000) * 8
+            before = names
     grown = audit(history, out, engine="python", retain=timedelta(0))
     whole = audit(history, tmp_path / "whole", engine="python")
-    assert (grown.digest, _all_rows(grown)) == (whole.digest, _all_rows(whole))
+    assert (grown.digest, all_rows(grown)) == (whole.digest, all_rows(whole))
     for name in RESULT_TABLES:
         found = DeltaTable(str(out / "tables" / name)).file_uris()
         assert {Path(path).name for path in found} == {path.name for path in (out / "tables" / name).glob("*.parquet")}
@@ -224,13 +209,8 @@ def test_au15_a_question_from_the_command_line(asked: AuditResult) -> None:
     run = CliRunner().invoke(pubsub, ["sql", str(asked.out), "SELECT chain, day FROM waste LIMIT 1"])
     assert run.exit_code == 0
     assert "1 row" in run.output
-    asked_for = [
-        "sql",
-        str(asked.out),
-        "SELECT block, block_time FROM block_measures WHERE chain = 2000 LIMIT 1",
-        "--json",
-    ]
-    document = json.loads(CliRunner().invoke(pubsub, asked_for).stdout)
+    question = "SELECT block, block_time FROM block_measures WHERE chain = 2000 LIMIT 1"
+    document = json.loads(CliRunner().invoke(pubsub, ["sql", str(asked.out), question, "--json"]).stdout)
     assert document["columns"] == ["block", "block_time"]
     assert document["rows"][0][0].startswith("0x")
     assert document["rows"][0][1].startswith("1970-01-01T00:00:")

@@ -47,10 +47,6 @@ TOTALS = {
 """Nodes, and their bytes with length prefixes."""
 
 
-def test_all_files_are_there() -> None:
-    assert {path.stem for path in FILES} == TOTALS.keys()
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_every_byte_of_a_real_proof_is_attributed_once(path: Path) -> None:
     proof = read_relay_proof(path)

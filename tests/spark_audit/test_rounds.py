@@ -6,20 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import KEYS, SUBSCRIBER, Slip, drop_a_node, small_network
+from support.audits import SUBSCRIBER, all_rows, drop_a_node, flip, growing
 
 from pubsub_emulator.spark_audit.audit import ledger, rounds
 from pubsub_emulator.spark_audit.audit.rounds import Rounds
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import reader, schema
-from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.listing import Listing
 from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import LocalStore, Store
-from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
-from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 
 SEGMENTS = 7
 
@@ -29,13 +26,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two networks of seven segments each, with a cheat."""
     path = tmp_path_factory.mktemp("rounds") / "history"
     for name in ("one", "two"):
-        network = small_network(segment_length=2)
-        with HistoryWriter(path, name) as writer:
-            network.observe(Slip(writer, network, {4: drop_a_node}))
-            for at in range(2 * SEGMENTS - 1):
-                network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
-                network.step()
-            network.finish()
+        list(growing(path, 2 * SEGMENTS - 1, cheats={4: drop_a_node}, name=name))
     return path
 
 
@@ -60,17 +51,10 @@ def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "PAGE", 2)
 
 
-def _rows(result: AuditResult) -> dict[str, list[bytes]]:
-    return {
-        name: sorted(encode_row(table, row) for row in result.results.rows(table))
-        for name, table in RESULT_TABLES.items()
-    }
-
-
 def _same(result: AuditResult, whole: AuditResult) -> None:
     told = [(each.digest, each.codes, each.exit_code, each.chains, each.head) for each in (result, whole)]
     assert told[0] == told[1]
-    assert _rows(result) == _rows(whole)
+    assert all_rows(result) == all_rows(whole)
 
 
 @pytest.mark.usefixtures("short_rounds")
@@ -196,12 +180,11 @@ def test_au6_a_file_that_changed_costs_its_segment_and_leaves_no_row_of_before(
     (entry,) = History.open(history).files(schema.BLOCKS, "one", SUBSCRIBER, 3)
     path = history / entry.path
     data = path.read_bytes()
-    at = entry.row_groups[0].offset + 5
     os.utime(path, ns=(1, 1))
     touched = audit(history, tmp_path / "out", engine="python")
     assert touched.units_judged == 1
     _same(touched, whole)
-    path.write_bytes(data[:at] + bytes((data[at] ^ 1,)) + data[at + 1 :])
+    flip(path, entry.row_groups[0].offset + 5)
     damaged = audit(history, tmp_path / "out", engine="python")
     assert damaged.quarantined == 1
     assert len(list(damaged.results.rows(schema.BLOCK_MEASURES))) < first.candidates

@@ -20,6 +20,7 @@ from pubsub_emulator.spark_audit.spark.ship import (
 
 _IMPORTS = """
 import sys
+sys.path.insert(0, sys.argv[1])
 import pubsub_emulator.spark_audit.spark.units
 import pubsub_emulator.cli.commands.audit.command, pubsub_emulator.cli.commands.audit.run
 from pubsub_emulator.spark_audit.judge import check
@@ -50,14 +51,7 @@ def test_a_python_without_packages_runs_the_program_from_what_was_shipped(tmp_pa
     with tarfile.open(tmp_path / "pubsub.tar.gz") as archive:
         archive.extractall(tmp_path / "pubsub", filter="data")
     run = subprocess.run(
-        [
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            f"import sys; sys.path.insert(0, sys.argv[1]){_IMPORTS}",
-            tmp_path / "pubsub",
-        ],
+        [sys.executable, "-I", "-S", "-c", _IMPORTS, tmp_path / "pubsub"],
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,

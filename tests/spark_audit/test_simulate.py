@@ -165,11 +165,7 @@ def test_a_killed_simulation_leaves_whole_segments_and_is_taken_up_to_the_undist
     killed = subprocess.run([sys.executable, "-c", _KILLED, str(out), "4"], cwd=ROOT, check=False)
     assert killed.returncode == -signal.SIGKILL
     history = History.open(out)  # the fourth commit's files are there, its manifest is not
-    assert [(each.network, each.segment) for each in history.commits] == [
-        ("n00000", 0),
-        ("n00000", 1),
-        ("n00001", 0),
-    ]
+    assert [(each.network, each.segment) for each in history.commits] == [("n00000", 0), ("n00000", 1), ("n00001", 0)]
     before = score(out, audit(out, tmp_path / "before", engine="python").out)
     assert (before.precision, before.recall) == (1.0, 1.0)
 
@@ -236,11 +232,7 @@ def test_a_score_wants_the_right_block_collator_and_verdict(
 
 
 @pytest.mark.spark
-def test_spark_makes_the_same_networks(
-    spark: SparkContext,
-    small: tuple[Path, Simulated],
-    tmp_path: Path,
-) -> None:
+def test_spark_makes_the_same_networks(spark: SparkContext, small: tuple[Path, Simulated], tmp_path: Path) -> None:
     del spark
     made = simulate(SMALL, tmp_path / "spark", lambda: open_mapper("spark"))
     assert made.digest == small[1].digest

@@ -1,6 +1,6 @@
 """Small histories for the audit's tests: an honest network, and an observer that slips cheats into what is recorded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +18,10 @@ from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, extrinsics_root
 from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
+from pubsub_emulator.spark_audit.audit.run import AuditResult
+from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 
 KEYS = [key_from_data(b"key %d" % at) for at in range(12)]
 SUBSCRIBER = 2000
@@ -121,6 +124,35 @@ def write_history(
             network.step()
         network.finish()
     return path
+
+
+def growing(
+    path: Path, blocks: int, *, segment_length: int = 2, cheats: dict[int, Cheat] | None = None, name: str = "dev"
+) -> Iterator[int]:
+    """Write a history block by block, and end it: the number of each block that is there."""
+    network = small_network(segment_length=segment_length)
+    with HistoryWriter(path, name) as writer:
+        network.observe(Slip(writer, network, cheats or {}))
+        for at in range(blocks):
+            network.publish(1000, KEYS[at % len(KEYS)], b"%d" % at)
+            network.step()
+            yield at
+        network.finish()
+
+
+def all_rows(result: AuditResult) -> dict[str, list[bytes]]:
+    """All rows of all tables, in one order."""
+    return {
+        name: sorted(encode_row(table, row) for row in result.results.rows(table))
+        for name, table in RESULT_TABLES.items()
+    }
+
+
+def flip(path: Path, at: int) -> None:
+    """Flip a bit of a file's byte."""
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x10
+    path.write_bytes(data)
 
 
 def drop_a_node(scene: Scene) -> list[BlockRecord]:

@@ -1,7 +1,7 @@
 """One audited history for all tests of the report: three subscribers, cheats, and a file that cannot be read."""
 
 import pytest
-from support.audits import drop_a_node, write_history
+from support.audits import drop_a_node, flip, write_history
 from support.forged_report import Reported
 
 from pubsub_emulator.spark_audit.audit.run import audit
@@ -16,10 +16,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     folder = tmp_path_factory.mktemp("report")
     history = write_history(folder / "history", 12, subscribers=3, cheats={3: drop_a_node, 7: drop_a_node})
     (entry,) = History.open(history).files(schema.BLOCKS, "dev", 2002, 1)
-    damaged = history / entry.path
-    data = bytearray(damaged.read_bytes())
-    data[entry.row_groups[0].offset + 5] ^= 1
-    damaged.write_bytes(data)
+    flip(history / entry.path, entry.row_groups[0].offset + 5)
     audit(history, folder / "audit", engine="python")
     out = folder / "out"
     out.mkdir()
