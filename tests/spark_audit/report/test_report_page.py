@@ -135,9 +135,8 @@ def test_an_audit_that_could_read_nothing_says_so_first(tmp_path: Path) -> None:
 )
 def test_the_first_sentence_is_the_verdict(tmp_path: Path, statuses: list[str], words: str) -> None:
     rows = [chain(chain=at, status=status) for at, status in enumerate(statuses)]
-    assert f'<p class="verdict">{words}</p>' in _page(
-        forge(tmp_path / "audit", {schema.CHAINS: rows}), tmp_path / "out"
-    )
+    page = _page(forge(tmp_path / "audit", {schema.CHAINS: rows}), tmp_path / "out")
+    assert f'<p class="verdict">{words}</p>' in page
 
 
 def test_many_chains_are_all_counted_and_few_are_drawn(tmp_path: Path) -> None:
@@ -216,20 +215,16 @@ def test_the_missing_extra_is_named(reported: Reported, tmp_path: Path, package:
 def test_nothing_infinite_is_drawn_of_proofs_that_weigh_nothing(tmp_path: Path) -> None:
     figures = ("proof_bytes", "budget", "used", "static_bytes", "top_path_bytes", "child_node_bytes", "value_bytes")
     rows = [block(at, **dict.fromkeys((*figures, "cached_bytes", "cache_net"), 0)) for at in range(5)]
-    audit = forge(tmp_path / "audit", {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: rows})
-    (tmp_path / "out").mkdir()
-    write_report(audit, tmp_path / "out")
-    for path in (*(tmp_path / "out").rglob("*.svg"), tmp_path / "out" / PAGE):
-        assert "Infinity" not in path.read_text(encoding="utf-8")
-        assert "NaN" not in path.read_text(encoding="utf-8")
+    page = _page(forge(tmp_path / "audit", {schema.CHAINS: [chain()], schema.BLOCK_MEASURES: rows}), tmp_path / "out")
+    for text in (page, *(path.read_text(encoding="utf-8") for path in (tmp_path / "out").rglob("*.svg"))):
+        assert "Infinity" not in text
+        assert "NaN" not in text
 
 
 def test_findings_are_linked_to_files_that_prove_them_and_the_head_is_told(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 5, cheats={3: drop_a_node})
     result = run_audit(history, tmp_path / "audit", engine="python")
-    (tmp_path / "out").mkdir()
-    write_report(tmp_path / "audit", tmp_path / "out")
-    page = (tmp_path / "out" / PAGE).read_text(encoding="utf-8")
+    page = _page(tmp_path / "audit", tmp_path / "out")
     linked = sorted((tmp_path / "out" / "evidence").iterdir())
     assert len(linked) == sum(result.findings.values()) > 0
     for path in linked:
