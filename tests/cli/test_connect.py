@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.command import told
 from support.explorer import open_page
 from support.node import Running, serving
 
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.table import COMMANDS
@@ -47,17 +47,6 @@ def node(**options: object) -> Iterator[tuple[str, Running]]:
     finally:
         end.set()
         thread.join(PATIENCE)
-
-
-def say(remote: Session, line: str) -> str:
-    """What a command shows, as text."""
-    out = []
-    for page in remote.execute(line):
-        if isinstance(page, Line):
-            out.append(page.text)
-        elif isinstance(page, Grid):
-            out += [page.title, *("|".join(map(str, row)) for row in page.rows)]
-    return "\n".join(out)
 
 
 SCRIPT = (
@@ -168,40 +157,40 @@ REFUSED = (
 def test_one_file_of_commands_has_the_same_output_in_process_and_over_json_rpc() -> None:
     """Word for word, errors included; the proofs that states are read by are verified on the way."""
     local = Session.of(load_bundled("node"), accounts=True)
-    say(local, "step")
+    told(local, "step")
     with node() as (url, _), closing(Session.at(url)) as remote:
         for line in SCRIPT:
-            there = say(remote, line)
+            there = told(remote, line)
             if line == "status":
                 where, _, there = there.partition("\n")
                 assert (
                     where
                     == f"node relay chain at {url.rstrip('/')}: best block {local.number}, final block {local.number}"
                 )
-            assert there == say(local, line), line
+            assert there == told(local, line), line
         for line in REFUSED:
             texts = []
             for session in (remote, local):
                 with pytest.raises(PubsubError) as refused:
-                    say(session, line)
+                    told(session, line)
                 texts.append(str(refused.value).replace(url.rstrip("/"), "this session"))
             assert texts[0] == texts[1], line
 
 
 def test_two_sessions_over_one_node_see_what_the_other_does() -> None:
     with node() as (url, running), closing(Session.at(url)) as one, closing(Session.at(url)) as other:
-        say(one, "step 3")
+        told(one, "step 3")
         assert other.number == 4
-        say(one, "save a")
-        say(other, "set relay Babe.EpochIndex 12")
-        say(one, "step")
-        assert "12" in say(other, "storage relay Babe.EpochIndex")
-        say(other, "head 2")
+        told(one, "save a")
+        told(other, "set relay Babe.EpochIndex 12")
+        told(one, "step")
+        assert "12" in told(other, "storage relay Babe.EpochIndex")
+        told(other, "head 2")
         assert running.server.live.network.number == one.number == 2
-        assert say(one, "restore a") == "back at a: branch main is at relay block 4"
-        assert "12" not in say(other, "storage relay Babe.EpochIndex")
-        say(other, "subscribe 2000 1000 X/Y")
-        assert "sent, not in force yet" in say(one, "subscriptions 2000")
+        assert told(one, "restore a") == "back at a: branch main is at relay block 4"
+        assert "12" not in told(other, "storage relay Babe.EpochIndex")
+        told(other, "subscribe 2000 1000 X/Y")
+        assert "sent, not in force yet" in told(one, "subscriptions 2000")
 
 
 def test_help_and_completion_are_those_of_every_session() -> None:
@@ -210,25 +199,25 @@ def test_help_and_completion_are_those_of_every_session() -> None:
         assert remote.complete("child ") == ["1000"]
         assert remote.complete("until ver") == ["verdict"]
         assert remote.complete("publish 1000 1000/1")[:2] == ["1000/1"]
-        listed = say(remote, "help")
+        listed = told(remote, "help")
         for each in COMMANDS:
             assert each.summary in listed
-            assert each.summary in say(remote, f"help {each.name}")
+            assert each.summary in told(remote, f"help {each.name}")
         for line in ("write x.json", "load x.json", "draw x.svg block 2000"):
             with pytest.raises(CommandError, match=r"for a session over a scenario; `pubsub step SCENARIO` begins one"):
-                say(remote, line)
+                told(remote, line)
 
 
 def test_what_a_node_does_not_do_is_one_line() -> None:
     with node(dev=False) as (url, _), closing(Session.at(url)) as remote:
         with pytest.raises(CommandError, match=r"start it with `pubsub serve --dev`$"):
-            say(remote, "step")
+            told(remote, "step")
         with pytest.raises(CommandError, match="did you mean step"):
-            say(remote, "stepp")
+            told(remote, "stepp")
         with pytest.raises(CommandError, match="there is no parachain 7; there are 1000, 2000"):
-            say(remote, "subscriptions 7")
+            told(remote, "subscriptions 7")
         with pytest.raises(CommandError, match=r"not a number in hexadecimal digits|a whole number"):
-            say(remote, "call chain_getBlockHash no")
+            told(remote, "call chain_getBlockHash no")
     for url in ("ws://127.0.0.1:1", "http://127.0.0.1:1", "ws://localhost:1"):
         with pytest.raises(NodeUnavailable, match=f"^nobody listens at {url}"), closing(Session.at(url)):
             pass
@@ -236,24 +225,24 @@ def test_what_a_node_does_not_do_is_one_line() -> None:
 
 def test_of_any_substrate_node_events_storage_and_headers_are_read() -> None:
     with node() as (url, running), closing(Session.at(url)) as own:
-        say(own, "step 3")
-        events = say(own, "events")
+        told(own, "step 3")
+        events = told(own, "events")
         running.server.node.methods = {
             name: method
             for name, method in running.server.node.methods.items()
             if not name.startswith(("pubsub_", "dev_"))
         }
         with closing(Session.at(url)) as other:
-            where, line = say(other, "status").splitlines()
+            where, line = told(other, "status").splitlines()
             assert where.endswith("best block 4, final block 4")
             assert line == "this node was not started by `pubsub serve`: only events, storage and headers are available"
-            assert say(other, "headers relay") == say(other, "headers")
-            assert [row.partition("(")[0] for row in say(other, "events").splitlines()] == [
+            assert told(other, "headers relay") == told(other, "headers")
+            assert [row.partition("(")[0] for row in told(other, "events").splitlines()] == [
                 row.partition("(")[0] for row in events.splitlines()
             ]
-            assert say(other, "storage relay System.Number") == "System.Number: 4"
-            assert "0x04000000" in say(other, f"storage relay {hexed(NUMBER.key)}")
-            assert say(other, "call system_chain") == 'system_chain: "node relay chain"'
+            assert told(other, "storage relay System.Number") == "System.Number: 4"
+            assert "0x04000000" in told(other, f"storage relay {hexed(NUMBER.key)}")
+            assert told(other, "call system_chain") == 'system_chain: "node relay chain"'
             for line in (
                 "step",
                 "deliveries",
@@ -264,7 +253,7 @@ def test_of_any_substrate_node_events_storage_and_headers_are_read() -> None:
                 "collators",
             ):
                 with pytest.raises(CommandError, match=r"^this node was not started by `pubsub serve`"):
-                    say(other, line)
+                    told(other, line)
 
 
 def test_numbers_of_a_node_are_shown_as_they_are_typed() -> None:
@@ -290,8 +279,8 @@ def test_a_script_over_a_node_stops_at_the_first_line_that_cannot_be_done() -> N
 def test_a_nodes_newest_blocks_are_executed_again_and_drawn(tmp_path: Path) -> None:
     out = tmp_path / "pages" / "node.html"
     with node() as (url, running), closing(Session.at(url)) as remote:
-        say(remote, "cheat 2000 omit-node")
-        say(remote, "step 12")
+        told(remote, "cheat 2000 omit-node")
+        told(remote, "step 12")
         done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--blocks", "8", "--out", str(out)])
         assert done.exit_code == 0, done.stderr
         page = open_page(out.read_text(encoding="utf-8"))
@@ -311,7 +300,7 @@ def test_a_node_that_says_what_its_bytes_do_not_is_not_drawn(tmp_path: Path, mon
         pubsub_read, "candidate_json", lambda *given: {**honest(*given), "verdict": "BadSeal", "status": "rejected"}
     )
     with node() as (url, _), closing(Session.at(url)) as remote:
-        say(remote, "step 3")
+        told(remote, "step 3")
         done = CliRunner().invoke(pubsub, ["explore", "--connect", url, "--out", str(tmp_path / "x.html")])
         assert done.exit_code != 0
         assert "the node says BadSeal, executing it gives valid" in str(done.stderr) + str(done.exception)

@@ -6,32 +6,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from support.command import TINY
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.laboratory.campaign import corpus
 
-SCENARIO = """
-name = "tiny"
-seed = "tiny"
-relay_blocks = 8
-segment_length = 4
-
-[relay]
-max_stored_keys = 3
-
-[[publishers]]
-paras = [1000]
-keys = 4
-update_rate = 0.5
-delete_rate = 0.2
-
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = "all" }]
-
-[[subscribers.collators]]
-strategies = ["omit-node"]
-"""
+SCENARIO = TINY.replace("update_rate = 0.5", "update_rate = 0.5\ndelete_rate = 0.2") + "[relay]\nmax_stored_keys = 3\n"
 
 
 def _run(*arguments: object) -> Result:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support.command import told
 
 from pubsub_emulator.cli.exits import INFRASTRUCTURE
 from pubsub_emulator.cli.main import pubsub
-from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.node_api import RELAY, InProcess
 from pubsub_emulator.cli.session.remote import RemoteNode
@@ -125,17 +125,10 @@ def changed(answer: Any, random: Random) -> Any:
 
 def played(session: Session, line: str) -> str:
     """What a line shows, or the line that says why it cannot be done."""
-    out = []
     try:
-        for page in session.execute(line):
-            match page:
-                case Line(text):
-                    out.append(text)
-                case Grid(title, header, rows):
-                    out += [title, *header, *(str(cell) for row in rows for cell in row)]
+        return told(session, line)
     except PubsubError as error:
-        out.append(str(error))
-    return "\n".join(out)
+        return str(error)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from support.command import told
 
-from pubsub_emulator.cli.screen.pages import Doing, Grid, Line
+from pubsub_emulator.cli.screen.pages import Doing, Grid
 from pubsub_emulator.cli.session import CommandError, Session
 from pubsub_emulator.cli.session.table import COMMANDS, complete, find
 from pubsub_emulator.emulator.network.records import BlockRecord
@@ -52,23 +53,8 @@ def session(scenario: Scenario) -> Session:
 def stepped() -> Session:
     """Stands at relay block 4, for tests that must not move it."""
     session = Session.of(parse_scenario(SCENARIO, "tiny.toml"))
-    _do(session, "step 4", "save kept")
+    told(session, "step 4", "save kept")
     return session
-
-
-def _do(session: Session, *lines: str) -> str:
-    """All that the lines showed, as text."""
-    out: list[str] = []
-    for line in lines:
-        for page in session.execute(line):
-            match page:
-                case Line(text):
-                    out.append(text)
-                case Grid(title, header, rows):
-                    out += [title, " | ".join(header), *(" | ".join(map(str, row)) for row in rows)]
-                case Doing():
-                    pass
-    return "\n".join(out)
 
 
 def _moments(session: Session) -> tuple[Moment, ...]:
@@ -84,82 +70,82 @@ def _hash(session: Session) -> bytes:
 
 
 def test_what_is_published_in_a_session_is_delivered_with_its_ttl_and_shown_by_name(session: Session) -> None:
-    _do(session, "step 3", "subscribe 3000 1000 DOT/USD", "step 3", "publish 1000 DOT/USD 7.42 25")
-    shown = _do(session, "step 3", "deliveries 3000 1")
+    told(session, "step 3", "subscribe 3000 1000 DOT/USD", "step 3", "publish 1000 DOT/USD 7.42 25")
+    shown = told(session, "step 3", "deliveries 3000 1")
     assert "| 1000 | DOT/USD | 7.42 | 2" in shown
-    assert "DOT/USD | 4 | 7.42" in _do(session, "child 1000 DOT/USD")
-    assert "value: 0x372e3432" in _do(session, "child 1000 DOT/USD")
+    assert "DOT/USD | 4 | 7.42" in told(session, "child 1000 DOT/USD")
+    assert "value: 0x372e3432" in told(session, "child 1000 DOT/USD")
 
 
 def test_a_deleted_key_is_reported_gone(session: Session) -> None:
-    _do(session, "step 4", "unsubscribe 3000 1000", "step 3", "delete 2100 2100/0", "until removal 3000 5")
-    assert "| 2100 | 2100/0 | removed" in _do(session, "deliveries 3000 1")
+    told(session, "step 4", "unsubscribe 3000 1000", "step 3", "delete 2100 2100/0", "until removal 3000 5")
+    assert "| 2100 | 2100/0 | removed" in told(session, "deliveries 3000 1")
 
 
 def test_unsubscribing_takes_single_keys_or_all_of_a_publisher(session: Session) -> None:
-    _do(session, "step 3", "unsubscribe 3000 1000 1000/0", "unsubscribe 3000 2100", "step 3")
-    shown = _do(session, "subscriptions 3000")
+    told(session, "step 3", "unsubscribe 3000 1000 1000/0", "unsubscribe 3000 2100", "step 3")
+    shown = told(session, "subscriptions 3000")
     assert "1000 | 4 | 1000/1" in shown
     assert "2100" not in shown
 
 
 def test_an_order_that_is_not_in_force_yet_goes_with_the_moment_it_was_given_in(session: Session) -> None:
-    _do(session, "step 3", "save before", "unsubscribe 3000 2100", "save ordered", "restore before")
-    assert "2100 | 5" in _do(session, "subscriptions 3000")
-    assert "sent, not in force yet" not in _do(session, "subscriptions 3000")
-    _do(session, "restore ordered")
-    assert "sent, not in force yet" in _do(session, "subscriptions 3000")
-    _do(session, "subscribe 3000 1000 more", "step 4")
-    shown = _do(session, "subscriptions 3000")
+    told(session, "step 3", "save before", "unsubscribe 3000 2100", "save ordered", "restore before")
+    assert "2100 | 5" in told(session, "subscriptions 3000")
+    assert "sent, not in force yet" not in told(session, "subscriptions 3000")
+    told(session, "restore ordered")
+    assert "sent, not in force yet" in told(session, "subscriptions 3000")
+    told(session, "subscribe 3000 1000 more", "step 4")
+    shown = told(session, "subscriptions 3000")
     assert "2100" not in shown
     assert "1000 | 6" in shown
 
 
 def test_a_cheat_is_met_by_its_verdict_and_an_honest_collator_follows(session: Session) -> None:
-    _do(session, "step 4", "cheat 3000 omit-node 1", "publish 1000 1000/0 changed")
-    assert "omit-node" in _do(session, "collators 3000")
-    assert "refused (OmittedBelowBudget" in _do(session, "until verdict OmittedBelowBudget 20")
-    assert f"3000 | {session.network.parachain(3000).header.number}" in _do(session, "verdicts 3000")
-    _do(session, "honest 3000", "save now-honest", "step 6")
+    told(session, "step 4", "cheat 3000 omit-node 1", "publish 1000 1000/0 changed")
+    assert "omit-node" in told(session, "collators 3000")
+    assert "refused (OmittedBelowBudget" in told(session, "until verdict OmittedBelowBudget 20")
+    assert f"3000 | {session.network.parachain(3000).header.number}" in told(session, "verdicts 3000")
+    told(session, "honest 3000", "save now-honest", "step 6")
     assert not any(_refused(moment) for moment in _moments(session)[-6:])
 
 
 def test_without_a_number_the_collator_whose_turn_is_next_is_the_one_that_cheats(session: Session) -> None:
     for blocks in (3, 2):
-        _do(session, f"step {blocks}", "honest 3000", "cheat 3000 stranger", "step")
+        told(session, f"step {blocks}", "honest 3000", "cheat 3000 stranger", "step")
         [refused] = _refused(_moments(session)[-1])
         assert refused.refusal is not None
         assert refused.refusal.verdict is Verdict.BAD_SEAL
 
 
 def test_a_restored_snapshot_and_a_branch_go_on_to_the_same_bytes(session: Session) -> None:
-    _do(session, "step 3", "publish 1000 DOT 1", "save a", "step 4")
+    told(session, "step 3", "publish 1000 DOT 1", "save a", "step 4")
     straight = _hash(session)
-    _do(session, "restore a", "step 4")
+    told(session, "restore a", "step 4")
     assert _hash(session) == straight
-    _do(session, "branch other a", "publish 1000 DOT 2", "step 4")
+    told(session, "branch other a", "publish 1000 DOT 2", "step 4")
     assert _hash(session) != straight
-    _do(session, "switch main")
+    told(session, "switch main")
     assert _hash(session) == straight
-    shown = _do(session, "diff main other")
+    shown = told(session, "diff main other")
     assert "relay | 7 | 7" in shown
     assert "what differs on relay" in shown
     assert "child trie 1000 | DOT | 1 (no expiry" in shown or "child trie 1000 | DOT | nothing | 2 (no expiry" in shown
-    assert _do(session, "diff main now").endswith("equal: every key of every chain")
+    assert told(session, "diff main now").endswith("equal: every key of every chain")
 
 
 def test_a_difference_can_be_asked_for_by_chain(session: Session) -> None:
-    _do(session, "step 3", "save a", "step")
-    shown = _do(session, "diff a now 3000")
+    told(session, "step 3", "save a", "step")
+    shown = told(session, "diff a now 3000")
     assert "what differs on 3000" in shown
     assert "the first key that differs in the state trie of 3000" in shown
     assert "what differs on relay" not in shown
     with pytest.raises(CommandError, match="no chain is called '9'; there are relay, 1000"):
-        _do(session, "diff a now 9")
+        told(session, "diff a now 9")
 
 
 def test_a_difference_is_decoded_whole_and_what_every_block_writes_comes_last(session: Session) -> None:
-    _do(session, "step 3", "save a", "publish 1000 DOT 7.42 100", "step 3")
+    told(session, "step 3", "save a", "publish 1000 DOT 7.42 100", "step 3")
     pages = [page for page in session.execute("diff a now relay") if isinstance(page, Grid)]
     [grid] = pages
     rows = {(str(item), str(key)): (str(a), str(b)) for item, key, a, b in grid.rows}
@@ -169,19 +155,19 @@ def test_a_difference_is_decoded_whole_and_what_every_block_writes_comes_last(se
     assert items.index("System.Number") > items.index("Broadcaster.PublishedKeys")
     only = [page for page in session.execute("diff a now relay CurrentSlot") if isinstance(page, Grid)]
     assert [row[0] for row in only[0].rows] == ["Babe.CurrentSlot"]
-    assert "no entry of Babe.Nonsense differs on relay" in _do(session, "diff a now relay Babe.Nonsense")
+    assert "no entry of Babe.Nonsense differs on relay" in told(session, "diff a now relay Babe.Nonsense")
 
 
 def test_a_publish_of_what_nobody_reads_says_so(session: Session) -> None:
-    said = _do(session, "publish 1000 DOT/USD 7.42")
+    said = told(session, "publish 1000 DOT/USD 7.42")
     assert "no parachain subscribes to this key; `subscribe 3000 1000 DOT/USD` has it delivered" in said
-    _do(session, "subscribe 3000 1000 DOT/USD")
-    assert "nobody" not in _do(session, "publish 1000 DOT/USD 7.43")
+    told(session, "subscribe 3000 1000 DOT/USD")
+    assert "nobody" not in told(session, "publish 1000 DOT/USD 7.43")
 
 
 def test_a_step_says_what_was_refused_and_why(session: Session) -> None:
-    _do(session, "step 2", f"publish 1000 DOT 0x{'00' * 3000}", "delete 1000 nothing-of-that-name")
-    shown = _do(session, "step 2")
+    told(session, "step 2", f"publish 1000 DOT 0x{'00' * 3000}", "delete 1000 nothing-of-that-name")
+    shown = told(session, "step 2")
     assert "refused: instruction" in shown
     assert "of the message of 1000: Broadcaster::ValueTooLong" in shown
     assert "refused: a call on the relay chain: Broadcaster::NoKeysToDelete" in shown
@@ -190,17 +176,17 @@ def test_a_step_says_what_was_refused_and_why(session: Session) -> None:
 def test_a_session_written_to_a_file_comes_back_to_the_same_block(session: Session, tmp_path: Path) -> None:
     path = tmp_path / "attack.json"
     lines = ("step 2", "step 2", "publish 1000 'two words' 0x00ff 9", "cheat 3000 omit-node 1 0.5", "until delivery")
-    _do(session, *lines, "subscribe 3000 1000 'two words'", "step 3", f"write {path}")
+    told(session, *lines, "subscribe 3000 1000 'two words'", "step 3", f"write {path}")
     document = json.loads(path.read_text())
     assert document["commands"][0] == "step 4"
     assert document["scenario"]["publishers"][0]["update_rate"] == 0.3
     again = Session.of(parse_scenario(SCENARIO.replace("tiny", "other"), "other.toml"))
-    _do(again, "save gone", f"load {path}")
+    told(again, "save gone", f"load {path}")
     assert _hash(again) == _hash(session)
     assert again.journal == session.journal
     assert not again.snapshots
-    _do(again, "step 3")
-    _do(session, "step 3")
+    told(again, "step 3")
+    told(session, "step 3")
     assert _hash(again) == _hash(session)
 
 
@@ -209,6 +195,10 @@ def test_a_session_written_to_a_file_comes_back_to_the_same_block(session: Sessi
     [
         ("hash", "0x00", r"hash: its commands lead to relay block 2, 0x.*, not to 2, 0x00"),
         ("block", 3, "hash: its commands lead to relay block 2"),
+        ("hash", 3, "hash: not text"),
+        ("block", "2", "block: not a number from 0"),
+        ("block", -1, "block: not a number from 0"),
+        ("block", 10**9, "block: not a number from 0"),
         ("commands", ["step 2", "fly"], r"commands.2: there is no command 'fly'"),
         ("commands", "step 2", "commands: not a list of lines"),
         ("scenario", {"name": "x"}, "seed: "),
@@ -219,11 +209,11 @@ def test_a_file_that_is_no_session_changes_nothing_and_is_named_with_the_field(
     session: Session, tmp_path: Path, field: str, value: object, complaint: str
 ) -> None:
     path = tmp_path / "bad.json"
-    _do(session, "step 2", f"write {path}", "step 1")
+    told(session, "step 2", f"write {path}", "step 1")
     path.write_text(json.dumps(json.loads(path.read_text()) | {field: value}))
     before = _hash(session)
     with pytest.raises(PubsubError, match=rf"bad\.json: (.|\n)*{complaint}"):
-        _do(session, f"load {path}")
+        told(session, f"load {path}")
     assert _hash(session) == before
 
 
@@ -236,15 +226,15 @@ def test_whoever_stops_taking_pages_interrupts_after_the_last_whole_block(sessio
     assert session.network.number == 3
     assert session.commands() == ["step 3"]
     straight = Session.of(scenario)
-    _do(straight, "step 7")
-    _do(session, "step 4")
+    told(straight, "step 7")
+    told(session, "step 4")
     assert _hash(session) == _hash(straight)
 
 
 def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _do(session, "step 3")
+    told(session, "step 3")
     before, journal = _hash(session), list(session.journal)
 
     def fail(*_arguments: object) -> None:
@@ -253,11 +243,11 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
     with monkeypatch.context() as patched:
         patched.setattr(type(session.network.relay), "build", fail)
         with pytest.raises(PubsubError, match="in the middle"):
-            _do(session, "step")
+            told(session, "step")
     assert (_hash(session), session.journal) == (before, journal)
     straight = Session.of(session.scenario)
-    _do(straight, "step 5")
-    _do(session, "step 2")
+    told(straight, "step 5")
+    told(session, "step 2")
     assert _hash(session) == _hash(straight)
 
 
@@ -308,13 +298,13 @@ def test_an_error_in_the_middle_of_a_block_leaves_the_network_before_it(
 def test_errors_name_what_is_wrong_and_change_nothing(stepped: Session, line: str, complaint: str) -> None:
     before, journal = _hash(stepped), list(stepped.journal)
     with pytest.raises(PubsubError, match=complaint):
-        _do(stepped, line)
+        told(stepped, line)
     assert (_hash(stepped), stepped.journal) == (before, journal)
 
 
 def test_waiting_for_what_does_not_happen_ends_after_so_many_blocks(session: Session) -> None:
     with pytest.raises(CommandError, match="no such event within 2 blocks; the network is at relay block 2"):
-        _do(session, "until event NoSuchEvent 2")
+        told(session, "until event NoSuchEvent 2")
     assert session.commands() == ["step 2"]
 
 
@@ -326,8 +316,8 @@ def test_every_command_has_help_and_examples_that_it_can_read(stepped: Session, 
         name, *arguments = example.replace("'", "").split()
         assert find(name) is found
         found.read(arguments)
-        assert example in _do(stepped, f"help {found.name}")
-    assert found.summary in _do(stepped, "help")
+        assert example in told(stepped, f"help {found.name}")
+    assert found.summary in told(stepped, "help")
 
 
 @pytest.mark.parametrize(
@@ -365,16 +355,16 @@ def test_every_command_has_help_and_examples_that_it_can_read(stepped: Session, 
 )
 def test_looking_shows_something_and_changes_nothing(stepped: Session, line: str) -> None:
     before, journal, state = _hash(stepped), list(stepped.journal), stepped.chain(3000).state.root()
-    shown = _do(stepped, line)
+    shown = told(stepped, line)
     assert bool(shown) == (not line.startswith("#") and bool(line))
     assert (_hash(stepped), stepped.journal, stepped.chain(3000).state.root()) == (before, journal, state)
 
 
 def test_a_ledger_is_that_of_the_block_asked_for(session: Session) -> None:
-    _do(session, "step 5")
+    told(session, "step 5")
     record = next(each for each in _moments(session)[3].records if each.chain == 3000)
     assert record.outcome is not None
-    shown = _do(session, "ledger 3000 3")
+    shown = told(session, "ledger 3000 3")
     assert f"block {record.candidate.header.number} of 3000, in relay block 3" in shown
     assert f"proof | {record.outcome.ledger.proof_bytes}\n" in shown
 
@@ -404,35 +394,35 @@ def test_completion_offers_what_may_stand_there(stepped: Session, line: str, off
 
 
 def test_quit_ends_it(session: Session) -> None:
-    _do(session, "quit")
+    told(session, "quit")
     assert session.over
 
 
 def test_a_dry_run_shows_what_would_be_and_keeps_nothing(session: Session) -> None:
-    _do(session, "step 3", "publish 1000 DOT 7.42", "cheat 3000 omit-node")
+    told(session, "step 3", "publish 1000 DOT 7.42", "cheat 3000 omit-node")
     before, journal = _hash(session), list(session.journal)
-    shown = _do(session, "dry-run 3")
+    shown = told(session, "dry-run 3")
     assert "relay block 4: " in shown
     assert "what would be refused" in shown
     assert (_hash(session), session.journal, session.network.number) == (before, journal, 3)
     assert "child trie 1000 | DOT" not in shown
-    _do(session, "step 3")
-    assert "7.42" in _do(session, "child 1000 DOT"), "what was asked for before still happens"
+    told(session, "step 3")
+    assert "7.42" in told(session, "child 1000 DOT"), "what was asked for before still happens"
 
 
 def test_budgets_and_policies_change_from_the_block_after_the_message(session: Session) -> None:
-    _do(
+    told(
         session,
         "step 2",
         "runtime 3000 cache none",
         "runtime 3000 reserve_minimum yes",
         "runtime 3000 max_pov_size 2097152",
     )
-    assert "sent, not in force yet" in _do(session, "runtime 3000")
-    _do(session, "step 4")
+    assert "sent, not in force yet" in told(session, "runtime 3000")
+    told(session, "step 4")
     spec = session.chain(3000).spec()
     assert (spec.cache.value, spec.max_pov_size, spec.reserve_minimum) == ("none", 2_097_152, True)
-    assert "in force" not in _do(session, "runtime 3000")
+    assert "in force" not in told(session, "runtime 3000")
     for line, complaint in (
         ("runtime 3000 cache all", "cache is one of nodes, none, slots"),
         ("runtime 3000 max_pov_size big", "max_pov_size is a whole number"),
@@ -442,19 +432,19 @@ def test_budgets_and_policies_change_from_the_block_after_the_message(session: S
         ("set relay 0x12 0x34", "--accounts"),
     ):
         with pytest.raises(PubsubError, match=complaint):
-            _do(session, line)
+            told(session, line)
 
 
 def test_storage_is_set_and_removed_on_chains_with_accounts(tmp_path: Path) -> None:
     session = Session.of(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
-    _do(session, "step", "set relay 0x1234 0xabcd", "set 3000 0x5678 0x01", "step 4")
+    told(session, "step", "set relay 0x1234 0xabcd", "set 3000 0x5678 0x01", "step 4")
     assert session.network.relay.state.top.get(b"\x12\x34") == b"\xab\xcd"
     assert session.chain(3000).state.top.get(b"\x56\x78") == b"\x01"
-    _do(session, "set relay 0x1234 nothing", "set 3000 0x5678 nothing", "step 4", f"write {tmp_path / 's.json'}")
+    told(session, "set relay 0x1234 nothing", "set 3000 0x5678 nothing", "step 4", f"write {tmp_path / 's.json'}")
     assert session.network.relay.state.top.get(b"\x12\x34") is None
     assert session.chain(3000).state.top.get(b"\x56\x78") is None
     again = Session.of(parse_scenario(SCENARIO, "tiny.toml"))
-    _do(again, f"load {tmp_path / 's.json'}")
+    told(again, f"load {tmp_path / 's.json'}")
     assert (_hash(again), again.facts.accounts) == (_hash(session), True)
 
 
@@ -462,7 +452,7 @@ def test_storage_is_set_by_the_names_of_items() -> None:
     session = Session.of(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
     session.key("1000/1")
     account = "0x" + "07" * 32
-    _do(
+    told(
         session,
         "step",
         "set relay Broadcaster.PublishedKeys 1000 7",
@@ -477,7 +467,7 @@ def test_storage_is_set_by_the_names_of_items() -> None:
     assert EPOCH_INDEX.get(relay) == 12
     assert ACCOUNT.contains(relay, AccountId(bytes((7,)) * 32))
     assert VALUES.get(chain, ParaId(1000), session.key("mine")) == b"text"
-    _do(session, "set relay Broadcaster.PublishedKeys 1000 nothing", "step")
+    told(session, "set relay Broadcaster.PublishedKeys 1000 nothing", "step")
     assert PublishedKeys.get(session.network.relay.storage(), ParaId(1000)) == 0
 
 
@@ -497,18 +487,18 @@ def test_storage_is_set_by_the_names_of_items() -> None:
 def test_what_no_item_can_hold_is_refused(line: str, complaint: str) -> None:
     session = Session.of(parse_scenario(SCENARIO, "tiny.toml"), accounts=True)
     with pytest.raises(PubsubError, match=complaint):
-        _do(session, line)
+        told(session, line)
 
 
 def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
-    _do(session, "step 3", "cheat 3000 omit-node 1", "step 3")
+    told(session, "step 3", "cheat 3000 omit-node 1", "step 3")
     for line in (
         f"draw {tmp_path / 'a.svg'} block 3000",
         f"draw {tmp_path / 'b.svg'} block 3000 3",
         f"draw {tmp_path / 'c.svg'} child 1000 1000/1 1000/never",
         f"draw {tmp_path / 'd.svg'} keys relay 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed",
     ):
-        assert "written" in _do(session, line)
+        assert "written" in told(session, line)
     for name in "abcd":
         assert (tmp_path / f"{name}.svg").read_text().startswith("<svg")
     for line, complaint in (
@@ -519,11 +509,11 @@ def test_any_proof_is_drawn(session: Session, tmp_path: Path) -> None:
         ("draw /nowhere/a.svg block 3000", "/nowhere"),
     ):
         with pytest.raises(CommandError, match=complaint):
-            _do(session, line)
+            told(session, line)
 
 
 def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(session: Session, tmp_path: Path) -> None:
-    _do(
+    told(
         session,
         "step 3",
         "publish 1000 DOT 1",
@@ -535,11 +525,11 @@ def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(sessio
     )
     assert session.commands() == ["step 3", "publish 1000 DOT 1", "step 2", "cheat 3000 omit-node", "step 1"]
     path = tmp_path / "s.json"
-    _do(session, f"write {path}")
+    told(session, f"write {path}")
     again = Session.of(parse_scenario(SCENARIO, "tiny.toml"))
-    _do(again, f"load {path}")
+    told(again, f"load {path}")
     assert _hash(again) == _hash(session)
-    _do(session, "head 3")
+    told(session, "head 3")
     assert session.commands() == ["step 3"]
     with pytest.raises(CommandError, match="the relay blocks 0 to 3, not 4"):
-        _do(session, "head 4")
+        told(session, "head 4")

@@ -11,36 +11,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.command import TINY
+from support.processes import environment, program
 
 if sys.platform == "win32":
     pytest.skip("terminals are another thing there", allow_module_level=True)
 
 import pty
 
-ROOT = Path(__file__).resolve().parents[2]
-SCENARIO = """
-name = "tiny"
-seed = "tiny"
-relay_blocks = 30
-
-[[publishers]]
-paras = [1000]
-keys = 4
-update_rate = 0.3
-
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = "all" }]
-"""
+SCENARIO = TINY.partition("[[subscribers.collators]]")[0].replace("relay_blocks = 8", "relay_blocks = 30")
 AT_A_TERMINAL = (
     "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); sys.argv = ['pubsub', *sys.argv[1:]];"
     "from pubsub_emulator.cli.main import main; main()"
 )
 
 
-def _environment(home: Path) -> dict[str, str]:
-    mine = {"PYTHONPATH": str(ROOT), "HOME": str(home), "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm", "COLUMNS": "80"}
-    return {**os.environ, **mine}
+def _variables(home: Path) -> dict[str, str]:
+    return {"HOME": str(home), "PROMPT_TOOLKIT_NO_CPR": "1", "TERM": "xterm", "COLUMNS": "80"}
 
 
 @pytest.fixture
@@ -62,7 +49,7 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             cwd=folder,
-            env=_environment(folder),
+            env=environment(**_variables(folder)),
             start_new_session=True,
         )
         os.close(slave)
@@ -144,15 +131,7 @@ def test_tab_completes_and_lines_of_earlier_sessions_come_back(
 
 
 def _script(folder: Path, lines: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "pubsub_emulator.cli.main", "step", *arguments],
-        input=lines,
-        cwd=folder,
-        env=_environment(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return program("step", *arguments, folder=folder, given=lines, **_variables(folder))
 
 
 def test_a_script_on_standard_input_is_followed_without_prompts_or_colours(tmp_path: Path, scenario: Path) -> None:
@@ -180,7 +159,7 @@ def test_an_interrupted_script_ends_with_130_after_a_whole_block(tmp_path: Path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=_environment(tmp_path),
+        env=environment(**_variables(tmp_path)),
     )
     assert running.stdin is not None
     assert running.stdout is not None

@@ -5,6 +5,8 @@ import sys
 import pytest
 
 from pubsub_emulator.cli.main import main
+from pubsub_emulator.cli.screen.pages import Grid, Line
+from pubsub_emulator.cli.session import Session
 
 TINY = """
 name = "tiny"
@@ -25,6 +27,17 @@ subscribe = [{ publishers = "all" }]
 strategies = ["omit-node"]
 """
 """A scenario of one publisher, and a subscriber whose only collator cheats."""
+
+
+def told(session: Session, *lines: str) -> str:
+    """All that the lines of a session showed, as text."""
+    out: list[str] = []
+    for page in (page for line in lines for page in session.execute(line)):
+        if isinstance(page, Line):
+            out.append(page.text)
+        elif isinstance(page, Grid):
+            out += [page.title, " | ".join(page.header), *(" | ".join(map(str, row)) for row in page.rows)]
+    return "\n".join(out)
 
 
 def pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
