@@ -1,16 +1,15 @@
 """`pubsub step --connect` and `pubsub explore --connect` against a node that serves."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from support.command import told
 from support.explorer import open_page
-from support.node import Running, serving
+from support.node import Running, serving_beside
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.cli.session import Session
@@ -24,29 +23,12 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.system import NUMBER
 
-PATIENCE = 60
-
 
 @contextmanager
-def node(**options: object) -> Iterator[tuple[str, Running]]:
-    """A node that serves from another thread, where its loop runs."""
-    started: list[tuple[str, Running]] = []
-    ready, end = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with serving(**options) as running:  # type: ignore[arg-type]  # what a test wants
-            started.append((running.urls[None], running))
-            ready.set()
-            await asyncio.to_thread(end.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(PATIENCE)
-        yield started[0]
-    finally:
-        end.set()
-        thread.join(PATIENCE)
+def node(**options: Any) -> Iterator[tuple[str, Running]]:
+    """A node in another thread, and its URL."""
+    with serving_beside(**options) as running:
+        yield running.urls[None], running
 
 
 SCRIPT = (

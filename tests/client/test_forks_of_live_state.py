@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from support.node import Running, serving, story
+from support.node import Running, serving_beside
 
 from pubsub_emulator import Network, key_from_data
 from pubsub_emulator.client import live_state as live_state_module
@@ -61,6 +61,14 @@ def _scenario() -> Scenario:
         """,
         "forked",
     )
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    """A node that has built blocks."""
+    with serving_beside(_scenario()) as found:
+        asyncio.run_coroutine_threadsafe(found.step(BLOCKS), found.loop).result()
+        yield found
 
 
 @contextmanager
@@ -117,98 +125,65 @@ def _goes_on(fork: Fork, parachain: Fork) -> None:
     assert relay.storage().child_get(derive_child_key(publisher), PRICE) is None, "expired"
 
 
-@story
-async def test_a_network_goes_on_from_a_running_node() -> None:
-    async with serving(_scenario()) as running:
-        await running.step(BLOCKS)
-
-        def work() -> None:
-            with _forked(running) as relay, _forked(running, _scenario().subscribers[0].para) as parachain:
-                _goes_on(relay, parachain)
-
-        await asyncio.to_thread(work)
+def test_a_network_goes_on_from_a_running_node(running: Running) -> None:
+    with _forked(running) as relay, _forked(running, _scenario().subscribers[0].para) as parachain:
+        _goes_on(relay, parachain)
 
 
-@story
-async def test_a_fork_by_need_and_a_fork_of_the_whole_state_are_the_same_chain() -> None:
-    async with serving(_scenario()) as running:
-        await running.step(BLOCKS)
-        whole = running.server.live.network.relay.state.fork()
+def test_a_fork_by_need_and_a_fork_of_the_whole_state_are_the_same_chain(running: Running) -> None:
+    whole = running.server.live.network.relay.state.fork()
 
-        def work() -> None:
-            with _forked(running) as fork:
-                lazy = _of(fork)
-                eager = _of(Fork(whole, fork.number, fork.block, "memory"))
-                publisher = _scenario().publisher_ids()[0]
-                for network in (lazy, eager):
-                    network.publish(publisher, PRICE, b"1")
-                assert [step.block for step in lazy.step(4)] == [step.block for step in eager.step(4)]
-                changed = lazy.relay.state.top.differences(fork.state.top)
-                assert list(changed) == list(eager.relay.state.top.differences(whole.top))
-
-        await asyncio.to_thread(work)
+    with _forked(running) as fork:
+        lazy = _of(fork)
+        eager = _of(Fork(whole, fork.number, fork.block, "memory"))
+        publisher = _scenario().publisher_ids()[0]
+        for network in (lazy, eager):
+            network.publish(publisher, PRICE, b"1")
+        assert [step.block for step in lazy.step(4)] == [step.block for step in eager.step(4)]
+        changed = lazy.relay.state.top.differences(fork.state.top)
+        assert list(changed) == list(eager.relay.state.top.differences(whole.top))
 
 
-@story
-async def test_accounts_and_publishers_of_the_fork_are_there_and_those_of_the_network_beside_them() -> None:
-    async with serving(_scenario()) as running:
-        await running.step(BLOCKS)
-
-        def work() -> None:
-            with _forked(running) as fork:
-                network = _of(fork)
-                storage = network.relay.storage()
-                assert account(storage, ACCOUNTS["sr25519/Bob"]).data.free == ENDOWMENT
-                publisher = _scenario().publisher_ids()[0]
-                info = RegisteredPublishers.get(storage, publisher)
-                assert info is not None
-                assert info.manager == ACCOUNTS["sr25519/Alice"]
-                assert network.relay.runtime.paras.parachains(storage) == sorted(network.parachains)
-                assert fork.state.top.get(item_prefix("Timestamp", "Now")) is not None
-                assert storage.get(item_prefix("Timestamp", "Now")) is None
-
-        await asyncio.to_thread(work)
+def test_accounts_and_publishers_of_the_fork_are_there_and_those_of_the_network_beside_them(running: Running) -> None:
+    with _forked(running) as fork:
+        network = _of(fork)
+        storage = network.relay.storage()
+        assert account(storage, ACCOUNTS["sr25519/Bob"]).data.free == ENDOWMENT
+        publisher = _scenario().publisher_ids()[0]
+        info = RegisteredPublishers.get(storage, publisher)
+        assert info is not None
+        assert info.manager == ACCOUNTS["sr25519/Alice"]
+        assert network.relay.runtime.paras.parachains(storage) == sorted(network.parachains)
+        assert fork.state.top.get(item_prefix("Timestamp", "Now")) is not None
+        assert storage.get(item_prefix("Timestamp", "Now")) is None
 
 
-@story
-async def test_an_exported_state_is_the_state_of_the_block(tmp_path: Path) -> None:
-    async with serving(_scenario()) as running:
-        await running.step(BLOCKS)
-
-        def work() -> None:
-            path = tmp_path / "state.json"
-            with _forked(running) as fork, _forked(running, _scenario().subscribers[0].para) as parachain:
-                count = write_state(fork, path)
-                document = json.loads(path.read_bytes())["genesis"]["raw"]
-                assert count == len(document["top"]) + sum(map(len, document["childrenDefault"].values()))
-                read = read_state(path)
-                assert (read.root, read.number) == (fork.root, fork.number)
-                _goes_on(read, parachain)
-            assert list(tmp_path.iterdir()) == [path]
-
-        await asyncio.to_thread(work)
+def test_an_exported_state_is_the_state_of_the_block(running: Running, tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    with _forked(running) as fork, _forked(running, _scenario().subscribers[0].para) as parachain:
+        count = write_state(fork, path)
+        document = json.loads(path.read_bytes())["genesis"]["raw"]
+        assert count == len(document["top"]) + sum(map(len, document["childrenDefault"].values()))
+        read = read_state(path)
+        assert (read.root, read.number) == (fork.root, fork.number)
+        _goes_on(read, parachain)
+    assert list(tmp_path.iterdir()) == [path]
 
 
-@story
-async def test_an_older_block_is_forked_by_number_or_hash() -> None:
-    async with serving(_scenario()) as running:
-        await running.step(BLOCKS)
-        old = running.server.timeline.moment(3)
-        assert old is not None
+def test_an_older_block_is_forked_by_number_or_hash(running: Running) -> None:
+    old = running.server.timeline.moment(3)
+    assert old is not None
 
-        def work() -> None:
-            for at in (3, f"0x{old.relay.hash.hex()}"):
-                with open_fork(running.urls[None], at) as fork:
-                    assert (fork.number, fork.block, fork.root) == (3, old.relay.hash, old.relay.header.state_root)
-            for at, words in (
-                (99, "no block 99"),
-                ("0x" + "00" * 32, "no block 0x00"),
-                ("newest", "not a block's number"),
-            ):
-                with pytest.raises(PubsubError, match=words), open_fork(running.urls[None], at):
-                    pass
-
-        await asyncio.to_thread(work)
+    for at in (3, f"0x{old.relay.hash.hex()}"):
+        with open_fork(running.urls[None], at) as fork:
+            assert (fork.number, fork.block, fork.root) == (3, old.relay.hash, old.relay.header.state_root)
+    for at, words in (
+        (99, "no block 99"),
+        ("0x" + "00" * 32, "no block 0x00"),
+        ("newest", "not a block's number"),
+    ):
+        with pytest.raises(PubsubError, match=words), open_fork(running.urls[None], at):
+            pass
 
 
 # A node that lies, or is gone
@@ -269,47 +244,31 @@ def _other_header(method: str, result: Any) -> Any:
         (_other_header, "has another hash"),
     ],
 )
-@story
-async def test_nothing_that_a_node_makes_up_is_taken_over(alter: Alter, words: str) -> None:
-    async with serving(_scenario()) as running:
-        await running.step(2)
-        loop = asyncio.get_running_loop()
-
-        def work() -> None:
-            with (
-                _between(running.http_url(), alter, loop) as url,
-                pytest.raises(PubsubError, match=words),
-                live_state(url) as fork,
-            ):
-                _of(fork)
-
-        await asyncio.to_thread(work)
+def test_nothing_that_a_node_makes_up_is_taken_over(running: Running, alter: Alter, words: str) -> None:
+    with (
+        _between(running.http_url(), alter, running.loop) as url,
+        pytest.raises(PubsubError, match=words),
+        live_state(url) as fork,
+    ):
+        _of(fork)
 
 
-@story
-async def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again() -> None:
-    async with serving(_scenario()) as running:
-        await running.step(BLOCKS)
-        loop = asyncio.get_running_loop()
+def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again(running: Running) -> None:
+    gone = False
+
+    def alter(method: str, result: Any) -> Any:
+        return [] if gone and "Proof" in method else result
+
+    with _between(running.http_url(), alter, running.loop) as url, live_state(url) as fork:
+        publisher, subscriber = _scenario().publisher_ids()[0], _scenario().subscribers[0].para
+        network = Network.of([publisher], {subscriber: {publisher: [PRICE]}}, fork=fork)
+        before = network.relay.header
+        gone = True
+        with pytest.raises(StateUnavailable):
+            network.step(3)
+        assert network.relay.header == before
         gone = False
-
-        def alter(method: str, result: Any) -> Any:
-            return [] if gone and "Proof" in method else result
-
-        def work() -> None:
-            nonlocal gone
-            with _between(running.http_url(), alter, loop) as url, live_state(url) as fork:
-                publisher, subscriber = _scenario().publisher_ids()[0], _scenario().subscribers[0].para
-                network = Network.of([publisher], {subscriber: {publisher: [PRICE]}}, fork=fork)
-                before = network.relay.header
-                gone = True
-                with pytest.raises(StateUnavailable):
-                    network.step(3)
-                assert network.relay.header == before
-                gone = False
-                assert len(network.step(3)) == 3
-
-        await asyncio.to_thread(work)
+        assert len(network.step(3)) == 3
 
 
 # Files

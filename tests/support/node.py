@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import signature
@@ -132,6 +133,7 @@ class Running:
     urls: dict[Chain, str]
     http: aiohttp.ClientSession
     opened: list[aiohttp.ClientWebSocketResponse] = field(default_factory=list)
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
 
     async def connect(self, chain: int | None = None, **options: Any) -> Client:
         """A new connection to a chain."""
@@ -195,6 +197,28 @@ def served(chain: int | None = None, **options: Any) -> Callable[[Callable[..., 
         return test
 
     return decorate
+
+
+@contextmanager
+def serving_beside(scenario: Scenario | None = None, **options: Any) -> Iterator[Running]:
+    """A node as `serving` has it, in a thread of its own, where its loop runs."""
+    started: list[Running] = []
+    ready, end = threading.Event(), threading.Event()
+
+    async def serve() -> None:
+        async with serving(scenario, **options) as running:
+            started.append(running)
+            ready.set()
+            await asyncio.to_thread(end.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        assert ready.wait(PATIENCE)
+        yield started[0]
+    finally:
+        end.set()
+        thread.join(PATIENCE)
 
 
 def transfer(node: Running, chain: int | None, amount: int = 5, **more: Any) -> str:
