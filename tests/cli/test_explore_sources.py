@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from support.command import invoked
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
@@ -20,12 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "pubsub_emulator" / "laboratory" / "corpus"
 
 
-def _run(*arguments: object) -> Result:
-    return CliRunner().invoke(pubsub, [str(each) for each in arguments])
-
-
 def _page(source: object, out: Path, *options: object) -> str:
-    done = _run("explore", source, "--out", out, *options)
+    done = invoked("explore", source, "--out", out, *options)
     assert done.exit_code == 0, f"{done.output} {done.exception}"
     return out.read_text()
 
@@ -39,12 +36,12 @@ def _part(page: str, name: str) -> Any:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("explore")
-    assert _run("new", folder / "a.toml", "--like", "attack").exit_code == 0
+    assert invoked("new", folder / "a.toml", "--like", "attack").exit_code == 0
     text = (folder / "a.toml").read_text()
     (folder / "a.toml").write_text(
         text.replace("relay_blocks = 40", "relay_blocks = 9").replace("length = 20", "length = 4")
     )
-    assert _run("run", folder / "a.toml", "--out", folder / "out", "--explorer").exit_code == 0
+    assert invoked("run", folder / "a.toml", "--out", folder / "out", "--explorer").exit_code == 0
     return folder
 
 
@@ -84,10 +81,10 @@ def test_a_case_is_drawn_honest_and_changed(tmp_path: Path) -> None:
 
 
 def test_a_finding_is_drawn_from_its_evidence_alone(run: Path) -> None:
-    assert _run("audit", run / "out/history", "--out", run / "audit", "--engine", "python").exit_code == 1
-    listed = json.loads(_run("evidence", run / "audit", "--json").stdout)
+    assert invoked("audit", run / "out/history", "--out", run / "audit", "--engine", "python").exit_code == 1
+    listed = json.loads(invoked("evidence", run / "audit", "--json").stdout)
     found = next(each for each in listed["findings"] if each["code"] == "OmittedBelowBudget")
-    assert _run("evidence", run / "audit", "--finding", found["id"], "--out", run / "f.json").exit_code == 0
+    assert invoked("evidence", run / "audit", "--finding", found["id"], "--out", run / "f.json").exit_code == 0
     page = _page(run / "f.json", run / "f.html")
     assert "finding OmittedBelowBudget" in page
     assert "<svg" in page
@@ -108,12 +105,12 @@ def test_a_fixture_is_drawn(tmp_path: Path) -> None:
 def test_what_cannot_be_drawn_is_refused_with_what_can(tmp_path: Path, content: str) -> None:
     (tmp_path / "odd.json").write_text(content)
     for place in (tmp_path / "odd.json", tmp_path):
-        done = _run("explore", place, "--out", tmp_path / "page.html")
+        done = invoked("explore", place, "--out", tmp_path / "page.html")
         assert isinstance(done.exception, PubsubError)
         assert "a scenario, a history" in str(done.exception)
     assert not (tmp_path / "page.html").exists()
 
 
 def test_a_network_that_a_history_does_not_hold_is_refused(run: Path) -> None:
-    done = _run("explore", run / "out", "--out", run / "x.html", "--network", "other")
+    done = invoked("explore", run / "out", "--out", run / "x.html", "--network", "other")
     assert "it holds attack" in str(done.exception)

@@ -8,11 +8,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
-from support.command import TINY
+from support.command import TINY, invoked
 
 from pubsub_emulator.cli.inspect.view import InspectError
-from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
@@ -23,15 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SCENARIO = TINY.replace("[[subscribers.collators]]", "[[subscribers.collators]]\n\n[[subscribers.collators]]")
 
 
-def _run(*arguments: object) -> Result:
-    return CliRunner().invoke(pubsub, [str(each) for each in arguments])
-
-
 def _inspect(*arguments: object) -> dict[str, Any]:
     """The document, after looking whether the pages are there as well."""
-    shown = _run("inspect", *arguments)
+    shown = invoked("inspect", *arguments)
     assert shown.exit_code == 0, shown.output
-    document = json.loads(_run("inspect", *arguments, "--json").stdout)
+    document = json.loads(invoked("inspect", *arguments, "--json").stdout)
     assert isinstance(document, dict)
     first = document["blocks"][0] if "blocks" in document and isinstance(document["blocks"], list) else document
     assert shown.stdout.startswith(f"{document['path']}: {first['kind']}\n")
@@ -42,8 +36,8 @@ def _inspect(*arguments: object) -> dict[str, Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inspect")
     (folder / "tiny.toml").write_text(SCENARIO)
-    assert _run("run", folder / "tiny.toml", "--out", folder / "out").exit_code == 0
-    assert _run("audit", folder / "out/history", "--out", folder / "audit", "--engine", "python").exit_code == 1
+    assert invoked("run", folder / "tiny.toml", "--out", folder / "out").exit_code == 0
+    assert invoked("audit", folder / "out/history", "--out", folder / "audit", "--engine", "python").exit_code == 1
     return folder
 
 
@@ -96,7 +90,7 @@ def test_a_block_of_a_history_is_that_of_the_run_with_its_ledger_nodes_and_deliv
     ],
 )
 def test_a_block_that_is_not_there_is_refused_with_what_is(folder: Path, block: str, complaint: str) -> None:
-    result = _run("inspect", folder / "out", "--block", block)
+    result = invoked("inspect", folder / "out", "--block", block)
     assert isinstance(result.exception, PubsubError)
     assert complaint in str(result.exception)
 
@@ -108,7 +102,7 @@ def test_a_history_that_cannot_be_read_whole_is_told_and_ends_with_three(folder:
         target.mkdir() if path.is_dir() else target.write_bytes(path.read_bytes())
     victim = next(path for path in sorted((tmp_path / "history").rglob("*.parquet")) if "blocks" in path.parts)
     victim.write_bytes(victim.read_bytes()[:-9])
-    result = _run("inspect", tmp_path, "--json")
+    result = invoked("inspect", tmp_path, "--json")
     assert result.exit_code == 3
     assert "bytes" in json.loads(result.stdout)["faults"][0]["error"]
 
@@ -120,7 +114,7 @@ def test_every_file_of_a_history_is_looked_into(folder: Path, tmp_path: Path, ta
     data = bytearray(victim.read_bytes())
     data[len(data) // 2] ^= 1
     victim.write_bytes(data)
-    result = _run("inspect", tmp_path, "--json")
+    result = invoked("inspect", tmp_path, "--json")
     assert result.exit_code == 3
     [fault] = json.loads(result.stdout)["faults"]
     assert fault["path"].startswith(victim.relative_to(tmp_path / "history").as_posix())
@@ -128,10 +122,10 @@ def test_every_file_of_a_history_is_looked_into(folder: Path, tmp_path: Path, ta
 
 def test_an_imported_proof_is_shown_and_its_chain_has_no_range_that_it_does_not_have(tmp_path: Path) -> None:
     proof = ROOT / "pubsub_emulator/spark_audit/mainnet/moonbeam-devnode-115.json"
-    assert _run("import-relay-proofs", proof, "--out", tmp_path / "imported").exit_code == 0
+    assert invoked("import-relay-proofs", proof, "--out", tmp_path / "imported").exit_code == 0
     shown = _inspect(tmp_path / "imported", "--block", "0:115")
     assert (shown["kind"], shown["number"], shown["proof_nodes"]) == ("imported relay proof", 115, 3)
-    wrong = _run("inspect", tmp_path / "imported", "--block", "0:1")
+    wrong = invoked("inspect", tmp_path / "imported", "--block", "0:1")
     assert "the chain has block 115" in str(wrong.exception)
 
 
@@ -144,10 +138,10 @@ def test_a_file_of_a_table_is_shown_with_what_its_columns_mean(folder: Path, tmp
     assert found["first_rows"][0]["chain"] == 3000
     part = next((folder / "audit/tables/chains").glob("*.parquet"))
     assert (_inspect(part)["table"], _inspect(part)["of"]) == ("chains", "an audit")
-    assert "rows of the table" in _run("inspect", part).stdout
+    assert "rows of the table" in invoked("inspect", part).stdout
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(file.read_bytes()[:-9])
-    result = _run("inspect", cut)
+    result = invoked("inspect", cut)
     assert isinstance(result.exception, InspectError)
     assert "begins as a Parquet file does and cannot be read" in str(result.exception)
 
@@ -158,9 +152,9 @@ def test_what_is_not_readable_is_lines_that_fit_any_screen(folder: Path, tmp_pat
     whole = victim.read_bytes()
     victim.write_bytes(whole[:-9])
     place = victim.relative_to(tmp_path / "history").as_posix()
-    assert f"  {place}: the file has" in _run("inspect", tmp_path).stdout
+    assert f"  {place}: the file has" in invoked("inspect", tmp_path).stdout
     again = ("audit", tmp_path / "history", "--out", tmp_path / "audit", "--engine", "python")
-    said = _run(*again)
+    said = invoked(*again)
     assert said.exit_code == 5
     assert f"  {place}: the file has" in said.stdout
     assert re.search(r"\d+ of \d+ candidates judged", said.stdout)
@@ -168,7 +162,7 @@ def test_what_is_not_readable_is_lines_that_fit_any_screen(folder: Path, tmp_pat
     assert command is not None
     assert command.group(1).split() == ["audit", str(tmp_path / "history"), "--out", str(tmp_path / "audit")]
     victim.write_bytes(whole)
-    assert _run(*again).exit_code == 1, "a whole copy in its place repairs it"
+    assert invoked(*again).exit_code == 1, "a whole copy in its place repairs it"
 
 
 def test_an_audit_is_counted(folder: Path) -> None:
@@ -210,8 +204,8 @@ def test_what_nobody_wrote_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text("{")
     (tmp_path / "empty").mkdir()
     for name in ("a.json", "b.json", "empty"):
-        result = _run("inspect", tmp_path / name)
+        result = invoked("inspect", tmp_path / name)
         assert isinstance(result.exception, PubsubError)
         assert str(result.exception).startswith(f"{tmp_path / name}: ")
-    result = _run("inspect", tmp_path / "a.json", "--block", "1:1")
+    result = invoked("inspect", tmp_path / "a.json", "--block", "1:1")
     assert "--block needs a history" in str(result.exception)

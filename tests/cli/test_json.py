@@ -5,21 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-from support.command import TINY
+from support.command import TINY, invoked
 
-from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.laboratory.campaign import corpus
 
 SCENARIO = TINY.replace("update_rate = 0.5", "update_rate = 0.5\ndelete_rate = 0.2") + "[relay]\nmax_stored_keys = 3\n"
 
 
-def _run(*arguments: object) -> Result:
-    return CliRunner().invoke(pubsub, [str(each) for each in arguments])
-
-
 def _document(*arguments: object, code: int = 0) -> dict[str, Any]:
-    result = _run(*arguments, "--json")
+    result = invoked(*arguments, "--json")
     assert result.exit_code == code, result.output
     document = json.loads(result.stdout)
     assert isinstance(document, dict)
@@ -47,7 +41,7 @@ def test_refused_publishes_are_counted_by_their_cause_and_so_are_failed_calls(ra
     assert publisher["failed"]["TooManyStoredKeys"] == publisher["cut_short"] > 0
     assert publisher["published"] > 0
     assert publisher["deleted"] > 0
-    shown = _run("run", folder / "tiny.toml", "--out", folder / "again").stdout
+    shown = invoked("run", folder / "tiny.toml", "--out", folder / "again").stdout
     assert f"{publisher['published']} keys published, 0 expired" in shown
     assert f"TooManyStoredKeys {publisher['cut_short']}" in shown
 
@@ -67,7 +61,7 @@ def test_a_difference_is_told_and_so_is_equality(ran: tuple[Path, dict[str, Any]
     history = folder / "out/history"
     assert _document("diff", history, history)["equal"] is True
     (tmp_path / "other.toml").write_text(SCENARIO.replace('seed = "tiny"', 'seed = "other"'))
-    assert _run("run", tmp_path / "other.toml", "--out", tmp_path / "other").exit_code == 0
+    assert invoked("run", tmp_path / "other.toml", "--out", tmp_path / "other").exit_code == 0
     different = _document("diff", history, tmp_path / "other/history", code=1)
     assert different["equal"] is False
     assert different["first"]
@@ -104,7 +98,7 @@ def test_an_experiment_tells_its_rows_and_rates_are_shares(tmp_path: Path) -> No
 
 def test_without_it_nothing_is_json_and_prose_is_on_standard_output(ran: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = ran
-    result = _run("diff", folder / "out/history", folder / "out/history")
+    result = invoked("diff", folder / "out/history", folder / "out/history")
     assert result.stdout.endswith("equal: every block, verdict, proof, callback and state root\n")
-    aside = _run("diff", folder / "out/history", folder / "out/history", "--json")
+    aside = invoked("diff", folder / "out/history", folder / "out/history", "--json")
     assert aside.stderr.endswith("equal: every block, verdict, proof, callback and state root\n")

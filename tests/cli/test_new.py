@@ -5,30 +5,26 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
+from support.command import invoked
 
 from pubsub_emulator.cli.base.output import OutputError
 from pubsub_emulator.cli.commands.new.run import TEMPLATE
-from pubsub_emulator.cli.main import SCENARIOS, pubsub
+from pubsub_emulator.cli.main import SCENARIOS
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario
 from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.settings import SettingsError
 
 
-def _run(*arguments: object) -> Result:
-    return CliRunner().invoke(pubsub, [str(each) for each in arguments])
-
-
 def test_a_new_scenario_runs_and_is_called_as_its_file(tmp_path: Path) -> None:
     path = tmp_path / "my first.toml"
-    done = _run("new", path)
+    done = invoked("new", path)
     assert done.exit_code == 0, done.output
     found = load_scenario(path)
     assert (found.name, found.subscribers[0].collators[1].strategies) == ("my-first", ("omit-node",))
     assert f"pubsub step {path}" in done.stdout
-    again = _run("new", path, "--like", "oracle")
+    again = invoked("new", path, "--like", "oracle")
     assert isinstance(again.exception, OutputError)
     assert "the file exists" in str(again.exception)
     assert load_scenario(path) == found
@@ -50,25 +46,25 @@ def test_every_line_of_the_template_that_is_commented_out_is_a_field_with_its_de
 
 def test_a_scenario_that_comes_with_the_project_is_copied_with_its_comments(tmp_path: Path) -> None:
     path = tmp_path / "prices.toml"
-    assert _run("new", path, "--like", "oracle").exit_code == 0
+    assert invoked("new", path, "--like", "oracle").exit_code == 0
     assert path.read_text() == BUNDLE.text("oracle")
-    wrong = _run("new", tmp_path / "b.toml", "--like", "orcale")
+    wrong = invoked("new", tmp_path / "b.toml", "--like", "orcale")
     assert isinstance(wrong.exception, SettingsError)
     assert "did you mean oracle?" in str(wrong.exception)
 
 
 def test_the_help_names_every_scenario_that_comes_with_the_project() -> None:
     assert BUNDLE.names() == SCENARIOS
-    shown = _run("new", "--list").stdout
+    shown = invoked("new", "--list").stdout
     assert all(name in shown for name in SCENARIOS)
 
 
 def test_the_schema_is_written_beside_and_takes_every_scenario_that_comes_with_the_project(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    assert _run("new", path, "--schema").exit_code == 0
+    assert invoked("new", path, "--schema").exit_code == 0
     assert path.read_text().startswith("#:schema ./scenario.schema.json\n")
     schema = json.loads((tmp_path / "scenario.schema.json").read_text())
-    assert schema == json.loads(_run("new", "--schema").stdout) == scenario_schema()
+    assert schema == json.loads(invoked("new", "--schema").stdout) == scenario_schema()
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
     for name in BUNDLE.names():

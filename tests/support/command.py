@@ -3,8 +3,10 @@
 import sys
 
 import pytest
+from click.testing import CliRunner, Result
 
 from pubsub_emulator.cli.main import main
+from pubsub_emulator.cli.main import pubsub as program
 from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.cli.session import Session
 
@@ -48,3 +50,8 @@ def pubsub(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     except SystemExit as leaving:
         return int(leaving.code or 0)
     return 0
+
+
+def invoked(*arguments: object) -> Result:
+    """What came of a command without the handling of its errors."""
+    return CliRunner().invoke(program, [str(each) for each in arguments])
