@@ -105,22 +105,26 @@ async def _play(program: list[str], tls: Tls, folder: Path) -> None:
 
 
 def _typescript(folder: Path, *, newest: bool = False) -> list[str]:
-    if newest and not install.folder("prism_ts", newest=True).exists():
-        pytest.skip("the newest packages were not asked for: python3 dev.py clients --newest")
     return [str(install.NODE), str(install.build_prism_ts(folder, newest=newest))]
 
 
 def _java(_folder: Path, *, newest: bool = False) -> list[str]:
     if install.MAVEN is None:
         pytest.skip("the client in Java is built by Maven, which is not here")
-    if newest and not install.folder("prism_java", newest=True).exists():
-        pytest.skip("the newest packages were not asked for: python3 dev.py clients --newest")
     built = install.build_prism_java(newest=newest)
     return ["java", "-cp", f"{built / 'classes'}:{built / 'dependency'}/*", "Client"]
 
 
-@pytest.mark.parametrize("newest", [False, True], ids=["pinned", "newest"])
-@pytest.mark.parametrize("build", [_typescript, _java], ids=["typescript", "java"])
+BUILDS = [
+    pytest.param(build, newest, id=f"{build.__name__.removeprefix('_')}-{'newest' if newest else 'pinned'}")
+    for build, name in ((_typescript, "prism_ts"), (_java, "prism_java"))
+    for newest in (False, True)
+    if not newest or install.folder(name, newest=True).exists()
+]
+"""Builds with the newest packages are tested where `dev.py clients --newest` has fetched them."""
+
+
+@pytest.mark.parametrize(("build", "newest"), BUILDS)
 def test_a_generated_client_sees_what_the_one_in_python_sees(
     build: Callable[..., list[str]], newest: bool, tmp_path: Path
 ) -> None:
