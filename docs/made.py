@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from rule_tests import PAGES, with_tests
+
 ROOT: Final = Path(__file__).resolve().parents[1]
 _MARK: Final = re.compile(r"<!-- made: ([a-z0-9-]+) -->")
 
@@ -30,6 +32,10 @@ def filled(text: str) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Have Sphinx fill every page that it reads."""
-    app.connect("source-read", lambda _app, _name, source: source.__setitem__(0, filled(source[0])))
+    """Have Sphinx fill every page that it reads, and write the tests beside the rules of those that have some."""
+
+    def read(_app: Any, name: str, source: list[str]) -> None:
+        source[0] = with_tests(source[0]) if name in PAGES else filled(source[0])
+
+    app.connect("source-read", read)
     return {"parallel_read_safe": True}

@@ -1,4 +1,4 @@
-"""Scenarios 14 to 16, 19 to 25, 27, 29, 30, 33 and 38 of section 8 over real HTTP; long times are shortened."""
+"""Scenarios 14 to 16, 19 to 25, 27, 29, 30, 33 and 38 over real HTTP; long times are shortened (ID-31, ID-41)."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Scenarios of section 8 over real HTTP; those of interface and access are in the files beside this one."""
+"""Scenarios of section 8 over real HTTP; those of interface and access are in the files beside this one (ID-3)."""
 
 import asyncio
 from pathlib import Path

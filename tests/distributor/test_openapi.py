@@ -1,4 +1,4 @@
-"""The description of the interface, attacked: no answer is outside of it, and nothing is a defect."""
+"""The description of the interface, attacked: no answer is outside of it, and nothing is a defect (ID-2)."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The new JSON-RPC methods, `chainHead_v1`, `archive_v1` and `chainSpec_v1`, to the letter of their specification."""
+"""The new JSON-RPC methods, `chainHead_v1`, `archive_v1`, `chainSpec_v1`, as their specification has them (ND-22)."""
 
 import json
 from collections.abc import Coroutine

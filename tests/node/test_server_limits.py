@@ -1,4 +1,4 @@
-"""Limits, slow and hostile clients: whatever one does ends at most its own connection (ND-28 to ND-31)."""
+"""Limits, slow and hostile clients: whatever one does ends at most its own connection (ND-2, ND-3, ND-28 to ND-31)."""
 
 import asyncio
 import json

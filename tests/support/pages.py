@@ -27,15 +27,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import made
 from markdown_it import MarkdownIt
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.tables.ask import ask
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "docs"))
-
-import made  # noqa: E402  # beside the pages that it fills
 
 SHOWN: Final = frozenset({"text", ""})
 PROGRAMS: Final = Path(sys.executable).parent

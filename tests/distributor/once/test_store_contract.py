@@ -1,4 +1,4 @@
-"""One contract, every store (EV-30): the same calls have the same results in memory, SQLite, PostgreSQL and Redis."""
+"""The same calls have the same results in memory, SQLite, PostgreSQL and Redis (EV-30, ID-4)."""
 
 import signal
 import subprocess
