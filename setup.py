@@ -1,4 +1,6 @@
-"""Compiles the hot modules with mypyc where that is possible; everything else is in pyproject.toml.
+"""Compiles the hot modules with mypyc where that is possible, and makes a wheel's manual pages from the commands' help.
+
+Everything else is in pyproject.toml.
 
 The compiled modules are the same source, and behave the same (PS-90). A wheel is compiled when mypyc and a C compiler
 are there, and is pure Python otherwise; PUBSUB_PURE=1 asks for pure Python. An editable install is pure, or a change
@@ -12,6 +14,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+ROOT = Path(__file__).resolve().parent
 DEMANDED = os.environ.get("PUBSUB_COMPILE") == "1"
 
 COMPILED = [
@@ -108,4 +111,33 @@ def extensions() -> list[Extension]:
         return give_up(error)
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNone})
+def manual_pages() -> list[tuple[str, list[str]]]:
+    """A page of section 1 for each command in a wheel, with its help as `--help` prints it on 80 columns."""
+    if "bdist_wheel" not in sys.argv:
+        return []
+    import click  # noqa: PLC0415  # a wheel's build asks for it, a plain setup.py need not
+
+    sys.path.insert(0, str(ROOT))
+    from pubsub_emulator.cli.main import pubsub  # noqa: PLC0415
+    from pubsub_emulator.primitives.version import VERSION  # noqa: PLC0415
+
+    folder = ROOT / "build" / "man"
+    folder.mkdir(parents=True, exist_ok=True)
+    files: list[str] = []
+    waiting = [pubsub.make_context("pubsub", [], resilient_parsing=True, terminal_width=78)]
+    for context in waiting:
+        command, name = context.command, context.command_path.replace(" ", "-")
+        lines = command.get_help(context).replace("\\", "\\e").replace("-", "\\-").splitlines()
+        text = "\n".join(f"\\&{line}" for line in lines)  # no line is a request, whatever it begins with
+        page = folder / f"{name}.1"
+        title = f'.TH "{name.upper()}" "1" "" "pubsub\\-emulator {VERSION}"'
+        short = command.get_short_help_str(200).replace("-", "\\-")
+        page.write_text(f"{title}\n.SH NAME\n{name} \\- {short}\n.SH USE\n.nf\n{text}\n.fi\n", encoding="utf-8")
+        files.append(str(page.relative_to(ROOT)))
+        if isinstance(command, click.Group):
+            each = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+            waiting += [part.make_context(name, [], context, resilient_parsing=True) for name, part in each if part]
+    return [("share/man/man1", files)]
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNone}, data_files=manual_pages())

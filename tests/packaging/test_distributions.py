@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.packaging import SCENARIO, run
 
+from pubsub_emulator.cli.main import COMMANDS
 from pubsub_emulator.primitives.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,13 +49,24 @@ def sources() -> set[str]:
 
 def test_the_wheel_holds_every_file_of_the_rooms_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        held = {name for name in archive.namelist() if not name.startswith(f"pubsub_emulator-{VERSION}.")}
         about = {name.split("/", 1)[1] for name in archive.namelist() if ".dist-info/" in name}
     assert held == sources()
     assert {name.split("/")[0] for name in held} == {"pubsub_emulator"}
     assert {"pubsub_emulator/py.typed", *(f"pubsub_emulator/{room}/__init__.py" for room in ROOMS)} <= held
     assert {"licenses/LICENSE", "entry_points.txt", "METADATA"} <= about
     assert wheel.name == f"pubsub_emulator-{VERSION}-py3-none-any.whl"
+
+
+def test_the_wheel_has_a_manual_page_of_each_command(installed: Path, tmp_path: Path) -> None:
+    pages = {page.stem: page.read_text() for page in (installed.parent / "share" / "man" / "man1").iterdir()}
+    assert {"pubsub", "pubsub-distributor-adapter", *(f"pubsub-{name}" for name in COMMANDS)} <= pages.keys()
+    title, name, described, use, *_ = pages["pubsub-score"].splitlines()
+    assert (title.split()[:2], name, use) == ([".TH", '"PUBSUB-SCORE"'], ".SH NAME", ".SH USE")
+    assert described.startswith(r"pubsub-score \- Compare the findings of AUDIT")
+    text = pages["pubsub-score"].partition(".nf\n")[2].removesuffix("\n.fi\n")
+    shown = text.replace(r"\&", "").replace(r"\-", "-").replace(r"\e", "\\")
+    assert shown == run(installed / "pubsub", "score", "--help", cwd=tmp_path).rstrip()
 
 
 def test_the_sdist_holds_what_the_wheel_is_made_of_and_no_tests(sdist: Path) -> None:
