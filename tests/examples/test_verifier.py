@@ -1,7 +1,6 @@
 """The verifier of docs/verifier.md and ours judge alike; it knows nothing of this project."""
 
 import ast
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -9,23 +8,16 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from support import page_verifier
 
 from pubsub_emulator.emulator.fixtures import Fixture
 from pubsub_emulator.laboratory.fixture_set import make_vectors
 from pubsub_emulator.laboratory.verifier import Answer, compare_verifiers
 
-FILE = Path(__file__).resolve().parents[2] / "examples" / "verifier" / "verifier.py"
-
 
 @pytest.fixture(scope="module")
 def verifier() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("page_verifier", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return page_verifier.verifier()
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +26,7 @@ def fixtures() -> list[Fixture]:
 
 
 def test_it_imports_the_standard_library_and_signatures_alone() -> None:
-    tree = ast.parse(FILE.read_text(encoding="utf-8"))
+    tree = ast.parse(page_verifier.FILE.read_text(encoding="utf-8"))
     names = {
         name.partition(".")[0]
         for node in ast.walk(tree)

@@ -4,7 +4,7 @@ import random
 from functools import lru_cache
 
 import pytest
-from support.oracle import cost
+from support.page_verifier import cost
 from support.world import Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
 from pubsub_emulator.primitives.hashing import blake2_256

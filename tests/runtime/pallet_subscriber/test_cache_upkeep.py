@@ -1,7 +1,7 @@
 """PS-60 to PS-62 and PS-69: what a cache holds, how it is kept, how it goes."""
 
 import pytest
-from support.oracle import cost, decode
+from support.page_verifier import cost, verifier
 from support.world import PLENTY, Chain, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
@@ -14,20 +14,13 @@ P = ParaId(1000)
 
 def paths(relay: Relay, para: int, keys: list[bytes]) -> set[bytes]:
     """The hashes of the child-trie nodes on the paths of these keys, values aside."""
-    out = set()
+    page, out = verifier(), set()
     for key in keys:
-        text, at, ref = key.hex(), 0, relay.child_roots[para]
-        while True:
-            if len(ref) == 32:
+        kind, ref, depth = page.CHILD, relay.child_roots[para], 0
+        while kind in {page.CHILD, page.INLINE}:
+            if kind == page.CHILD:
                 out.add(ref)
-                node = decode(relay.nodes[ref])  # type: ignore[index]
-            else:
-                node = decode(ref)
-            at += len(node.partial)
-            if not text.startswith(node.partial, at - len(node.partial)) or at >= 64 or text[at] not in node.children:
-                break
-            ref = node.children[text[at]]
-            at += 1
+            kind, ref, depth = page.step(relay.nodes[ref] if kind == page.CHILD else ref, key.hex(), depth)  # type: ignore[index]
     return out
 
 

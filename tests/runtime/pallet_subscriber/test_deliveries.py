@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.oracle import cost
+from support.page_verifier import cost
 from support.world import (
     Recorder,
     Relay,

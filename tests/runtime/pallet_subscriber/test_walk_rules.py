@@ -1,6 +1,6 @@
 """PS-40 to PS-45: in which order the walk goes, what it reads, what that costs."""
 
-from support.oracle import INFO_ROW, cost
+from support.page_verifier import INFO_ROW, cost
 from support.world import ME, PLENTY, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
 from pubsub_emulator.primitives.hashing import blake2_256

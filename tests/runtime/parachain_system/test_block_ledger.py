@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.oracle import INFO_ROW, cost
+from support.page_verifier import INFO_ROW, cost
 from support.processes import printed
 from support.world import COLLATORS, Chain, Relay, each_policy, entry, filled, make_spec, numbered
 

@@ -1,19 +1,16 @@
-"""`plan` and `apply` against the slow model, over many blocks of whatever may happen (PS-40 to PS-69)."""
+"""`plan` and `apply` beside the verifier of docs/verifier.md, over blocks of whatever may happen (PS-40 to PS-69)."""
 
-from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from support.oracle import Model
-from support.world import ME, PLENTY, Relay, Subscriber, each_policy, entry, make_spec
+from support.page_verifier import SecondOpinion
+from support.world import PLENTY, Relay, Subscriber, each_policy, entry, make_spec
 
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.cache.slots import layout_of
 
 PARAS = (1000, 1001, 2000, 2001)
 
@@ -27,21 +24,9 @@ VALUES = (b"", b"s" * 20, b"v" * 23, b"w" * 24, b"x" * 60, b"y" * 200)
 BAD_ENTRIES = (b"\x08ab", b"\x00" * 10, b"\x04a" + b"\x00" * 9)
 
 
-def pack_slots(model: Model, para: int, keys: list[bytes]) -> dict[bytes, bytes]:
-    """The model's slots as rows of storage."""
-    out = {}
-    nibbles_of = dict(layout_of(tuple(keys)).rows)  # type: ignore[arg-type]
-    for prefix, row in model.slots.get(para, {}).items():
-        suffix = bytes([len(prefix)]) + bytes.fromhex(prefix + "0" * (len(prefix) % 2))
-        nibbles = sorted({key.hex()[len(prefix)] for key in keys if key.hex().startswith(prefix)})
-        assert nibbles_of[suffix] == len(nibbles)
-        out[suffix] = b"".join(row.get(nibble, bytes(32)) for nibble in nibbles)
-    return out
-
-
 @dataclass
 class Bench:
-    """The real pallet and the model side by side."""
+    """The real pallet, whose every step the verifier takes too."""
 
     policy: str
     subs: dict[int, list[bytes]]
@@ -54,21 +39,15 @@ class Bench:
     now: int = 1
 
     def __post_init__(self) -> None:
-        spec = make_spec(
-            self.subs,
-            cache=self.policy,
-            max_cache_bytes=self.max_cache_bytes,
-            max_value_length=self.max_value_length,
-            max_trie_depth=self.max_depth,
-            max_stored_keys=2,
-        )
-        self.real = Subscriber(spec)
-        self.model = Model(
-            self.policy,
-            {para: sorted(set(keys)) for para, keys in self.subs.items() if keys},
-            spec.max_item_cost,
-            self.max_depth,
-            self.max_cache_bytes,
+        self.real = Subscriber(
+            make_spec(
+                self.subs,
+                cache=self.policy,
+                max_cache_bytes=self.max_cache_bytes,
+                max_value_length=self.max_value_length,
+                max_trie_depth=self.max_depth,
+                max_stored_keys=2,
+            )
         )
 
     # What may happen
@@ -76,25 +55,16 @@ class Bench:
     def publish(self, para: int, key: bytes, value: bytes, ttl: int) -> None:
         self.published.setdefault(para, {})[key] = entry(value, ttl, self.now % 3)
 
-    def subscribe(self, subs: dict[int, list[bytes]]) -> None:
-        self.real.upgrade(subscriptions=subs)
-        self.model.upgrade(self.model.policy, {para: sorted(set(keys)) for para, keys in subs.items() if keys})
-
-    def change_policy(self, policy: str) -> None:
-        self.real.upgrade(cache=policy)
-        self.model.upgrade(policy, self.model.subs)
-        self.model.max_item_cost = self.real.spec.max_item_cost
+    def upgrade(self, **changes: Any) -> None:
+        other = SecondOpinion(self.real)
+        self.real.upgrade(**changes)
+        other.upgrade(self.real.spec)
+        self.compare(other)
 
     def call(self, name: str, para: int) -> None:
-        ok = self.real.call(name, para).ok
-        if name == "clear_publisher_cache":
-            assert ok == (para in self.model.roots or para in self.model.cache or para in self.model.slots)
-            self.model.forget(para)
-        elif name == "redeliver":
-            assert ok
-            self.model.redeliver(para)
-        else:
-            assert ok == (self.model.disabled.pop(para, None) is not None)
+        other = SecondOpinion(self.real)
+        assert self.real.call(name, para).ok == other.call(name, para)
+        self.compare(other)
 
     def block(self, budget: int, *, same_relay_parent: bool = False) -> None:
         if not same_relay_parent:
@@ -104,28 +74,21 @@ class Bench:
         again = self.real.plan(relay, budget, got.taken)
         assert (again.taken, again.cursor, again.missing, again.used) == (got.taken, got.cursor, None, got.used)
 
-        want = self.model.block(relay.nodes, relay.root, list(fixed_keys(ME)), budget)  # type: ignore[arg-type]
-        assert {*got.taken} == want.taken
+        other = SecondOpinion(self.real)
+        want = other.walk(relay, budget)
+        assert got.taken == want.taken
         assert got.used == want.used
         assert got.used <= max(budget, got.map_charges)
         assert got.cursor == want.cursor
         step = self.real.block(relay, budget)
-        assert [(d.publisher, d.key, d.kind, d.value) for d in step.deliveries] == want.deliveries
-        self.compare()
+        assert [(d.publisher, d.key, d.kind, d.value) for d in step.deliveries] == other.block(relay, want)
+        self.compare(other)
 
-    def compare(self) -> None:
-        real, model = self.real, self.model
-        assert real.roots == model.roots
-        assert real.cursor == model.cursor
-        assert real.disabled == model.disabled
-        assert {item: (r.entry_hash, r.ttl, r.when_inserted) for item, r in real.last().items()} == model.last
-        assert set(items.SUBSCRIPTION_HASH.get(real.storage)) == set(model.known)
+    def compare(self, other: SecondOpinion) -> None:
+        """All state is as the page has it, and the counts of the cache are those of its rows."""
+        assert dict(self.real.storage.iter_prefix(b"")) == other.entries
         for para in PARAS:
-            cached = real.cached(para)
-            assert cached == model.cache.get(para, {})
-            info = items.CACHE_INFO.get(real.storage, ParaId(para))
-            assert info.nodes == len(cached)
-            assert real.slots(para) == pack_slots(model, para, model.subs.get(para, []))
+            assert items.CACHE_INFO.get(self.real.storage, ParaId(para)).nodes == len(self.real.cached(para))
 
 
 paras = st.sampled_from(PARAS)
@@ -173,9 +136,9 @@ def happen(bench: Bench, change: tuple[Any, ...]) -> None:
             saved = bench.saved[at % len(bench.saved)]
             bench.published = {para: dict(entries) for para, entries in saved.items()}
         case ("subscribe", subs):
-            bench.subscribe(subs)
+            bench.upgrade(subscriptions=subs)
         case ("policy", policy):
-            bench.change_policy(policy)
+            bench.upgrade(cache=policy)
         case ("call", name, para):
             bench.call(name, para)
         case ("spoil", para, key, data):
@@ -226,7 +189,7 @@ def test_slots_of_nested_rows_follow_every_single_change() -> None:
         relay = Relay(bench.now + 1, bench.published, filler=0)
         if at % 6 == 0:
             for budget in range(1000, 6000, 83):
-                want = deepcopy(bench.model).block(relay.nodes, relay.root, list(fixed_keys(ME)), budget)  # type: ignore[arg-type]
+                want = SecondOpinion(bench.real).walk(relay, budget)
                 got = bench.real.plan(relay, budget)
-                assert ({*got.taken}, got.used, got.cursor) == (want.taken, want.used, want.cursor)
+                assert (got.taken, got.used, got.cursor) == (want.taken, want.used, want.cursor)
         bench.block(PLENTY if at % 5 else 3000)
