@@ -68,8 +68,8 @@ COMPILERS = ("cc", "gcc", "clang", "cl")
 CORE_TESTS = ("tests/trie", "tests/xcm", "tests/collator")
 """Tests that need the core, pytest and hypothesis: a run of these alone sets up nothing else."""
 COMPILED_TESTS = (
-    *("tests/primitives", "tests/trie", "tests/runtime", "tests/xcm", "tests/collator", "tests/emulator"),
-    *("tests/spark_audit/test_segment_check.py", "tests/spark_audit/test_simulate.py"),
+    *("tests/primitives", "tests/trie", "tests/runtime", "tests/xcm", "tests/collator"),
+    *("tests/emulator/test_network.py", "tests/emulator/test_fixtures.py", "tests/spark_audit/test_segment_check.py"),
     *("tests/client/test_forks_of_live_state.py", "tests/prism/test_wire.py"),
     *("tests/prism/test_process.py", "tests/prism/test_vectors.py"),
 )

@@ -1,6 +1,7 @@
 import importlib.util
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,9 +36,24 @@ def test_ci_runs_the_readmes_own_test_command_last() -> None:
     readme = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert readme is not None
     assert _commands(readme.group(1)) == ["python3 dev.py demo", "python3 dev.py test"]
-    jobs = _commands((ROOT / ".ci/run").read_text(encoding="utf-8"))
-    assert jobs[-1] == "python3 dev.py test"
-    assert {"python3 dev.py lint", "python3 dev.py docs"} <= set(jobs)
+    assert _commands((ROOT / ".ci/run").read_text(encoding="utf-8"))[-1] == "python3 dev.py test"
+
+
+@pytest.mark.parametrize("failing", ["", "lint", "clients", "interop", "test"])
+def test_ci_runs_every_job_and_the_tests_only_after_all_others_passed(
+    failing: str, dev: ModuleType, tmp_path: Path
+) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    job = "import sys; print('ran', sys.argv[1], flush=True); sys.exit(3 * (sys.argv[1] == %r))"
+    (tmp_path / "dev.py").write_text(job % failing)
+    done = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, check=False)
+    ran = [line.split()[1] for line in done.stdout.splitlines()]
+    assert done.returncode == (3 if failing else 0)
+    lanes = ["setup", "lint", "compiled", "docs", "clients", "worlds", "canisters", "interop"]
+    after = {"lint": ["compiled", "docs"], "clients": ["worlds", "canisters", "interop"]}.get(failing, [])
+    assert ran == [each for each in lanes if each not in after] + ["test"] * (failing in {"", "test"})
+    assert {*lanes, "test"} == {*dev.GROUPS} - {"demo", "pubsub", "mutation", "ci"}
 
 
 def test_dependency_groups_are_opened_with_what_they_include(dev: ModuleType) -> None:
