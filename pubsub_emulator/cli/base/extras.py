@@ -11,7 +11,8 @@ from urllib.parse import unquote, urlsplit
 NAME: Final = "pubsub-emulator"
 
 EXTRAS: Final = {
-    **dict.fromkeys(("pyarrow", "pandas", "pyspark"), "audit"),
+    "pyarrow": "audit",
+    **dict.fromkeys(("pandas", "pyspark"), "spark"),
     "aiohttp": "node",
     "coincurve": "prism",
     "duckdb": "sql",
@@ -38,13 +39,13 @@ def install_command(extra: str) -> str:
     named by its name.
     """
     python = shlex.quote(sys.executable or "python3")
+    checkout = Path(__file__).resolve().parents[3]
+    if (checkout / "pyproject.toml").is_file():  # what runs from its sources goes on to
+        return f"{python} -m pip install --editable {shlex.quote(f'{checkout}[{extra}]')}"
     return f"{python} -m pip install {shlex.quote(_requirement(extra))}"
 
 
 def _requirement(extra: str) -> str:
-    checkout = Path(__file__).resolve().parents[3]
-    if (checkout / "pyproject.toml").is_file():
-        return f"{checkout}[{extra}]"
     url = _origin()
     if not url:
         return f"{NAME}[{extra}]"
