@@ -1,16 +1,19 @@
 """Ed25519 signatures (RFC 8032, deterministic), with which collators seal headers.
 
 A signature is accepted by the rule of RFC 8032 with cofactor: `8 s B = 8 R + 8 k A`, canonical encodings only, and `s`
-below the order. OpenSSL checks `s B = R + k A`, which implies it, in a third of the time. So what OpenSSL accepts for a
-key that pycryptodome reads is accepted, and pycryptodome decides about everything else.
+below the order. OpenSSL checks `s B = R + k A`, which implies it, in a third of the time, but reads keys that are not
+canonical. So what OpenSSL accepts for a canonical key is accepted, and pycryptodome decides about everything else.
 """
 
 from functools import lru_cache
+from typing import Final
 
-from Crypto.PublicKey import ECC
-from Crypto.Signature import eddsa
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+KEY_LENGTH: Final = 32
+PRIME: Final = (1 << 255) - 19
+"""Of the field of the curve's coordinates."""
 
 
 @lru_cache(maxsize=1024)
@@ -19,11 +22,14 @@ def _secret(seed: bytes) -> Ed25519PrivateKey:
 
 
 @lru_cache(maxsize=1024)
-def _public(key: bytes) -> tuple[ECC.EccKey, Ed25519PublicKey] | None:
-    try:
-        return eddsa.import_public_key(key), Ed25519PublicKey.from_public_bytes(key)
-    except ValueError:
-        return None  # 32 bytes that are not the canonical encoding of a point of the curve
+def _public(key: bytes) -> Ed25519PublicKey | None:
+    """The key, if it encodes a point in the only way allowed: `y` below the prime, and no sign for an `x` of zero."""
+    if len(key) != KEY_LENGTH:
+        return None
+    sign, y = divmod(int.from_bytes(key, "little"), 1 << 255)
+    if y >= PRIME or (sign and y in (1, PRIME - 1)):
+        return None
+    return Ed25519PublicKey.from_public_bytes(key)
 
 
 def public_key(seed: bytes) -> bytes:
@@ -41,18 +47,19 @@ def verify(key: bytes, message: bytes, signature: bytes) -> bool:
     known = _public(key)
     if known is None:
         return False
-    point, quick = known
     try:
-        quick.verify(signature, message)
+        known.verify(signature, message)
     except InvalidSignature:
-        return _accepted(point, message, signature)
+        return _accepted(key, message, signature)
     return True
 
 
-def _accepted(point: ECC.EccKey, message: bytes, signature: bytes) -> bool:
+def _accepted(key: bytes, message: bytes, signature: bytes) -> bool:
     """The rule with cofactor."""
+    from Crypto.Signature import eddsa  # noqa: PLC0415  # a seventh of the start of a command, and honest seals need none
+
     try:
-        eddsa.new(point, "rfc8032").verify(message, signature)
+        eddsa.new(eddsa.import_public_key(key), "rfc8032").verify(message, signature)
     except ValueError:
         return False
     return True

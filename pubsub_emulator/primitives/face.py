@@ -1,6 +1,5 @@
 """The names that a package offers: its stub lists them, and each is imported from its module when it is first used."""
 
-import pkgutil
 import re
 import sys
 from collections.abc import Callable
@@ -14,6 +13,8 @@ _LINE: Final = re.compile(r"^from \.(\S+) import (\w+) as (\w+)(?:  #.*)?$", re.
 @cache
 def homes(package: str) -> dict[str, tuple[str, str]]:
     """The module of each name of a package, and its name there, as `__init__.pyi` lists them."""
+    import pkgutil  # noqa: PLC0415  # only a program that asks for names needs it
+
     stub = pkgutil.get_data(package, "__init__.pyi") or b""  # from an archive, too
     return {public: (f"{package}.{module}", name) for module, name, public in _LINE.findall(stub.decode())}
 

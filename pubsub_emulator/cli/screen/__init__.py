@@ -7,25 +7,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import click
 from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
 from pubsub_emulator.cli.screen.pages import Doing, Grid, Line, Shown
 from pubsub_emulator.primitives.shown import safe, whole
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PLAIN_WIDTH: Final = 140
 """The width of a table in a file or pipe."""
@@ -170,13 +164,20 @@ def _span(seconds: float) -> str:
     return f"{minutes} min {whole % 60} s" if not hours else f"{hours} h {minutes % 60} min"
 
 
-def _columns() -> tuple[ProgressColumn, ...]:
-    return (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+def _progress(console: Console, **settings: bool) -> "Progress":
+    """A bar for a terminal."""
+    from rich import (
+        progress,
+    )  # a tenth of the start of a command, most of which run without a terminal or in an instant
+
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(bar_width=30),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        console=console,
+        **settings,
     )
 
 
@@ -186,7 +187,7 @@ class Bar:
     def __init__(self) -> None:
         console = _Console(stderr=True)
         self._progress = (
-            Progress(*_columns(), console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+            _progress(console, transient=True, redirect_stdout=False, redirect_stderr=False)
             if console.is_terminal
             else None
         )
@@ -237,7 +238,7 @@ def stage(said: str, total: int | None = None) -> Iterator[Advance]:
         finally:
             spoken.stop()
         return
-    with Progress(*_columns(), console=console) as progress:
+    with _progress(console) as progress:
         task = progress.add_task(safe(said), total=total)
 
         def advance(done: float, total: int | None = None, what: str | None = None) -> None:

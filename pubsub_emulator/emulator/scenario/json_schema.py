@@ -4,12 +4,14 @@ from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.settings.fields import add_meanings
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def scenario_schema() -> dict[str, object]:
     """The schema, made from the models. A document that it accepts can still have contradicting fields."""
+    add_meanings(Scenario)
     made = Scenario.model_json_schema(mode="validation")
     schema = {"$schema": DIALECT, **made, "title": "Scenario of pubsub-emulator"}
     _as_written(schema)

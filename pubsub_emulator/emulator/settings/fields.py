@@ -1,8 +1,11 @@
 """Descriptions of the values that each field of a settings file may have, for errors and documentation."""
 
+import ast
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -27,7 +30,22 @@ class Described:
 
 def described(root: type[Model]) -> Iterator[Described]:
     """Every field of every table of a file, tables in the order of first use."""
+    add_meanings(root)
     yield from _table("", root)
+
+
+def add_meanings(root: type[Model]) -> None:
+    """Give each field of a model and of the models in it its description: the string below it in the source."""
+    for model in (root, *models_of(root)):
+        for home in model.__mro__:
+            if not issubclass(home, Model):
+                continue
+            body = ast.parse(inspect.getsource(home)).body[0]
+            for above, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
+                match above, below:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str() as meaning)):
+                        model.model_fields[name].description = inspect.cleandoc(meaning)
+        model.model_rebuild(force=True)
 
 
 def _table(place: str, model: type[Model]) -> Iterator[Described]:
@@ -54,6 +72,14 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"
     return f"{value:,}" if isinstance(value, int) else f'"{value}"'
+
+
+def models_of(root: type[Model]) -> Iterator[type[Model]]:
+    """The models of the tables of a model, at any depth."""
+    for field in root.model_fields.values():
+        for inner in models_in(field.annotation):
+            yield inner
+            yield from models_of(inner)
 
 
 def models_in(annotation: object) -> tuple[type[Model], ...]:

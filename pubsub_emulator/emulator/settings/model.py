@@ -11,9 +11,13 @@ Location = tuple[str | int, ...]
 
 
 class Model(BaseModel):
-    """Base of all models: frozen, and without unknown fields."""
+    """Base of all models: frozen, and without unknown fields.
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    A field's meaning is the string below it, which `fields.add_meanings` reads where it is wanted: at every start it
+    would take longer than building the models.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class StrictModel(Model):

@@ -1,7 +1,5 @@
 """`pubsub lab`: its arguments and help."""
 
-import webbrowser
-
 import click
 
 from pubsub_emulator.cli.base import options
@@ -47,4 +45,6 @@ def command(scenario: str | None, *, port: int, no_open: bool, history: int) -> 
         fork=None,
         fork_para=(),
     )
+    import webbrowser
+
     serve(scenario, given, None if no_open else webbrowser.open)
