@@ -16,7 +16,7 @@ def test_ps53_what_was_judged_on_top_of_a_block_that_is_not_included_is_forgotte
     included = next(record for record in records if record.chain == 2000)
     refused = replace(included, outcome=None)
     other = next(record for record in records if record.chain == 1000)
-    now = Round(network.relay, Schedule(1, 100), b"seed")
+    now = Round(network.relay, Schedule(1, 100), b"seed", unjudged=False)
     now.records = [refused, included, other, refused]
 
     now.drop(ParaId(2000))

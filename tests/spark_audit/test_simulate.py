@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from pyspark import SparkContext
 from support.audits import drop_a_node, write_history
 
 from pubsub_emulator.collator.cheats import BUILT_IN
+from pubsub_emulator.emulator.network import round as network_round
+from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
+from pubsub_emulator.runtime.parachain.validate import RelayContext, judge_block
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.choice import open_mapper
 from pubsub_emulator.spark_audit.engine.engine import PythonMapper
@@ -126,6 +130,25 @@ def test_a_simulation_with_more_networks_contains_the_one_with_fewer(
     assert list(whole) == [(1, 3), (2, 3), (3, 3)]
     assert three.digest == small[1].digest != one.digest
     assert _content(tmp_path) == _content(small[0])
+
+
+def test_honest_blocks_that_nobody_judged_are_the_same_history(
+    small: tuple[Path, Simulated], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[Candidate] = []
+
+    def judge(parent: ChainHead, candidate: Candidate, context: RelayContext) -> object:
+        judged.append(candidate)
+        return judge_block(parent, candidate, context)
+
+    monkeypatch.setattr(network_round, "judge_block", judge)
+    path, made = small
+    again = simulate(replace(SMALL, unjudged=True), tmp_path / "again", PythonMapper)
+    assert again.digest == made.digest
+    tables = sorted(file.relative_to(path) for file in path.rglob("*.parquet"))
+    assert tables
+    assert all((path / file).read_bytes() == (tmp_path / "again" / file).read_bytes() for file in tables)
+    assert made.cheats.total() <= len(judged) < made.candidates / 2
 
 
 def test_nothing_is_opened_when_every_network_is_there(small: tuple[Path, Simulated]) -> None:

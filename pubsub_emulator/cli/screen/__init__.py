@@ -164,8 +164,8 @@ def _span(seconds: float) -> str:
     return f"{minutes} min {whole % 60} s" if not hours else f"{hours} h {minutes % 60} min"
 
 
-def _progress(console: Console, **settings: bool) -> "Progress":
-    """A bar for a terminal."""
+def _progress(console: Console, *, stays: bool = True) -> "Progress":
+    """A bar for a terminal; one that does not stay on it lets others write."""
     from rich import (
         progress,
     )  # a tenth of the start of a command, most of which run without a terminal or in an instant
@@ -177,7 +177,9 @@ def _progress(console: Console, **settings: bool) -> "Progress":
         progress.TimeElapsedColumn(),
         progress.TimeRemainingColumn(),
         console=console,
-        **settings,
+        transient=not stays,
+        redirect_stdout=stays,
+        redirect_stderr=stays,
     )
 
 
@@ -186,11 +188,7 @@ class Bar:
 
     def __init__(self) -> None:
         console = _Console(stderr=True)
-        self._progress = (
-            _progress(console, transient=True, redirect_stdout=False, redirect_stderr=False)
-            if console.is_terminal
-            else None
-        )
+        self._progress = _progress(console, stays=False) if console.is_terminal else None
         self._task = None if self._progress is None else self._progress.add_task("")
         self._spoken = Spoken()
 

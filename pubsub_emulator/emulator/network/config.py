@@ -42,6 +42,9 @@ class NetworkConfig:
     segment_length: int = 100
     """Relay blocks between two checkpoints of all chains."""
     fork: Fork | None = None
+    unjudged: bool = False
+    """An honest author's own outcome counts as the verdict on its block: the same history, without the second walk and
+    execution. Verifiers are then tried by cheats alone, and by whoever audits the history."""
 
 
 def with_forks(config: NetworkConfig, forks: Forks) -> NetworkConfig:

@@ -373,7 +373,7 @@ class Network:
             chain.offered = ()
 
     def _round(self) -> Round:
-        return Round(self.relay, self._schedule, self.config.seed)
+        return Round(self.relay, self._schedule, self.config.seed, unjudged=self.config.unjudged)
 
     # What observers are told
 

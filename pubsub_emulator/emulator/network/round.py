@@ -2,7 +2,8 @@
 
 turn    each block of a parachain's pace; after a refused one the next collator tries again
 author  the honest block, or the block of a cheating collator
-judge   `validate_block` on the parachain's newest block; a refused one changes nothing (PS-53, PS-79)
+judge   `validate_block` on the parachain's newest block; a refused one changes nothing (PS-53, PS-79); where honest
+        blocks are `unjudged`, their author's own outcome counts
 enact   the valid block becomes the parachain's newest; the relay chain gets its commitments
 """
 
@@ -46,6 +47,8 @@ class _Tried:
     """A second block of this author for the same slot."""
     idle: str | None = None
     """A strategy whose steps led to the honest block."""
+    outcome: BlockOutcome | None = None
+    """What executing the block gave its honest author."""
 
 
 class Round:
@@ -57,7 +60,7 @@ class Round:
     changes  new subscriptions of parachains, valid from their new block on
     """
 
-    def __init__(self, relay: RelayChain, schedule: Schedule, seed: bytes) -> None:
+    def __init__(self, relay: RelayChain, schedule: Schedule, seed: bytes, *, unjudged: bool) -> None:
         """The round for the block after the relay chain's newest one."""
         self.number = RelayBlockNumber(relay.number + 1)
         self.records: list[BlockRecord] = []
@@ -67,6 +70,7 @@ class Round:
         self._relay = relay
         self._schedule = schedule
         self._seed = seed
+        self._unjudged = unjudged
 
     def turn(self, chain: Parachain) -> None:
         """One parachain's turn: the blocks of its pace, all on one relay parent."""
@@ -125,7 +129,10 @@ class Round:
         root = None if claimed is None else claimed.header.state_root
         slot_now = self._schedule.newest_slot(self.number)
         context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
-        outcome, refusal = judge_block(chain.head, tried.candidate, context)
+        if self._unjudged and tried.outcome is not None:
+            outcome, refusal = tried.outcome, None
+        else:
+            outcome, refusal = judge_block(chain.head, tried.candidate, context)
         record = BlockRecord(
             chain.para,
             self._schedule.segment(self.number),
@@ -162,7 +169,7 @@ class Round:
                 return _Tried(attempted.candidate, situation.proof.unpruned, cheat, attempted.expected, twin, idle)
             return _Tried(situation.honest, situation.proof.unpruned)
         authored = author(chain.head, relay, messages, slot, collator.seed, extrinsics=chain.offered)
-        return _Tried(authored.candidate, authored.unpruned)
+        return _Tried(authored.candidate, authored.unpruned, outcome=authored.outcome)
 
     def _second(
         self, chain: Parachain, relay: RelayBlock, slot: Slot, twin: Candidate, unpruned: tuple[tuple[ParaId, int], ...]

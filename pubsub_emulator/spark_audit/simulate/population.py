@@ -76,7 +76,7 @@ class Population:
         """Draws of this network for one purpose."""
         return Draws(self.seed.encode(), f"{self.name}/{purpose}")
 
-    def network(self) -> Network:
+    def network(self, *, unjudged: bool = False) -> Network:
         """The network at genesis."""
         paras = [ParaId(_FIRST + at) for at in range(CHAINS)]
         channels = tuple((paras[sender], paras[_CALLED]) for sender in (0, 1))
@@ -85,7 +85,8 @@ class Population:
             for at, para in enumerate(paras)
         )
         seed = self.stream("network").take(32)
-        return Network(NetworkConfig(chains, channels=channels, seed=seed, segment_length=SEGMENT))
+        config = NetworkConfig(chains, channels=channels, seed=seed, segment_length=SEGMENT, unjudged=unjudged)
+        return Network(config)
 
     def feed(self, network: Network) -> None:
         """Let happen what happens before the network's next relay block."""

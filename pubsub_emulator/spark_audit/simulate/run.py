@@ -40,6 +40,8 @@ class Simulation:
     blocks: int
     seed: str
     cheat_rate: int = 40_000
+    unjudged: bool = False
+    """The blocks of honest collators are not judged while they are made: the same history in less time."""
 
     def plan(self) -> Answer:
         """The settings that must be equal for a simulation to go on."""
@@ -54,7 +56,10 @@ class Simulation:
 
     def tasks(self) -> list[NetworkTask]:
         """One task per network."""
-        return [NetworkTask(self.seed, number, self.blocks, self.cheat_rate) for number in range(self.networks)]
+        return [
+            NetworkTask(self.seed, number, self.blocks, self.cheat_rate, self.unjudged)
+            for number in range(self.networks)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ class NetworkTask:
     number: int
     blocks: int
     cheat_rate: int
+    unjudged: bool = False
 
     @property
     def population(self) -> Population:
@@ -103,7 +104,7 @@ def simulate_network(task: NetworkTask, history: Address | Store, on_blocks: OnB
     population = task.population
     store = open_store(history)
     tally, digest = Tally(), RunDigest()
-    network = population.network()
+    network = population.network(unjudged=task.unjudged)
     with _rare_collection(), HistoryWriter(store, population.name, resume=True, names=population.names()) as writer:
         for observer in (tally, digest, writer):
             network.observe(observer)

@@ -32,12 +32,25 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     show_default=True,
     help="Share of all turns at which a collator tries to cheat.",
 )
+@click.option(
+    "--unjudged",
+    is_flag=True,
+    help="Do not judge the blocks of honest collators, whose authors executed them: the same history in two thirds of "
+    "the time. The audit judges every block.",
+)
 @options.master
 @options.engine
 @options.rules
 @with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
-    networks: int, blocks: int, seed: str, out: str, cheat_rate: float, master: str | None, engine: str
+    networks: int,
+    blocks: int,
+    seed: str,
+    out: str,
+    cheat_rate: float,
+    unjudged: bool,
+    master: str | None,
+    engine: str,
 ) -> Result:
     """Simulate large histories: many networks, one per task, with cheats of every strategy.
 
@@ -46,5 +59,8 @@ def command(  # noqa: PLR0917  # click passes each option by name
     reads at least five publishers. The output depends only on the seed. Complete networks are not simulated again.
     """
     from pubsub_emulator.cli.commands.simulate.run import run_simulate
+    from pubsub_emulator.collator.draws import MILLION
+    from pubsub_emulator.spark_audit.simulate.run import Simulation
 
-    return run_simulate(networks, blocks, seed, out, cheat_rate=cheat_rate, master=master, engine=engine)
+    wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION), unjudged)
+    return run_simulate(wanted, out, master=master, engine=engine)

@@ -6,7 +6,6 @@ from pubsub_emulator.cli.base.own_process import spare_memory
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS, INCOMPLETE
 from pubsub_emulator.cli.screen import files, say, stage, table
-from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.spark_audit.choice import choose_engine, may_be_spark, open_mapper
 from pubsub_emulator.spark_audit.report.words import size
 from pubsub_emulator.spark_audit.simulate.run import Simulated, Simulation, simulate
@@ -15,14 +14,12 @@ from pubsub_emulator.spark_audit.simulate.score import score
 MOST_SHOWN = 12
 
 
-def run_simulate(
-    networks: int, blocks: int, seed: str, out: str, *, cheat_rate: float, master: str | None, engine: str
-) -> Result:
+def run_simulate(wanted: Simulation, out: str, *, master: str | None, engine: str) -> Result:
     """Simulate many networks into one history, and show what was made."""
     if not may_be_spark(engine, master):
         spare_memory()
-    wanted = Simulation(networks, blocks, seed, round(cheat_rate * MILLION))
-    with stage(f"simulating {networks} networks of {blocks:,} blocks ", networks) as advance:
+    networks = wanted.networks
+    with stage(f"simulating {networks} networks of {wanted.blocks:,} blocks ", networks) as advance:
 
         def watch(done: float, total: int) -> None:
             advance(done, total, "simulating: networks")
