@@ -24,7 +24,7 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.pool import Pool
-from pubsub_emulator.node.rpc.dispatch import Answer
+from pubsub_emulator.node.rpc.dispatch import Answer, Later
 from pubsub_emulator.node.rpc.legacy_chain import Heads
 from pubsub_emulator.node.rpc.legacy_state import StorageChanges
 from pubsub_emulator.node.rpc.session import RpcSubscription, Session
@@ -81,17 +81,22 @@ def races() -> Iterator[Race]:
     params = [child, [f"0x{key.hex()}" for key in keys]]
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "state_getChildReadProof", "params": params})
 
-    def proof() -> None:
+    async def answered() -> None:
         for _ in range(20):
             found = server.dispatcher.handle(request, RELAY, None)
+            if isinstance(found, Later):  # it is read in a thread beside the event loop
+                found = await found.work
             if not isinstance(found, Answer):
                 raise TypeError(found)
+
+    def proof() -> None:
+        loop.run_until_complete(answered())
 
     def prove() -> None:
         for _ in range(20):
             state.prove((), {derive_child_key(PUBLISHER): keys}, {})
 
-    yield Race("node: a child read proof of 16 keys", proof, "State.prove", prove, 9, 1.5)
+    yield Race("node: a child read proof of 16 keys", proof, "State.prove", prove, 9)
     yield Race(
         "node: a step",
         lambda: loop.run_until_complete(server.producer.build()),
