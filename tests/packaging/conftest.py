@@ -19,7 +19,7 @@ def _left_out(folder: str, names: list[str]) -> set[str]:
     return {*NOT_SOURCE(folder, names), *(name for name in names if f"{folder}/{name}" == NOT_NEEDED)}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     source = folder / "source"
@@ -29,7 +29,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def wheel(sdist: Path) -> Path:
     pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
     run(*pip, "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", ".", sdist.name, cwd=sdist.parent)

@@ -1,11 +1,16 @@
 """The repository as an archive that has no symbolic links: its sources run, and their tests pass."""
 
+import os
 import subprocess
 import sys
+import tomllib
+import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,17 +38,51 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "sources"
 
 
-def _run(folder: Path, *arguments: str) -> str:
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that has nothing but what the core, pytest and hypothesis ask for."""
+    home = tmp_path_factory.mktemp("bare")
+    venv.create(home, with_pip=False, symlinks=True)
+    (packages,) = home.glob("lib/python*/site-packages")
+    core = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    waiting, held = [*core, "pytest", "hypothesis"], set[str]()
+    while waiting:
+        wanted = Requirement(waiting.pop())
+        if wanted.name in held or not (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+            continue
+        held.add(wanted.name)
+        found = metadata.distribution(wanted.name)
+        waiting += found.requires or ()
+        for part in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            (packages / part).symlink_to(Path(str(found.locate_file(part))))
+    assert not {"playwright", "pyspark", "aiohttp", "pytest-xdist"} & held
+    return home / "bin"
+
+
+def _run(folder: Path, *arguments: str | Path) -> str:
+    without = {name: value for name, value in os.environ.items() if not name.startswith("PY")}
+    done = subprocess.run(arguments, cwd=folder, env=without, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_a_network_runs(unpacked: Path) -> None:
     place = "import pubsub_emulator; print(pubsub_emulator.__file__)"
-    assert Path(_run(unpacked, "-c", place).strip()).is_relative_to(unpacked)
-    assert "ValidFor" in _run(unpacked, "-c", (unpacked / "examples" / "publish_subscribe.py").read_text("utf-8"))
+    assert Path(_run(unpacked, sys.executable, "-c", place).strip()).is_relative_to(unpacked)
+    example = (unpacked / "examples" / "publish_subscribe.py").read_text("utf-8")
+    assert "ValidFor" in _run(unpacked, sys.executable, "-c", example)
 
 
-def test_tests_of_a_room_pass(unpacked: Path) -> None:
-    assert " passed" in _run(unpacked, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "tests/trie")
+def test_tests_of_a_room_pass_where_only_the_core_and_pytest_are_installed(unpacked: Path, bare: Path) -> None:
+    files = [f"tests/trie/test_{name}.py" for name in ("step", "descent", "mainnet_proofs")]
+    assert " passed" in _run(unpacked, bare / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *files)
+
+
+def test_pytest_alone_finds_the_tests_that_python_finds(unpacked: Path, bare: Path) -> None:
+    def found(*program: str | Path) -> list[str]:
+        return _run(unpacked, *program, "--collect-only", "-qq", "-p", "no:cacheprovider", "tests/trie").splitlines()
+
+    (script := bare / "pytest").write_text(f"#!{bare / 'python'}\nimport pytest\nraise SystemExit(pytest.main())\n")
+    script.chmod(0o755)
+    assert len(found(script)) > 10
+    assert found(script) == found(bare / "python", "-m", "pytest")
