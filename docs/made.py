@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +20,19 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
     from support.worked_page import page  # noqa: PLC0415  # as above
     from table_columns import columns  # noqa: PLC0415  # as above
 
-    return {**MADE, "columns": columns, "worked-cases": lambda: [page(cases())]}
+    return {**MADE, "columns": columns, "worked-cases": lambda: [page(cases())], "xcm-others": xcm_others}
+
+
+def xcm_others() -> Iterator[str]:
+    """The instructions of XCM v5 that the executor does not name in its contract, by number."""
+    from pubsub_emulator.xcm import executor  # noqa: PLC0415  # after the path
+    from pubsub_emulator.xcm.instructions import Instruction  # noqa: PLC0415  # as above
+
+    executed = re.findall(
+        r"`(\w+)`", (executor.__doc__ or "").partition("Executed here:")[2].partition("Everything")[0]
+    )
+    others = {at: kind.__name__ for at, kind in Instruction.VARIANTS.items() if kind.__name__ not in executed}
+    yield ", ".join(f"{at} `{name}`" for at, name in sorted(others.items())) + "."
 
 
 def filled(text: str) -> str:
@@ -35,7 +47,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Have Sphinx fill every page that it reads, and write the tests beside the rules of those that have some."""
 
     def read(_app: Any, name: str, source: list[str]) -> None:
-        source[0] = with_tests(source[0]) if name in PAGES else filled(source[0])
+        source[0] = filled(with_tests(source[0]) if name in PAGES else source[0])
 
     app.connect("source-read", read)
     return {"parallel_read_safe": True}
