@@ -2,21 +2,7 @@
 
 import json
 
-from pubsub_emulator.distributor.core import jobs, rows
-from pubsub_emulator.distributor.core.messages import (
-    DropHook,
-    Hooked,
-    List,
-    Listed,
-    MakeHook,
-    MakeInterest,
-    Posted,
-    Redrive,
-    Reply,
-    Start,
-    Subscribe,
-    Unsubscribe,
-)
+from pubsub_emulator.distributor.core import jobs, messages, rows
 from pubsub_emulator.distributor.core.rows import Dead, Hooks, Interest, get_job, put_job
 from pubsub_emulator.distributor.core.rules import FORMS
 from pubsub_emulator.distributor.core.turn import Turn
@@ -29,7 +15,7 @@ INTEREST = "interest:"
 GONE = 410
 
 
-def started(turn: Turn, told: Start) -> None:
+def started(turn: Turn, told: messages.Start) -> None:
     """A process starts: compare every adapter and read every log now."""
     for network in turn.rules.networks:
         known = rows.get_hooks(turn.tx, network) or Hooks(told.keys[network])
@@ -44,14 +30,14 @@ def hooks_due(turn: Turn, network: str) -> None:
         turn.tx.delete(rows.HOOKS, network)
         return
     turn.tx.put(rows.HOOKS, network, rows.encode(hooks), due=turn.now + turn.rules.silence)
-    turn.emit(List(network))
+    turn.emit(messages.List(network))
 
 
 def _put(turn: Turn, network: str, hooks: Hooks) -> None:
     turn.tx.put(rows.HOOKS, network, rows.encode(hooks), due=turn.now + turn.rules.silence)
 
 
-def listed(turn: Turn, told: Listed) -> None:
+def listed(turn: Turn, told: messages.Listed) -> None:
     """Compare an adapter's subscriptions with those it should have: ask for the missing ones and remove the others."""
     hooks = rows.get_hooks(turn.tx, told.network)
     if told.hooks is None or hooks is None:
@@ -62,7 +48,7 @@ def listed(turn: Turn, told: Listed) -> None:
     for hook in told.hooks:
         ours = turn.rules.ours(told.network, hook.endpoint)
         if ours and hook.subscription and (hook.endpoint not in wanted or hook.endpoint in found):
-            turn.emit(DropHook(told.network, hook.subscription))
+            turn.emit(messages.DropHook(told.network, hook.subscription))
         found.add(hook.endpoint)
     if endpoint in found:
         if hooks.asked != LISTED:
@@ -76,12 +62,12 @@ def listed(turn: Turn, told: Listed) -> None:
 def _try_form(turn: Turn, network: str, hooks: Hooks) -> None:
     _put(turn, network, hooks)
     if hooks.form < len(FORMS):
-        turn.emit(MakeHook(network, FORMS[hooks.form], hooks.key))
+        turn.emit(messages.MakeHook(network, FORMS[hooks.form], hooks.key))
     else:
         turn.note("no-hook", network)
 
 
-def _compare_interests(turn: Turn, told: Listed) -> set[str]:
+def _compare_interests(turn: Turn, told: messages.Listed) -> set[str]:
     """Ask for the interests that an adapter lacks; returns the endpoints of all."""
     there = {hook.endpoint for hook in told.hooks or ()}
     wanted: set[str] = set()
@@ -97,11 +83,11 @@ def _compare_interests(turn: Turn, told: Listed) -> set[str]:
     return wanted
 
 
-def _make_interest(network: str, subscription: str, interest: Interest) -> MakeInterest:
-    return MakeInterest(network, subscription, interest.key, tuple(interest.types), tuple(interest.metadata))
+def _make_interest(network: str, subscription: str, interest: Interest) -> messages.MakeInterest:
+    return messages.MakeInterest(network, subscription, interest.key, tuple(interest.types), tuple(interest.metadata))
 
 
-def hooked(turn: Turn, told: Hooked) -> None:
+def hooked(turn: Turn, told: messages.Hooked) -> None:
     """Note how an adapter answered a subscription: accepted, form not offered, or no answer."""
     hooks = rows.get_hooks(turn.tx, told.network)
     if told.form.startswith(INTEREST):
@@ -112,17 +98,17 @@ def hooked(turn: Turn, told: Hooked) -> None:
         return
     if told.accepted:
         _put(turn, told.network, hooks._replace(asked=ACCEPTED))
-        turn.emit(List(told.network))
+        turn.emit(messages.List(told.network))
     else:
         _try_form(turn, told.network, hooks._replace(form=hooks.form + 1, asked=0))
 
 
-def subscribe(turn: Turn, asked: Subscribe) -> None:
+def subscribe(turn: Turn, asked: messages.Subscribe) -> None:
     """Store a client's subscription, unless an equal one exists, and ask every adapter for it."""
     key = "equal|" + _equality(asked)
     known = turn.tx.get(rows.INTERESTS, key)
     if known is not None:
-        turn.emit(Reply(value=known, new=False))
+        turn.emit(messages.Reply(value=known, new=False))
         return
     name = asked.fresh
     interest = Interest(list(asked.types), list(asked.metadata), asked.endpoint, asked.secret, asked.key, turn.now)
@@ -131,24 +117,24 @@ def subscribe(turn: Turn, asked: Subscribe) -> None:
     rows.put_index(turn.tx, [*rows.get_index(turn.tx), [name, interest.types, interest.metadata, interest.created]])
     for network in turn.rules.networks:
         turn.emit(_make_interest(network, name, interest))
-    turn.emit(Reply(value=name))
+    turn.emit(messages.Reply(value=name))
 
 
-def _equality(asked: Subscribe | Interest) -> str:
+def _equality(asked: messages.Subscribe | Interest) -> str:
     """The key under which equal subscriptions are found."""
     fields = (sorted(set(asked.types)), sorted(set(asked.metadata)), asked.endpoint, asked.secret)
     return blake2_256(json.dumps(fields).encode()).hex()
 
 
-def unsubscribe(turn: Turn, asked: Unsubscribe) -> None:
+def unsubscribe(turn: Turn, asked: messages.Unsubscribe) -> None:
     """End a client's subscription; the adapters' part of it is removed by the next comparison."""
     interest = rows.get_interest(turn.tx, asked.subscription)
     if interest is None:
-        turn.emit(Reply("not-found"))
+        turn.emit(messages.Reply("not-found"))
         return
     _leave_index(turn, asked.subscription, interest)
     turn.tx.delete(rows.SUBSCRIPTIONS, asked.subscription)
-    turn.emit(Reply())
+    turn.emit(messages.Reply())
 
 
 def _leave_index(turn: Turn, subscription: str, interest: Interest) -> None:
@@ -161,7 +147,7 @@ def _leave_index(turn: Turn, subscription: str, interest: Interest) -> None:
             turn.tx.put(rows.HOOKS, network, rows.encode(hooks), due=turn.now)
 
 
-def posted(turn: Turn, told: Posted) -> None:
+def posted(turn: Turn, told: messages.Posted) -> None:
     """A notification ended. Only 2xx marks it as delivered; 410 ends the subscription (ID-41)."""
     target, done = rows.to_subscription(told.subscription), rows.notified(told.subscription)
     if turn.tx.has(done, told.id):
@@ -193,21 +179,21 @@ def _end(turn: Turn, subscription: str) -> None:
         turn.note("subscription-ended", subscription)
 
 
-def redrive(turn: Turn, asked: Redrive) -> None:
+def redrive(turn: Turn, asked: messages.Redrive) -> None:
     """Try a dead letter again, as if it had never been tried."""
     text = turn.tx.get(rows.DEAD, asked.letter)
     if text is None:
-        turn.emit(Reply("not-found"))
+        turn.emit(messages.Reply("not-found"))
         return
     dead = Dead(*json.loads(text))
     kind, _, name = dead.target.partition(":")
     stored = rows.get_event(turn.tx, dead.id)
     interest = rows.get_interest(turn.tx, name) if kind == "s" else None
     if stored is None or (kind == "n" and name not in turn.rules.networks):
-        turn.emit(Reply("gone", "the event or the network is not there any more"))
+        turn.emit(messages.Reply("gone", "the event or the network is not there any more"))
     elif kind == "s" and (interest is None or not interest.active):
-        turn.emit(Reply("gone", "the subscription has ended"))
+        turn.emit(messages.Reply("gone", "the subscription has ended"))
     else:
         turn.tx.delete(rows.DEAD, asked.letter)
         jobs.enqueue(turn, dead.target, dead.id, stored.fields().order)
-        turn.emit(Reply(value=dead.id))
+        turn.emit(messages.Reply(value=dead.id))

@@ -4,7 +4,6 @@ An input is the end of something (an answer, a page, a time that has come) or a 
 that the shell makes after the step's writes were stored; what became of it returns as an input.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pubsub_emulator.distributor.event import Event, Notice
@@ -31,23 +30,20 @@ class Unknown(NamedTuple):
 Answer = Yes | No | Unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """A process starts. `keys` has a fresh random text for each network and is used where there is none yet."""
 
     keys: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(NamedTuple):
     """A client publishes (ID-30)."""
 
     id: str
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """The answer of an adapter to `Call`."""
 
     network: str
@@ -55,8 +51,7 @@ class Answered:
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class Noticed:
+class Noticed(NamedTuple):
     """A notification came in (ID-31), for one interest if `subscription` is given (ID-40)."""
 
     network: str
@@ -65,8 +60,7 @@ class Noticed:
     subscription: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Paged:
+class Paged(NamedTuple):
     """The result of `Read`: notices by number; `complete` where the log has no more now. `None`: it failed.
 
     `until` is the second up to which a legacy log was read.
@@ -79,8 +73,7 @@ class Paged:
     until: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
+class Probed(NamedTuple):
     """Whether the network has the id; `None`: it could not be told. `asked` is the probe's.
 
     `hidden`: it is not shown and would not be, as a legacy adapter shows the newest event of an entity and has another.
@@ -93,8 +86,7 @@ class Probed:
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(NamedTuple):
     """The status of a `Post`; `None`: no answer."""
 
     subscription: str
@@ -102,16 +94,14 @@ class Posted:
     status: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(NamedTuple):
     """A row is due."""
 
     table: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribe:
+class Subscribe(NamedTuple):
     """A client subscribes. `fresh` and `key` are random texts."""
 
     types: tuple[str, ...]
@@ -122,15 +112,13 @@ class Subscribe:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unsubscribe:
+class Unsubscribe(NamedTuple):
     """A client ends a subscription."""
 
     subscription: str
 
 
-@dataclass(frozen=True, slots=True)
-class Redrive:
+class Redrive(NamedTuple):
     """An operator redrives a dead letter."""
 
     letter: str
@@ -143,16 +131,14 @@ class Hook(NamedTuple):
     endpoint: str
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(NamedTuple):
     """The subscriptions that an adapter lists, or `None` if it did not answer."""
 
     network: str
     hooks: tuple[Hook, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Hooked:
+class Hooked(NamedTuple):
     """Whether an adapter accepted one form of subscription to everything, or `None` if that is unknown."""
 
     network: str
@@ -177,8 +163,7 @@ Input = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """Publish on a network; not begun after `before` (ms by the store's clock)."""
 
     network: str
@@ -187,8 +172,7 @@ class Call:
     before: int
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """Ask a network whether it has the id; `since` (seconds) bounds the search where only times can be asked for.
 
     `asked` is the store's time, ms: an answer to a probe from before what it would change is not taken in.
@@ -201,8 +185,7 @@ class Probe:
     entity: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(NamedTuple):
     """Notify a subscriber; not begun after `before` (ms by the store's clock). `webhook` is the same each time."""
 
     subscription: str
@@ -214,8 +197,7 @@ class Post:
     before: int
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """Read a network's log after a number; `since` (seconds) where a legacy adapter is read by time."""
 
     network: str
@@ -224,15 +206,13 @@ class Read:
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class List:
+class List(NamedTuple):
     """Ask an adapter for its subscriptions."""
 
     network: str
 
 
-@dataclass(frozen=True, slots=True)
-class MakeHook:
+class MakeHook(NamedTuple):
     """Subscribe to everything on an adapter, in one of the forms of ID-32."""
 
     network: str
@@ -240,8 +220,7 @@ class MakeHook:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class MakeInterest:
+class MakeInterest(NamedTuple):
     """Subscribe on an adapter for one interest (ID-40)."""
 
     network: str
@@ -251,16 +230,14 @@ class MakeInterest:
     metadata: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DropHook:
+class DropHook(NamedTuple):
     """Remove a subscription of ours from an adapter."""
 
     network: str
     subscription: str
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The answer to the client whose input this was; `code` is an error's, empty where there is none."""
 
     code: str = ""
@@ -268,8 +245,7 @@ class Reply:
     new: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """Something for logs and metrics, for example `conflict`, `quarantine`, `rewind` or `dead-letter`."""
 
     kind: str

@@ -1,65 +1,48 @@
 """`step`: one input and the state in, the state and effects out (ID-51)."""
 
-from pubsub_emulator.distributor.core import arrivals, hooks, jobs, publications, reading, rows
-from pubsub_emulator.distributor.core.messages import (
-    Answered,
-    Due,
-    Effects,
-    Hooked,
-    Input,
-    Listed,
-    Noticed,
-    Paged,
-    Posted,
-    Probed,
-    Publish,
-    Redrive,
-    Start,
-    Subscribe,
-    Unsubscribe,
-)
+from pubsub_emulator.distributor.core import arrivals, hooks, jobs, messages, publications, reading, rows
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.once import Transaction
 
 
-def step(rules: Rules, tx: Transaction, told: Input) -> Effects:
+def step(rules: Rules, tx: Transaction, told: messages.Input) -> messages.Effects:
     """Take one input in. `tx` is the state: what is read from it, and in its writes what it becomes.
 
     The effects must be carried out only once the writes are stored; losing them at any point loses time, not events.
     """
     turn = Turn(rules, tx)
     match told:
-        case Due():
+        case messages.Due():
             _due(turn, told)
-        case Noticed():
+        case messages.Noticed():
             reading.noticed(turn, told)
-        case Answered():
+        case messages.Answered():
             publications.answered(turn, told)
-        case Posted():
+        case messages.Posted():
             hooks.posted(turn, told)
-        case Publish():
+        case messages.Publish():
             publications.publish(turn, told)
-        case Paged():
+        case messages.Paged():
             reading.paged(turn, told)
-        case Probed():
+        case messages.Probed():
             publications.probed(turn, told)
-        case Subscribe():
+        case messages.Subscribe():
             hooks.subscribe(turn, told)
-        case Unsubscribe():
+        case messages.Unsubscribe():
             hooks.unsubscribe(turn, told)
-        case Redrive():
+        case messages.Redrive():
             hooks.redrive(turn, told)
-        case Listed():
+        case messages.Listed():
             hooks.listed(turn, told)
-        case Hooked():
+        case messages.Hooked():
             hooks.hooked(turn, told)
-        case Start():
+        case messages.Start():
             hooks.started(turn, told)
     return turn.effects
 
 
-def _due(turn: Turn, told: Due) -> None:
+def _due(turn: Turn, told: messages.Due) -> None:
     match told.table:
         case rows.JOBS:
             target, _, event_id = told.key.partition("|")
@@ -80,13 +63,13 @@ def _due(turn: Turn, told: Due) -> None:
             _forget_time(turn, told)
 
 
-def _forget_time(turn: Turn, told: Due) -> None:
+def _forget_time(turn: Turn, told: messages.Due) -> None:
     """A row of a table that has no times: it keeps its text."""
     value = turn.tx.get(told.table, told.key)
     if value is not None:
         turn.tx.put(told.table, told.key, value)
 
 
-def steps(rules: Rules, told: list[Input], tx: Transaction) -> list[Effects]:
+def steps(rules: Rules, told: list[messages.Input], tx: Transaction) -> list[messages.Effects]:
     """Take several inputs in as one transaction; effects by input."""
     return [step(rules, tx, each) for each in told]

@@ -17,33 +17,7 @@ from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from pubsub_emulator.database.errors import StoreError
-from pubsub_emulator.distributor.core.messages import (
-    Answered,
-    Call,
-    DropHook,
-    Due,
-    Effect,
-    Effects,
-    Hooked,
-    Input,
-    List,
-    Listed,
-    MakeHook,
-    MakeInterest,
-    Note,
-    Noticed,
-    Paged,
-    Post,
-    Posted,
-    Probe,
-    Probed,
-    Publish,
-    Read,
-    Reply,
-    Start,
-    Subscribe,
-    Unknown,
-)
+from pubsub_emulator.distributor.core import messages
 from pubsub_emulator.distributor.core.reading import is_key
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.core.states import Whereabouts, whereabouts
@@ -144,7 +118,7 @@ class Engine:
         while not self._stopping:
             try:
                 self._offset = await self._in_thread(self.store.now) - _monotonic()
-                await self.tell(Start(keys))
+                await self.tell(messages.Start(keys))
             except StoreError as error:
                 log.warning("the store is down", extra={"fields": {"error": str(error)}})
                 await asyncio.sleep(STORE_SECONDS)
@@ -172,21 +146,21 @@ class Engine:
 
     # inputs
 
-    async def tell(self, told: Input) -> Effects:
+    async def tell(self, told: messages.Input) -> messages.Effects:
         """Apply an input. Returns its effects once they are stored and begun. Raises `StoreError`."""
         return (await self._wait(Waiting(told)))[0]
 
-    async def tell_all(self, told: Sequence[Input]) -> list[Effects | StoreError]:
+    async def tell_all(self, told: Sequence[messages.Input]) -> list[messages.Effects | StoreError]:
         """Apply several inputs. Returns for each its effects, or the error with which it was not stored."""
         ends = await asyncio.gather(*(self._wait(Waiting(each)) for each in told), return_exceptions=True)
-        found: list[Effects | StoreError] = []
+        found: list[messages.Effects | StoreError] = []
         for end in ends:
             if isinstance(end, BaseException) and not isinstance(end, StoreError):
                 raise end
             found.append(end if isinstance(end, StoreError) else end[0])
         return found
 
-    def _wait(self, waiting: Waiting) -> "asyncio.Future[tuple[Effects, Any]]":
+    def _wait(self, waiting: Waiting) -> "asyncio.Future[tuple[messages.Effects, Any]]":
         waiting.done = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(waiting)
         return waiting.done
@@ -210,7 +184,7 @@ class Engine:
                     await self._take_in([each])
                 return
             log.exception("a defect", extra={"fields": {"input": type(waiting[0].told).__name__}})
-            if isinstance(waiting[0].told, Due):
+            if isinstance(waiting[0].told, messages.Due):
                 await self._postpone(waiting[0].told)
             self._fail(waiting, error)
         else:
@@ -223,11 +197,11 @@ class Engine:
                 if self._waiters:
                     self._wake(each.told)
 
-    def _wake(self, told: Input | None) -> None:
+    def _wake(self, told: messages.Input | None) -> None:
         """Wake the clients that wait for an event once something was told of every network they wait for."""
-        if isinstance(told, Noticed):
+        if isinstance(told, messages.Noticed):
             event_id = told.notice.id or ""
-        elif isinstance(told, (Answered, Probed)):
+        elif isinstance(told, (messages.Answered, messages.Probed)):
             event_id = told.id
         else:
             return
@@ -235,7 +209,7 @@ class Engine:
         if waiter is not None:
             waiter.told(told.network)
 
-    async def _postpone(self, told: Due) -> None:
+    async def _postpone(self, told: messages.Due) -> None:
         """Postpone a due row that a step cannot take, so that it is not repeated at once."""
 
         def postpone(tx: Transaction) -> None:
@@ -261,7 +235,7 @@ class Engine:
             try:
                 found = await self._in_thread(self.store.due, DUE_AT_ONCE)
                 if found:
-                    tasks = (self.tell(Due(row.table, row.key)) for row in found)
+                    tasks = (self.tell(messages.Due(row.table, row.key)) for row in found)
                     ends = await asyncio.gather(*tasks, return_exceptions=True)
                     if any(isinstance(end, StoreError) for end in ends):
                         await asyncio.sleep(STORE_SECONDS)
@@ -273,11 +247,11 @@ class Engine:
 
     # effects
 
-    def _begin_effect(self, effect: Effect) -> None:
-        if isinstance(effect, Note):
+    def _begin_effect(self, effect: messages.Effect) -> None:
+        if isinstance(effect, messages.Note):
             self.metrics.count("notes", kind=effect.kind)
             log.info(effect.kind, extra={"fields": {"place": effect.place, "id": effect.id, "detail": effect.detail}})
-        elif not isinstance(effect, Reply) and not self._stopping:
+        elif not isinstance(effect, messages.Reply) and not self._stopping:
             self._spawn(self._perform(effect))
 
     def _spawn(self, what: Coroutine[object, None, None]) -> None:
@@ -290,33 +264,33 @@ class Engine:
         if not task.cancelled() and task.exception() is not None:
             log.error("a defect", exc_info=task.exception())
 
-    async def _perform(self, effect: Effect) -> None:
+    async def _perform(self, effect: messages.Effect) -> None:
         async with self._limit:
             told = await self._end_of(effect)
         if told is not None:
             self._queue.put_nowait(Waiting(told, left=RETELL))
 
-    async def _end_of(self, effect: Effect) -> Input | None:
+    async def _end_of(self, effect: messages.Effect) -> messages.Input | None:
         match effect:
-            case Call():
+            case messages.Call():
                 return await self._call(effect)
-            case Post():
+            case messages.Post():
                 return await self._post(effect)
-            case Probe():
+            case messages.Probe():
                 found = await self.adapters[effect.network].probe(effect.id, effect.since, effect.entity)
                 self._note_reached(effect.network, answered=found.there is not None)
-                return Probed(effect.network, effect.id, found.there, effect.asked, found.hidden)
-            case Read():
+                return messages.Probed(effect.network, effect.id, found.there, effect.asked, found.hidden)
+            case messages.Read():
                 page = await self.adapters[effect.network].read(effect.after, effect.limit, effect.since)
                 self._note_reached(effect.network, answered=page is not None)
                 if page is None:
-                    return Paged(effect.network, effect.after, None)
-                return Paged(effect.network, effect.after, page.notices, page.complete, page.until)
-            case List():
-                return Listed(effect.network, await self.adapters[effect.network].hooks())
-            case MakeHook() | MakeInterest():
+                    return messages.Paged(effect.network, effect.after, None)
+                return messages.Paged(effect.network, effect.after, page.notices, page.complete, page.until)
+            case messages.List():
+                return messages.Listed(effect.network, await self.adapters[effect.network].hooks())
+            case messages.MakeHook() | messages.MakeInterest():
                 return await self.make_hook(effect)
-            case DropHook():
+            case messages.DropHook():
                 await self.adapters[effect.network].drop(effect.subscription)
         return None
 
@@ -327,32 +301,32 @@ class Engine:
         """The store's clock, as known here."""
         return _monotonic() + self._offset
 
-    async def _call(self, effect: Call) -> Input:
+    async def _call(self, effect: messages.Call) -> messages.Input:
         if self.store_time() > effect.before:
-            return Answered(effect.network, effect.id, Unknown("not begun in time"))
+            return messages.Answered(effect.network, effect.id, messages.Unknown("not begun in time"))
         begun = time.monotonic()
         answer = await self.adapters[effect.network].publish(effect.event)
         self.metrics.observe("call_seconds", time.monotonic() - begun)
         self.metrics.count("calls", network=effect.network, outcome=type(answer).__name__.lower())
-        self._note_reached(effect.network, answered=not isinstance(answer, Unknown))
-        return Answered(effect.network, effect.id, answer)
+        self._note_reached(effect.network, answered=not isinstance(answer, messages.Unknown))
+        return messages.Answered(effect.network, effect.id, answer)
 
-    async def _post(self, effect: Post) -> Input:
+    async def _post(self, effect: messages.Post) -> messages.Input:
         if self.store_time() > effect.before:
-            return Posted(effect.subscription, effect.id, None)
+            return messages.Posted(effect.subscription, effect.id, None)
         begun = time.monotonic()
         status = await self._poster.post(effect)
         self.metrics.observe("post_seconds", time.monotonic() - begun)
         self.metrics.count("posts", outcome="none" if status is None else f"{status // 100}xx")
         if status is not None and status // 100 == 2:
             self.metrics.observe("block_to_post_seconds", max(time.time() - effect.notice.time, 0))
-        return Posted(effect.subscription, effect.id, status)
+        return messages.Posted(effect.subscription, effect.id, status)
 
-    async def make_hook(self, effect: MakeHook | MakeInterest) -> Hooked:
+    async def make_hook(self, effect: messages.MakeHook | messages.MakeInterest) -> messages.Hooked:
         """Subscribe on an adapter."""
         types: tuple[str, ...] | None = None
         metadata: tuple[str, ...] = ()
-        if isinstance(effect, MakeInterest):
+        if isinstance(effect, messages.MakeInterest):
             form, types, metadata = f"interest:{effect.subscription}", effect.types, effect.metadata
             endpoint = self.rules.interest_url(effect.network, effect.subscription, effect.key)
         else:
@@ -362,9 +336,9 @@ class Engine:
             elif form == "types":
                 types, metadata = self._settings.types, self._settings.metadata
                 if not types:
-                    return Hooked(effect.network, form, accepted=False)
+                    return messages.Hooked(effect.network, form, accepted=False)
         accepted = await self.adapters[effect.network].hook(endpoint, types, metadata)
-        return Hooked(effect.network, form, accepted)
+        return messages.Hooked(effect.network, form, accepted)
 
     # clients
 
@@ -388,13 +362,13 @@ class Engine:
         chain_id = self._settings.chain_ids.get(network)
         return notice if chain_id is None else legacy_notice(notice, chain_id)
 
-    async def publish(self, event_id: str, event: Event) -> tuple[Reply, Whereabouts | None]:
+    async def publish(self, event_id: str, event: Event) -> tuple[messages.Reply, Whereabouts | None]:
         """Publish and wait until all adapters have answered, at most 30 s. Raises `StoreError`."""
         end = time.monotonic() + ANSWER_SECONDS
         waiter = self._waiters.setdefault(event_id, Waiter())
         waiter.users += 1
         try:
-            asked = Waiting(Publish(event_id, event), partial(self._whereabouts, event_id))
+            asked = Waiting(messages.Publish(event_id, event), partial(self._whereabouts, event_id))
             effects, found = await self._wait(asked)
             reply = reply_of(effects)
             if reply.code:
@@ -414,7 +388,7 @@ class Engine:
     def _whereabouts(self, event_id: str, tx: Transaction) -> Whereabouts:
         return whereabouts(self.rules, tx, event_id)
 
-    async def subscribe(self, asked: Subscribe) -> Reply:
+    async def subscribe(self, asked: messages.Subscribe) -> messages.Reply:
         """Store a subscription; the adapters' part of it is under way when this returns. Raises `StoreError`."""
         return reply_of(await self.tell(asked))
 
@@ -436,9 +410,9 @@ def _nothing(_tx: Transaction) -> None:
     """Read nothing."""
 
 
-def reply_of(effects: Effects) -> Reply:
+def reply_of(effects: messages.Effects) -> messages.Reply:
     """The reply among effects."""
-    return next(effect for effect in effects if isinstance(effect, Reply))
+    return next(effect for effect in effects if isinstance(effect, messages.Reply))
 
 
 def _monotonic() -> int:

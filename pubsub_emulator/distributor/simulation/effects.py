@@ -1,31 +1,8 @@
 """Carrying out effects in a story: calls, probes, reads and notifications, as well or badly as they go."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
-from pubsub_emulator.distributor.core.messages import (
-    Answer,
-    Answered,
-    Call,
-    DropHook,
-    Effect,
-    Hook,
-    Hooked,
-    Input,
-    List,
-    Listed,
-    MakeHook,
-    MakeInterest,
-    No,
-    Paged,
-    Post,
-    Posted,
-    Probe,
-    Probed,
-    Read,
-    Unknown,
-    Yes,
-)
+from pubsub_emulator.distributor.core import messages
 from pubsub_emulator.distributor.event import Event
 from pubsub_emulator.distributor.simulation.scenery import Process, Scenery
 
@@ -40,7 +17,7 @@ class Hands:
     def __init__(
         self,
         world: Scenery,
-        tell: Callable[[Process, Input], object],
+        tell: Callable[[Process, messages.Input], object],
         kill: Callable[[Process], None],
         deed: Callable[[str, Event], None],
     ) -> None:
@@ -49,7 +26,7 @@ class Hands:
         self._kill = kill
         self._deed = deed
 
-    def perform(self, process: Process, run: int, effect: Effect) -> None:
+    def perform(self, process: Process, run: int, effect: messages.Effect) -> None:
         """Carry an effect out, if the process that asked for it still runs; it may die of it."""
         if not process.alive or process.run != run:
             return
@@ -58,24 +35,24 @@ class Hands:
             self._kill(process)
             return
         match effect:
-            case Call():
+            case messages.Call():
                 self._call(process, run, effect)
-            case Probe():
+            case messages.Probe():
                 self._ask(process, run, effect)
-            case Post():
+            case messages.Post():
                 self._post(process, run, effect)
-            case Read():
+            case messages.Read():
                 self._read(process, run, effect)
-            case List():
+            case messages.List():
                 self._list(process, run, effect)
-            case MakeHook() | MakeInterest():
+            case messages.MakeHook() | messages.MakeInterest():
                 self._hook(process, run, effect)
-            case DropHook():
+            case messages.DropHook():
                 network = self._world.networks[effect.network]
                 if network.up:
                     network.hooks.pop(effect.subscription, None)
 
-    def _answer(self, process: Process, run: int, told: Input, delay: int | None = None) -> None:
+    def _answer(self, process: Process, run: int, told: messages.Input, delay: int | None = None) -> None:
         """An answer reaches the process that asked, if it still runs."""
 
         def arrive() -> None:
@@ -84,47 +61,47 @@ class Hands:
 
         self._world.later(self._world.latency() if delay is None else delay, arrive)
 
-    def _count(self, told: Input, process: Process) -> None:
-        if isinstance(told, Answered) and not isinstance(told.answer, Unknown):
+    def _count(self, told: messages.Input, process: Process) -> None:
+        if isinstance(told, messages.Answered) and not isinstance(told.answer, messages.Unknown):
             self._world.timely[told.network, told.id] += 1
-        if isinstance(told, Posted) and told.status is not None and process.alive:
+        if isinstance(told, messages.Posted) and told.status is not None and process.alive:
             self._world.answered_posts[told.subscription, told.id] += 1
 
-    def _call(self, process: Process, run: int, effect: Call) -> None:
-        def answer(what: Answer, delay: int) -> None:
+    def _call(self, process: Process, run: int, effect: messages.Call) -> None:
+        def answer(what: messages.Answer, delay: int) -> None:
             if delay > self._world.rules.call_timeout:
-                what, delay = Unknown("timeout"), self._world.rules.call_timeout
-            self._answer(process, run, Answered(effect.network, effect.id, what), delay)
+                what, delay = messages.Unknown("timeout"), self._world.rules.call_timeout
+            self._answer(process, run, messages.Answered(effect.network, effect.id, what), delay)
 
         network = self._world.networks[effect.network]
         if self._world.now > effect.before:
-            answer(Unknown("not begun"), 0)
+            answer(messages.Unknown("not begun"), 0)
             return
         self._world.calls[effect.network, effect.id] += 1
         self._world.record("call", effect.network, effect.id)
         if not network.up or self._world.chance(self._world.faults.call_fails):
             self._world.happened["calls that reached nobody"] += 1
-            answer(Unknown("unreachable"), 5)
+            answer(messages.Unknown("unreachable"), 5)
             return
         if network.refuses:
-            answer(No(network.refuses), 5)
+            answer(messages.No(network.refuses), 5)
             return
         delay = network.delay + self._world.latency()
         if network.lies or self._world.chance(self._world.faults.lie):
             self._world.lied.add((effect.network, effect.id))
             self._world.happened["yes without a deed"] += 1
             self._world.record("lie", effect.network, effect.id)
-            answer(Yes(self._world.now // 1000), delay)
+            answer(messages.Yes(self._world.now // 1000), delay)
             return
         self._world.later(delay, lambda: self._deed(effect.network, effect.event))
         silent = network.mute or self._world.chance(self._world.faults.answer_lost)
         self._world.happened["deeds without an answer"] += silent
         answer(
-            Yes((self._world.now + delay) // 1000),
+            messages.Yes((self._world.now + delay) // 1000),
             self._world.rules.call_timeout + 1 if silent else delay + self._world.latency(),
         )
 
-    def _ask(self, process: Process, run: int, effect: Probe) -> None:
+    def _ask(self, process: Process, run: int, effect: messages.Probe) -> None:
         network = self._world.networks[effect.network]
         self._world.record("probe", effect.network, effect.id)
         there, hidden = None, False
@@ -132,26 +109,26 @@ class Hands:
             shown = network.page(0, 0, effect.since)[0] if network.legacy else network.log
             there = any(notice.id == effect.id for notice in shown)
             hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
-        self._answer(process, run, Probed(effect.network, effect.id, there, effect.asked, hidden))
+        self._answer(process, run, messages.Probed(effect.network, effect.id, there, effect.asked, hidden))
 
-    def _read(self, process: Process, run: int, effect: Read) -> None:
+    def _read(self, process: Process, run: int, effect: messages.Read) -> None:
         network = self._world.networks[effect.network]
         if not network.up or self._world.chance(self._world.faults.read_fails):
-            self._answer(process, run, Paged(effect.network, effect.after, None))
+            self._answer(process, run, messages.Paged(effect.network, effect.after, None))
             return
         notices, complete = network.page(effect.after, effect.limit, effect.since)
-        self._answer(process, run, Paged(effect.network, effect.after, notices, complete))
+        self._answer(process, run, messages.Paged(effect.network, effect.after, notices, complete))
 
-    def _list(self, process: Process, run: int, effect: List) -> None:
+    def _list(self, process: Process, run: int, effect: messages.List) -> None:
         network = self._world.networks[effect.network]
         hooks = None
         if network.up and not self._world.chance(self._world.faults.read_fails):
-            hooks = tuple(Hook(name, endpoint) for name, endpoint in network.hooks.items())
-        self._answer(process, run, Listed(effect.network, hooks))
+            hooks = tuple(messages.Hook(name, endpoint) for name, endpoint in network.hooks.items())
+        self._answer(process, run, messages.Listed(effect.network, hooks))
 
-    def _hook(self, process: Process, run: int, effect: MakeHook | MakeInterest) -> None:
+    def _hook(self, process: Process, run: int, effect: messages.MakeHook | messages.MakeInterest) -> None:
         network = self._world.networks[effect.network]
-        if isinstance(effect, MakeHook):
+        if isinstance(effect, messages.MakeHook):
             form, url = effect.form, self._world.rules.hook_url(effect.network, effect.key)
         else:
             form = f"interest:{effect.subscription}"
@@ -161,10 +138,10 @@ class Hands:
             accepted = network.hook(url, form)
             if self._world.chance(self._world.faults.answer_lost):
                 accepted = None
-        self._answer(process, run, Hooked(effect.network, form, accepted))
+        self._answer(process, run, messages.Hooked(effect.network, form, accepted))
 
-    def _post(self, process: Process, run: int, effect: Post) -> None:
-        told = Posted(effect.subscription, effect.id, None)
+    def _post(self, process: Process, run: int, effect: messages.Post) -> None:
+        told = messages.Posted(effect.subscription, effect.id, None)
         if self._world.now > effect.before:
             self._answer(process, run, told, 0)
             return
@@ -179,4 +156,4 @@ class Hands:
         delay = self._world.rules.post_timeout if lost else self._world.latency()
         if delay > self._world.rules.post_timeout:
             lost, delay = True, self._world.rules.post_timeout
-        self._answer(process, run, told if lost else replace(told, status=status), delay)
+        self._answer(process, run, told if lost else told._replace(status=status), delay)

@@ -10,20 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pubsub_emulator.database.errors import StoreError
-from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.messages import (
-    Due,
-    Effects,
-    Input,
-    Note,
-    Noticed,
-    Publish,
-    Redrive,
-    Reply,
-    Start,
-    Subscribe,
-    Unsubscribe,
-)
+from pubsub_emulator.distributor.core import messages, rows
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.core.states import Whereabouts, status_of, whereabouts
 from pubsub_emulator.distributor.core.step import steps
@@ -60,7 +47,7 @@ class World(Scenery):
         self.store: MemoryStore = self.watch
         self.requests: list[Request] = []
         self.notes: Counter[str] = Counter()
-        self.trace: list[tuple[int, Input]] | None = None
+        self.trace: list[tuple[int, messages.Input]] | None = None
         self.steps = 0
         self._poll_at = 0
         self._owners: dict[str, Rules] = {}
@@ -84,7 +71,7 @@ class World(Scenery):
             return
         process.alive, process.run = True, process.run + 1
         self.record("start", process.name)
-        self.tell(process, Start({name: self._fresh() for name in self.networks}))
+        self.tell(process, messages.Start({name: self._fresh() for name in self.networks}))
 
     def kill(self, process: Process, *, back: bool = True) -> None:
         """End a process at once; what it was about to do does not happen."""
@@ -102,7 +89,7 @@ class World(Scenery):
         alive = [process for process in self.processes if process.alive]
         return self.random.choice(alive) if alive else None
 
-    def tell(self, process: Process | None, *told: Input) -> list[Effects] | None:
+    def tell(self, process: Process | None, *told: messages.Input) -> list[messages.Effects] | None:
         """Have a process take inputs in, as one transaction; `None` where it or the store is down."""
         if process is None or not process.alive or not self.store_up:
             return None
@@ -116,10 +103,10 @@ class World(Scenery):
         found = self.store.transact(lambda tx: steps(rules, list(told), tx))
         run = process.run
         for effect in (each for effects in found for each in effects):
-            if isinstance(effect, Note):
+            if isinstance(effect, messages.Note):
                 self.notes[effect.kind] += 1
                 self.record(effect)
-            elif not isinstance(effect, Reply):
+            elif not isinstance(effect, messages.Reply):
                 self.later(0, lambda effect=effect: self.hands.perform(process, run, effect))  # type: ignore[misc]
         self._plan_poll()
         self._look_at_requests()
@@ -148,7 +135,7 @@ class World(Scenery):
             return
         found = self.store.due(20)
         if found:
-            self.tell(process, *(Due(row.table, row.key) for row in found))
+            self.tell(process, *(messages.Due(row.table, row.key) for row in found))
         self._plan_poll()
 
     # networks
@@ -194,10 +181,10 @@ class World(Scenery):
         """A notification arrives at any process; returns the code of its answer, `None` where nobody answers."""
         kind, network, *rest = endpoint.removeprefix(f"{self.rules.public_url}/internal/").split("/")
         subscription = rest[0] if kind == "desmosNotification" else None
-        found = self.tell(self.any_process(), Noticed(network, rest[-1], notice, subscription))
+        found = self.tell(self.any_process(), messages.Noticed(network, rest[-1], notice, subscription))
         if found is None:
             return None
-        return next(effect.code for effect in found[0] if isinstance(effect, Reply))
+        return next(effect.code for effect in found[0] if isinstance(effect, messages.Reply))
 
     # clients
 
@@ -207,8 +194,8 @@ class World(Scenery):
         if process is None or not self.store_up:
             return Request(event_id, process or self.processes[0], 0, self.now, status=503)
         request = Request(event_id, process, process.run, self.now)
-        found = self.tell(process, Publish(event_id, event)) or [[]]
-        reply = next(effect for effect in found[0] if isinstance(effect, Reply))
+        found = self.tell(process, messages.Publish(event_id, event)) or [[]]
+        reply = next(effect for effect in found[0] if isinstance(effect, messages.Reply))
         request.new = reply.new
         if reply.code:
             request.status = 409
@@ -247,18 +234,18 @@ class World(Scenery):
     ) -> tuple[str, bool]:
         """Subscribe as a client. Returns the name of the subscription and whether it is new."""
         self.endpoints.setdefault(endpoint, Subscriber())
-        asked = Subscribe(types, metadata, endpoint, None, self._fresh()[:12], self._fresh())
+        asked = messages.Subscribe(types, metadata, endpoint, None, self._fresh()[:12], self._fresh())
         found = self.tell(self.any_process(), asked)
         if found is None:
             raise StoreError("nobody takes the subscription")
-        reply = next(effect for effect in found[0] if isinstance(effect, Reply))
+        reply = next(effect for effect in found[0] if isinstance(effect, messages.Reply))
         self.subscriptions[reply.value] = endpoint
         return reply.value, reply.new
 
     def unsubscribe(self, subscription: str) -> None:
         """A client ends its subscription."""
         self.subscriptions.pop(subscription, None)
-        self.tell(self.any_process(), Unsubscribe(subscription))
+        self.tell(self.any_process(), messages.Unsubscribe(subscription))
 
     def dead_letters(self) -> dict[str, rows.Dead]:
         """Dead letters by name."""
@@ -266,8 +253,8 @@ class World(Scenery):
 
     def redrive(self, letter: str) -> str:
         """Redrive a dead letter. Returns the code of the answer."""
-        found = self.tell(self.any_process(), Redrive(letter)) or [[]]
-        return next(effect.code for effect in found[0] if isinstance(effect, Reply))
+        found = self.tell(self.any_process(), messages.Redrive(letter)) or [[]]
+        return next(effect.code for effect in found[0] if isinstance(effect, messages.Reply))
 
     # the end
 
