@@ -16,7 +16,16 @@ from schemathesis.specs.openapi.checks import (
 )
 from support.distributor import Stage, stage
 
+from pubsub_emulator.distributor.event import MOST_METADATA, MOST_METADATUM, MOST_NUMBER, MOST_TYPE
+from pubsub_emulator.distributor.service.addresses import MOST_URL
 from pubsub_emulator.distributor.service.openapi import document
+from pubsub_emulator.distributor.service.requests import (
+    MOST_INTEREST_METADATA,
+    MOST_LIMIT,
+    MOST_MS,
+    MOST_SECRET,
+    MOST_TYPES,
+)
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
@@ -75,3 +84,15 @@ def test_id10_both_versions_have_the_same_operations() -> None:
     second = {path.removeprefix("/api/v2") for path in paths if path.startswith("/api/v2")}
     assert first == second
     assert len(first) == 8
+
+
+def test_id11_limits_of_the_description_are_those_of_the_program() -> None:
+    schemas, events = document(distributor=True)["components"]["schemas"], "/api/v2/events"
+    event, wish = schemas["Publication"]["properties"], schemas["Interest"]["properties"]
+    assert (event["eventType"]["maxLength"], event["relevantMetadata"]["maxItems"]) == (MOST_TYPE, MOST_METADATA)
+    assert event["relevantMetadata"]["items"]["maxLength"] == MOST_METADATUM
+    assert (wish["eventTypes"]["maxItems"], wish["metadata"]["maxItems"]) == (MOST_TYPES, MOST_INTEREST_METADATA)
+    assert (wish["notificationEndpoint"]["maxLength"], wish["secret"]["maxLength"]) == (MOST_URL, MOST_SECRET)
+    assert schemas["Event"]["properties"]["id"]["maximum"] == MOST_NUMBER
+    asked = {each["name"]: each["schema"] for each in document(distributor=True)["paths"][events]["get"]["parameters"]}
+    assert (asked["startDate"]["maximum"], asked["limit"]["maximum"]) == (MOST_MS, MOST_LIMIT)

@@ -11,7 +11,7 @@ from aiohttp.typedefs import Middleware
 
 from pubsub_emulator.distributor.service.access import Access
 from pubsub_emulator.distributor.service.metrics import Metrics
-from pubsub_emulator.distributor.service.openapi import document
+from pubsub_emulator.distributor.service.openapi import document, page
 from pubsub_emulator.distributor.service.problems import BODY_SECONDS, MOST_BODY, Handler, Problem, json_body
 from pubsub_emulator.distributor.service.requests import Wish, parse_wish
 from pubsub_emulator.serving.body import read_body
@@ -63,6 +63,8 @@ class Interface(ABC):
         app.router.add_route("GET", "/livez", self.alive)
         app.router.add_route("GET", "/metrics", guarded("read")(self._whole(self.metrics_text)))
         app.router.add_route("GET", "/openapi.json", self.openapi)
+        for path in ("/", "/docs"):
+            app.router.add_route("GET", path, self.page)
         return app
 
     def _whole(self, handler: Handler) -> Handler:
@@ -116,6 +118,10 @@ class Interface(ABC):
     async def openapi(self, _request: web.Request) -> web.Response:
         """The description of this interface."""
         return web.json_response(document(distributor=self.DISTRIBUTOR))
+
+    async def page(self, _request: web.Request) -> web.Response:
+        """The calls, for a reader."""
+        return web.Response(text=page(distributor=self.DISTRIBUTOR))
 
 
 def listed(name: str, types: Sequence[str], metadata: Sequence[str], endpoint: str) -> dict[str, object]:
