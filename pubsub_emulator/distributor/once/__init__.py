@@ -2,7 +2,6 @@
 
 from pubsub_emulator.distributor.once.claims import Claim, claim, commit, release, revoke
 from pubsub_emulator.distributor.once.memory import MemoryStore
-from pubsub_emulator.distributor.once.once import Once
 from pubsub_emulator.distributor.once.stores import open_store
 from pubsub_emulator.distributor.once.transaction import DueRow, Store, Transaction
 
@@ -10,7 +9,6 @@ __all__ = [
     "Claim",
     "DueRow",
     "MemoryStore",
-    "Once",
     "Store",
     "Transaction",
     "claim",

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field
 
+from pubsub_emulator.distributor.simulation.scenery import Faults
 from pubsub_emulator.emulator.settings import Location, Misplaced, StrictModel, parse, read
 
 MOST_STEPS: Final = 1_000
@@ -16,7 +17,6 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9-]{1,32}$")]
 Text = Annotated[str, Field(min_length=1, max_length=255)]
 Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
 Number = Annotated[int, Field(ge=1, le=MOST_EVENTS)]
-Thousandths = Annotated[int, Field(ge=0, le=1000)]
 Form = Literal["all", "star", "types"]
 
 
@@ -35,20 +35,6 @@ class SubscriptionTable(StrictModel):
 
     types: Annotated[list[Text], Field(min_length=1, max_length=64)] = Field(default_factory=lambda: ["*"])
     metadata: Annotated[list[Text], Field(max_length=16)] = Field(default_factory=list)
-
-
-class FaultsTable(StrictModel):
-    """Rates of faults, in thousandths of the occasions; see `Faults`."""
-
-    lost: Thousandths = 0
-    doubled: Thousandths = 0
-    late: Thousandths = 0
-    call_fails: Thousandths = 0
-    answer_lost: Thousandths = 0
-    lie: Thousandths = 0
-    read_fails: Thousandths = 0
-    post_fails: Thousandths = 0
-    killed: Thousandths = 0
 
 
 class _Step(StrictModel):
@@ -126,7 +112,7 @@ class FaultsStep(_Step):
     """Other faults from now on."""
 
     do: Literal["faults"]
-    faults: FaultsTable
+    faults: Faults
 
 
 class RedriveStep(_Step):
@@ -170,7 +156,7 @@ class ScenarioFile(StrictModel):
     replication_delay: Seconds = 0.0
     networks: Annotated[dict[Name, NetworkTable], Field(min_length=1, max_length=16)]
     subscriptions: Annotated[dict[Name, SubscriptionTable], Field(max_length=64)] = Field(default_factory=dict)
-    faults: FaultsTable = FaultsTable()
+    faults: Faults = Faults()
     steps: Annotated[list[Step], Field(min_length=1, max_length=MOST_STEPS)]
 
 

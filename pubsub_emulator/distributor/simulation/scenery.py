@@ -1,33 +1,41 @@
-"""The surroundings of a distributor in a story, and counts of what happened."""
+"""The surroundings of a distributor in a story: virtual time, networks, faults, and counts of what happened."""
 
+import heapq
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from random import Random
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork, Subscriber
-from pubsub_emulator.distributor.simulation.timeline import Timeline
+from pubsub_emulator.emulator.settings import StrictModel
+from pubsub_emulator.primitives.hashing import new_blake2_256
 
+BEGIN: Final = 1_700_000_000_000
+"""When every story begins, ms since 1970."""
+Thousandths = Annotated[int, Field(ge=0, le=1000)]
 PUBLIC: Final = "http://{}.example"
 """What webhooks of a distributor of that name begin with."""
 
 
-@dataclass(frozen=True)
-class Faults:
-    """Rates of faults, in thousandths."""
+class Faults(StrictModel):
+    """Rates of faults, in thousandths of the occasions."""
 
-    lost: int = 0
+    lost: Thousandths = 0
     """A notification is lost."""
-    doubled: int = 0
-    late: int = 0
+    doubled: Thousandths = 0
+    late: Thousandths = 0
     """A notification, a call or an answer takes up to a minute."""
-    call_fails: int = 0
-    answer_lost: int = 0
+    call_fails: Thousandths = 0
+    answer_lost: Thousandths = 0
     """The deed is done, its answer lost."""
-    lie: int = 0
-    read_fails: int = 0
-    post_fails: int = 0
-    killed: int = 0
+    lie: Thousandths = 0
+    read_fails: Thousandths = 0
+    post_fails: Thousandths = 0
+    killed: Thousandths = 0
     """A process dies before an effect."""
 
 
@@ -38,6 +46,61 @@ class Process:
     name: str
     run: int = 0
     alive: bool = False
+
+
+class Timeline:
+    """The time of one world, in ms: what is asked for with a delay happens in order of time, then of asking.
+
+    Every draw is from one generator, and what happened goes into one digest.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)  # noqa: S311  # a story is a function of its seed
+        self.now = BEGIN
+        self._events: list[tuple[int, int, Callable[[], None]]] = []
+        self._sequence = 0
+        self._hash = new_blake2_256()
+
+    def later(self, delay: int, what: Callable[[], None]) -> None:
+        """Schedule an action after `delay` ms."""
+        self._sequence += 1
+        heapq.heappush(self._events, (self.now + delay, self._sequence, what))
+
+    def run(self, duration: int) -> None:
+        """Run for `duration` ms."""
+        self.run_until(lambda: False, duration)
+
+    def run_until(self, enough: Callable[[], bool], most: int) -> bool:
+        """Run until `enough()` holds, for at most `most` ms. Returns whether it holds."""
+        end = self.now + most
+        while not enough():
+            if not self._events or self._events[0][0] > end:
+                self.now = end
+                return enough()
+            self.next()
+        return True
+
+    def next(self) -> None:
+        """Run the next action."""
+        self.now, _, what = heapq.heappop(self._events)
+        what()
+
+    @property
+    def next_at(self) -> int | None:
+        """The time of the next action, or `None` if there is none."""
+        return self._events[0][0] if self._events else None
+
+    def chance(self, thousandths: int) -> bool:
+        """Draw whether something happens, at a rate in thousandths."""
+        return bool(thousandths) and self.random.randrange(1000) < thousandths
+
+    def record(self, *words: object) -> None:
+        """Add what happened to the digest."""
+        self._hash.update(f"{self.now} {words!r}\n".encode())
+
+    def digest(self) -> str:
+        """One hash over all that happened; equal stories have equal digests."""
+        return "0x" + self._hash.hexdigest()
 
 
 @dataclass(eq=False)

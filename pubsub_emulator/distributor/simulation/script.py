@@ -4,10 +4,9 @@ from typing import Final
 
 from pubsub_emulator.distributor.simulation import file as files
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
-from pubsub_emulator.distributor.simulation.scenery import Faults
+from pubsub_emulator.distributor.simulation.scenery import BEGIN
 from pubsub_emulator.distributor.simulation.stage import Stage
 from pubsub_emulator.distributor.simulation.stories import event_of
-from pubsub_emulator.distributor.simulation.timeline import BEGIN
 from pubsub_emulator.distributor.simulation.world import Request
 
 ENDPOINT: Final = "https://{}.example/dlt"
@@ -55,7 +54,7 @@ class _Play:
         world.start()
         for name, table in self._scenario.subscriptions.items():
             world.subscribe(ENDPOINT.format(name), tuple(table.types), tuple(table.metadata))
-        world.faults = Faults(**self._scenario.faults.model_dump())
+        world.faults = self._scenario.faults
         for number, step in enumerate(self._scenario.steps, start=1):
             world.run(max(BEGIN + _ms(step.at) - world.now, 0))
             self._take(step, number)
@@ -85,7 +84,7 @@ class _Play:
             case files.SubscriberStep():
                 world.endpoints[ENDPOINT.format(step.subscription)].status = step.status or None
             case files.FaultsStep():
-                world.faults = Faults(**step.faults.model_dump())
+                world.faults = step.faults
             case files.RedriveStep():
                 self._redrive(number)
             case files.ExpectStep():
