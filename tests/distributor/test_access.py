@@ -18,8 +18,7 @@ from pubsub_emulator.distributor.event import Notice
 from pubsub_emulator.distributor.service.access import hash_token
 from pubsub_emulator.distributor.service.addresses import is_public
 from pubsub_emulator.distributor.service.config import AccessConfig, make_access
-from pubsub_emulator.distributor.service.poster import Poster
-from pubsub_emulator.distributor.service.signing import signature
+from pubsub_emulator.distributor.service.poster import Poster, signature
 from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.emulator.settings import SettingsError
 
@@ -173,7 +172,9 @@ def test_id42_others_are(address: str) -> None:
     ],
 )
 @alone
-async def test_id42_scenario_34_the_address_connected_to_decides(host: str, private: bool, status: int | None) -> None:
+async def test_id42_scenario_34_the_address_connected_to_decides(
+    host: str, private: bool, status: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
     """A name that leads to this machine is refused when it is connected to, whatever it led to before."""
     inbox = Inbox()
     app = web.Application()
@@ -186,6 +187,8 @@ async def test_id42_scenario_34_the_address_connected_to_decides(host: str, priv
     await poster.close()
     assert found == status
     assert len(inbox.got) == (status == 200)
+    said = [str(record.__dict__["fields"]) for record in caplog.records]
+    assert private or ("'subscription': 's'" in said[0] and "private_endpoints = true" in said[0])
 
 
 def test_id42_redirects_are_not_followed() -> None:

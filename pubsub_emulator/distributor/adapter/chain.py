@@ -4,10 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.distributor.adapter.ledger import Growth, Published
+from pubsub_emulator.distributor.adapter.ledger import KeptLog, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
-from pubsub_emulator.distributor.service.adapters import Page
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash
@@ -83,15 +82,14 @@ def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
         return Notice(found.index + 1, now // 1000, event, None, signer, str(error), name)
 
 
-class ChainLedger:
+class ChainLedger(KeptLog):
     """The ledger of a chain in this process."""
 
     def __init__(self, network: str, *, unique: bool = True, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
         self._network = network
         self._clock = clock
         self.chain = DomeChain(network, unique=unique)
-        self._log: list[Notice] = []
-        self._growth = Growth()
 
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Build a block with the call."""
@@ -99,27 +97,10 @@ class ChainLedger:
         block = self.chain.call(AUTHOR, publication_of(event, self._network), now)
         error = block.outcomes[0].error if block.outcomes else None
         if error == ModuleError(Error.AlreadyPublished):
-            return Published(self._time_of(event), new=False)
+            return Published(self._time_of(global_id(event.data_location)), new=False)
         if error is not None:
             return No(str(error))
         name = block.header.hash()
         found = [record.event for record in block.events if isinstance(record.event, EventDOMEv1)]
-        self._log += [notice_of(each, now, name) for each in found]
-        self._growth.tell()
+        self._grow(notice_of(each, now, name) for each in found)
         return Published(now // 1000, new=True)
-
-    def _time_of(self, event: Event) -> int:
-        wanted = global_id(event.data_location)
-        return next((notice.time for notice in self._log if notice.id == wanted), 0)
-
-    async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number."""
-        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
-
-    async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has grown."""
-        if len(self._log) <= after:
-            await self._growth.wait(seconds)
-
-    async def close(self) -> None:
-        """Does nothing: there is no connection."""

@@ -7,33 +7,27 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 
-import aiohttp
 from aiohttp import web
 
 from pubsub_emulator.distributor.adapter.desk import Desk
-from pubsub_emulator.distributor.adapter.ledger import NetworkLog
+from pubsub_emulator.distributor.adapter.ledger import NetworkLog, read_log, selected
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Notice, parse_publication
 from pubsub_emulator.distributor.once import Store
 from pubsub_emulator.distributor.service.access import Access
-from pubsub_emulator.distributor.service.addresses import guarded_connector
 from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
 from pubsub_emulator.distributor.service.metrics import Metrics
+from pubsub_emulator.distributor.service.poster import Poster
 from pubsub_emulator.distributor.service.problems import Problem, bad, json_body, not_found, problems
 from pubsub_emulator.distributor.service.requests import (
     Wish,
     check_receiver,
-    newest_per_entity,
     parse_number,
     parse_query,
 )
 from pubsub_emulator.serving.guard import LOCAL, Names
 
-PAGE: Final = 1000
-POST_SECONDS: Final = 5.0
-_TIMEOUT: Final = aiohttp.ClientTimeout(total=POST_SECONDS)
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-_JSON: Final = {"Content-Type": "application/json"}
 
 
 @lru_cache(1024)
@@ -61,7 +55,7 @@ class AdapterHttp(Interface):
         super().__init__(access, Metrics(), private=private, names=names)
         self._ledger = ledger
         self._node = node
-        self._session: aiohttp.ClientSession | None = None
+        self._poster = Poster(private=private)
         self.desk = Desk(ledger, store, self.post)
         self._network = network
 
@@ -72,13 +66,10 @@ class AdapterHttp(Interface):
         return app
 
     async def _life(self, _app: web.Application) -> AsyncIterator[None]:
-        self._session = aiohttp.ClientSession(
-            connector=guarded_connector(private=self._private), cookie_jar=aiohttp.DummyCookieJar()
-        )
         await self.desk.start()
         yield
         await self.desk.stop()
-        await self._session.close()
+        await self._poster.close()
         await self._ledger.close()
 
     async def post(self, endpoint: str, notices: list[Notice]) -> list[bool]:
@@ -86,18 +77,9 @@ class AdapterHttp(Interface):
         return await asyncio.gather(*(self._post(endpoint, notice) for notice in notices))
 
     async def _post(self, endpoint: str, notice: Notice) -> bool:
-        if self._session is None:
-            return False
-        body = notification(self._network, notice)
-        try:
-            async with self._session.post(
-                endpoint, data=body, headers=_JSON, timeout=_TIMEOUT, allow_redirects=False
-            ) as response:
-                self.metrics.count("posts", outcome=f"{response.status // 100}xx")
-                return response.status // 100 == 2
-        except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
-            self.metrics.count("posts", outcome="none")
-            return False
+        status = await self._poster.send(endpoint, notification(self._network, notice))
+        self.metrics.count("posts", outcome="none" if status is None else f"{status // 100}xx")
+        return status is not None and status // 100 == 2
 
     async def publish(self, request: web.Request) -> web.Response:
         """Publish on the network, and answer once the event is in its log."""
@@ -135,38 +117,16 @@ class AdapterHttp(Interface):
             raise not_found("no subscription of that name")
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
-    async def _log(self, after: int = 0, most: int | None = None) -> list[Notice]:
-        """At most `most` notices after number `after`. Raises `Problem` if the network cannot be reached."""
-        found: list[Notice] = []
-        while most is None or len(found) < most:
-            page = await self._ledger.read(after, PAGE if most is None else min(PAGE, most - len(found)))
-            if page is None:
-                raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "network-down")
-            found += page.notices
-            if page.complete or not page.notices:
-                break
-            after = found[-1].number
-        return found
-
     async def events(self, request: web.Request) -> web.Response:
         """Events of the log: the newest of each entity, or all."""
-        asked = parse_query(request.query)
-        after = parse_number(request.query)
-        unbounded = asked.start == 0 and asked.environment is None and asked.all and "endDate" not in request.query
-        found = [
-            notice
-            for notice in await self._log(after, asked.limit if unbounded else None)
-            if asked.start <= notice.time * 1000 <= asked.end
-            and (asked.environment is None or asked.environment in notice.event.metadata)
-        ]
-        if not asked.all:
-            found = newest_per_entity(found, lambda notice: notice.event.order)
-        return web.json_response([notice.row() for notice in found[: asked.limit]])
+        asked = parse_query(request.query)._replace(after=parse_number(request.query))
+        found = _reached(await selected(self._ledger, asked))
+        return web.json_response([notice.row() for notice in found])
 
     async def publication(self, request: web.Request) -> web.Response:
         """Answer whether the log has an id."""
         event_id = request.match_info["id"]
-        if not any(notice.id == event_id for notice in await self._log()):
+        if not any(notice.id == event_id for notice in _reached(await read_log(self._ledger))):
             raise not_found("the network does not have that id")
         state = {"name": self._network, "state": "seen"}
         return web.json_response({"globalId": event_id, "networks": [state]})
@@ -180,3 +140,10 @@ class AdapterHttp(Interface):
 
     async def _gauges(self) -> dict[str, tuple[str, float]]:
         return {"notifications_given_up": ("Notifications that were given up.", self.desk.lost)}
+
+
+def _reached(found: list[Notice] | None) -> list[Notice]:
+    """What was read. Raises `Problem` if the network cannot be reached."""
+    if found is None:
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "network-down")
+    return found

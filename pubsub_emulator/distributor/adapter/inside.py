@@ -2,15 +2,13 @@
 
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.adapter.desk import Desk, Post
-from pubsub_emulator.distributor.adapter.ledger import NetworkLog
+from pubsub_emulator.distributor.adapter.ledger import NetworkLog, read_log, selected
 from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Noticed, Unknown, Yes
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once import Store
 from pubsub_emulator.distributor.service.adapters import Page, Place, Query
 from pubsub_emulator.distributor.service.engine import Engine, reply_of
-from pubsub_emulator.distributor.service.requests import Wish, newest_per_entity
-
-PAGE = 1000
+from pubsub_emulator.distributor.service.requests import Wish
 
 
 class InsideAdapter:
@@ -25,23 +23,13 @@ class InsideAdapter:
         answer = await self._ledger.publish(event)
         return answer if isinstance(answer, No | Unknown) else Yes(answer.time)
 
-    async def _all(self) -> list[Notice] | None:
-        found: list[Notice] = []
-        while True:
-            page = await self._ledger.read(found[-1].number if found else 0, PAGE)
-            if page is None:
-                return None
-            found += page.notices
-            if page.complete or not page.notices:
-                return found
-
     async def misfit(self) -> str:
         """It fits."""
         return ""
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:  # noqa: ARG002  # the whole log is at hand
         """Whether the log has the id."""
-        found = await self._all()
+        found = await read_log(self._ledger)
         return Place(None if found is None else any(notice.id == event_id for notice in found))
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
@@ -50,19 +38,7 @@ class InsideAdapter:
 
     async def query(self, asked: Query) -> list[Notice] | None:
         """Events for a client."""
-        log = await self._all()
-        if log is None:
-            return None
-        found = [
-            notice
-            for notice in log
-            if notice.number > asked.after
-            and asked.start <= notice.time * 1000 <= asked.end
-            and (asked.environment is None or asked.environment in notice.event.metadata)
-        ]
-        if not asked.all:
-            found = newest_per_entity(found, lambda notice: notice.event.order)
-        return found[: asked.limit]
+        return await selected(self._ledger, asked)
 
     async def hooks(self) -> tuple[Hook, ...] | None:
         """The desk's subscriptions."""

@@ -3,13 +3,16 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol
 
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
-from pubsub_emulator.distributor.service.adapters import Page
+from pubsub_emulator.distributor.service.adapters import Page, Query
+from pubsub_emulator.distributor.service.requests import newest_per_entity
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
+
+PAGE: Final = 1000
 
 
 class Published(NamedTuple):
@@ -17,23 +20,6 @@ class Published(NamedTuple):
 
     time: int
     new: bool
-
-
-class Growth:
-    """Wakes who waits for a log to grow."""
-
-    def __init__(self) -> None:
-        self._event = asyncio.Event()
-
-    def tell(self) -> None:
-        """The log has grown."""
-        self._event.set()
-        self._event = asyncio.Event()
-
-    async def wait(self, seconds: float | None = None) -> None:
-        """Return when the log has grown, or after `seconds`."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), seconds)
 
 
 class NetworkLog(Protocol):
@@ -56,13 +42,44 @@ class NetworkLog(Protocol):
         ...
 
 
-class MemoryLedger:
+class KeptLog:
+    """The notices that a ledger has, in order, and whoever waits for more."""
+
+    def __init__(self, log: list[Notice] | None = None) -> None:
+        self._log: list[Notice] = [] if log is None else log
+        self._grown = asyncio.Event()
+
+    def _grow(self, notices: Iterable[Notice]) -> None:
+        """Append, and wake who waits."""
+        self._log += notices
+        self._grown.set()
+        self._grown = asyncio.Event()
+
+    async def read(self, after: int, limit: int) -> Page | None:
+        """Notices after a number."""
+        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
+
+    async def wait(self, after: int, seconds: float) -> None:
+        """Return when the log has grown, or after `seconds`."""
+        if len(self._log) <= after:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._grown.wait(), seconds)
+
+    def _time_of(self, event_id: str) -> int:
+        """The block time of an id, 0 where the log does not have it."""
+        return next((notice.time for notice in self._log if notice.id == event_id), 0)
+
+    async def close(self) -> None:
+        """Does nothing: there is no connection."""
+
+
+class MemoryLedger(KeptLog):
     """A log in memory, for demonstrations and tests; its faults are those of the emulated network."""
 
     def __init__(self, network: SimulatedNetwork, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(network.log)
         self.network = network
         self._clock = clock
-        self._growth = Growth()
 
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Publish as the emulated network does: it may be down, refuse, lie, or publish without an answer."""
@@ -84,20 +101,33 @@ class MemoryLedger:
     def append(self, event: Event) -> Notice | None:
         """Put an event into the log, past its adapter."""
         notice = self.network.append(event, int(self._clock() * 1000))
-        self._growth.tell()
+        self._grow(())
         return notice
 
     async def read(self, after: int, limit: int) -> Page | None:
-        """Notices after a number."""
-        if not self.network.up:
+        """Notices after a number, `None` while the network is down."""
+        return await super().read(after, limit) if self.network.up else None
+
+
+async def read_log(ledger: NetworkLog, after: int = 0, most: int | None = None) -> list[Notice] | None:
+    """At most `most` notices after number `after`, `None` if the network cannot be reached."""
+    found: list[Notice] = []
+    while most is None or len(found) < most:
+        page = await ledger.read(after, PAGE if most is None else min(PAGE, most - len(found)))
+        if page is None:
             return None
-        found = self.network.log[after : after + limit]
-        return Page(tuple(found), after + limit >= len(self.network.log))
+        found += page.notices
+        if page.complete or not page.notices:
+            break
+        after = found[-1].number
+    return found
 
-    async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has grown."""
-        if len(self.network.log) <= after:
-            await self._growth.wait(seconds)
 
-    async def close(self) -> None:
-        """Does nothing: there is no connection."""
+async def selected(ledger: NetworkLog, asked: Query) -> list[Notice] | None:
+    """The notices of a log that a client asks for, `None` if the network cannot be reached."""
+    unbounded = asked.all and asked[:3] == Query()[:3]
+    log = await read_log(ledger, asked.after, asked.limit if unbounded else None)
+    if log is None:
+        return None
+    found = [each for each in log if asked.concerns(each)]
+    return (found if asked.all else newest_per_entity(found, lambda each: each.event.order))[: asked.limit]

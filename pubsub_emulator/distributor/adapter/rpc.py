@@ -15,7 +15,7 @@ from pubsub_emulator.client.extrinsics import signed_extrinsic
 from pubsub_emulator.client.node import DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.distributor.adapter.chain import notice_of, publication_of
-from pubsub_emulator.distributor.adapter.ledger import Published
+from pubsub_emulator.distributor.adapter.ledger import KeptLog, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.service.adapters import Page
@@ -38,16 +38,16 @@ class _Block(NamedTuple):
     notices: tuple[Notice, ...]
 
 
-class RpcLedger:
+class RpcLedger(KeptLog):
     """A chain behind a node. `seed` is the Ed25519 secret of the account that publishes."""
 
     def __init__(self, network: str, rpc: Rpc, seed: bytes) -> None:
+        super().__init__()
         self._network = network
         self._rpc = rpc
         self._node = SubstrateNode(rpc)
         self._seed = seed
         self._blocks: list[_Block] = []
-        self._log: list[Notice] = []
         self._reading = asyncio.Lock()
         self._signing = asyncio.Lock()
 
@@ -95,9 +95,6 @@ class RpcLedger:
         reasons = ", ".join(_reason(each.fields.get("dispatch_error")) for each in failures)
         return No(reasons) if failures else Unknown("the block has neither the event nor a failure")
 
-    def _time_of(self, wanted: str) -> int:
-        return next((notice.time for notice in self._log if notice.id == wanted), 0)
-
     # reading
 
     async def _update(self) -> bool:
@@ -135,9 +132,7 @@ class RpcLedger:
 
     async def read(self, after: int, limit: int) -> Page | None:
         """Notices after a number."""
-        if not await self._update():
-            return None
-        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
+        return await super().read(after, limit) if await self._update() else None
 
     async def wait(self, after: int, seconds: float) -> None:
         """Return when the log has grown, or after `seconds`."""

@@ -33,6 +33,11 @@ class Query(NamedTuple):
     after: int = 0
     limit: int = 1000
 
+    def concerns(self, notice: Notice) -> bool:
+        """Whether a notice is after the number, in the time and of the environment."""
+        timely = notice.number > self.after and self.start <= notice.time * 1000 <= self.end
+        return timely and (self.environment is None or self.environment in notice.event.metadata)
+
 
 class Page(NamedTuple):
     """Notices in order of their numbers; `complete` says that the log has no more now.

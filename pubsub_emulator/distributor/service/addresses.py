@@ -12,6 +12,10 @@ _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
 """All IPv6 addresses that are global; 64:ff9b:1::/48 and fec0::/10, for example, are local ones outside of it."""
 
+NOT_PUBLIC: Final = (
+    "is a private, loopback, link-local or multicast address; private_endpoints = true in the settings allows those"
+)
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -54,10 +58,10 @@ def check_endpoint(text: object, *, private: bool) -> str:
         raise ValueError("only printable ASCII is allowed")
     try:
         public = is_public(url.host)
-    except ValueError:
-        return text  # a name: judged when it is connected to
+    except ValueError:  # another name is judged when it is connected to
+        public = url.host != "localhost" and not url.host.endswith(".localhost")
     if not public and not private:
-        raise ValueError("a private, loopback, link-local or multicast address is refused")
+        raise ValueError(f"{url.host} {NOT_PUBLIC}")
     return text
 
 
@@ -67,7 +71,7 @@ def guarded_connector(*, private: bool) -> aiohttp.TCPConnector:
     def make_socket(info: Any) -> socket.socket:
         family, kind, protocol, _, address = info
         if not private and not is_public(str(address[0])):
-            raise RefusedAddressError(f"{address[0]} is a private, loopback, link-local or multicast address")
+            raise RefusedAddressError(f"{address[0]} {NOT_PUBLIC}")
         made = socket.socket(family, kind, protocol)
         made.setblocking(False)
         return made

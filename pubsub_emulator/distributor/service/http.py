@@ -27,7 +27,6 @@ from pubsub_emulator.distributor.service.access import Access, Verifier, jwt_eve
 from pubsub_emulator.distributor.service.adapters import Query
 from pubsub_emulator.distributor.service.engine import Engine, reply_of
 from pubsub_emulator.distributor.service.interface import Interface, listed, wants_representation
-from pubsub_emulator.distributor.service.pages import horizon, read_cursor, write_cursor
 from pubsub_emulator.distributor.service.problems import (
     Handler,
     Problem,
@@ -40,8 +39,11 @@ from pubsub_emulator.distributor.service.requests import (
     MOST_CURSOR,
     Wish,
     check_receiver,
+    horizon,
     newest_per_entity,
     parse_query,
+    read_cursor,
+    write_cursor,
 )
 from pubsub_emulator.serving.guard import LOCAL, Names
 

@@ -1,15 +1,27 @@
-"""POSTs to subscribers (ID-41, ID-42)."""
+"""POSTs to subscribers, signed as Standard Webhooks says (ID-41, ID-42)."""
 
+import base64
+import binascii
+import hashlib
+import hmac
 import json
+import logging
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import aiohttp
 
 from pubsub_emulator.distributor.core.messages import Post
-from pubsub_emulator.distributor.service.addresses import guarded_connector
-from pubsub_emulator.distributor.service.signing import signature
+from pubsub_emulator.distributor.service.addresses import RefusedAddressError, guarded_connector
 
+log = logging.getLogger("pubsub.distributor")
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+PREFIX: Final = "whsec_"
+FEWEST: Final = 16
+MOST: Final = 128
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
@@ -32,18 +44,47 @@ class Poster:
         """The status of the answer, or `None` without an answer. The body is not read."""
         body = _ENCODER.encode(effect.notice.body()).encode()
         now = int(time.time())
-        headers = {"Content-Type": "application/json", "webhook-id": effect.webhook, "webhook-timestamp": str(now)}
+        headers = {"webhook-id": effect.webhook, "webhook-timestamp": str(now)}
         if effect.secret is not None:
             headers["webhook-signature"] = signature(effect.secret, effect.webhook, now, body)
+        return await self.send(effect.endpoint, body, headers, effect.subscription)
+
+    async def send(
+        self, endpoint: str, body: bytes, headers: Mapping[str, str] = NO_HEADERS, name: str = ""
+    ) -> int | None:
+        """The status of the answer to JSON, or `None` without an answer; logs call the subscription `name`."""
+        headers = {"Content-Type": "application/json", **headers}
         try:
             async with self._open().post(
-                effect.endpoint, data=body, headers=headers, timeout=self._timeout, allow_redirects=False
+                endpoint, data=body, headers=headers, timeout=self._timeout, allow_redirects=False
             ) as response:
                 return response.status
-        except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
+            refused = getattr(error, "os_error", error)
+            if isinstance(refused, RefusedAddressError):
+                fields = {"subscription": name, "error": str(refused)}
+                log.warning("a subscriber's address is refused", extra={"fields": fields})
             return None
 
     async def close(self) -> None:
         """Close connections."""
         if self._session is not None:
             await self._session.close()
+
+
+def secret_bytes(secret: str) -> bytes:
+    """The key of a secret: base64, with or without `whsec_`. Raises `ValueError`."""
+    try:
+        key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError("whsec_ and base64 are needed") from None
+    if not FEWEST <= len(key) <= MOST:
+        raise ValueError(f"{FEWEST} to {MOST} bytes are needed")
+    return key
+
+
+def signature(secret: str, webhook: str, timestamp: int, body: bytes) -> str:
+    """The value of header `webhook-signature`."""
+    signed = f"{webhook}.{timestamp}.".encode() + body
+    digest = hmac.new(secret_bytes(secret), signed, hashlib.sha256).digest()
+    return "v1," + base64.b64encode(digest).decode()

@@ -98,13 +98,7 @@ class PublicAdapter(HttpAdapter):
                 return None
             found |= part
             start = until + 1
-        return [
-            found[number]
-            for number in sorted(found)
-            if number > asked.after
-            and (asked.environment is None or asked.environment in found[number].event.metadata)
-            and asked.start <= found[number].time * 1000 <= asked.end
-        ]
+        return [found[number] for number in sorted(found) if asked.concerns(found[number])]
 
     async def _between(
         self, start: int, end: int, after: int | None = None, *, whole: bool = True

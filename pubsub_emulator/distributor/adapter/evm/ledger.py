@@ -28,7 +28,7 @@ from pubsub_emulator.distributor.adapter.evm.contract import (
     refusal,
 )
 from pubsub_emulator.distributor.adapter.evm.node import Block, EvmNode, Finality
-from pubsub_emulator.distributor.adapter.ledger import Growth, Published
+from pubsub_emulator.distributor.adapter.ledger import KeptLog, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
 from pubsub_emulator.distributor.event import Event, Notice
 from pubsub_emulator.distributor.once import Store
@@ -89,25 +89,24 @@ class _Sent:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class EvmLedger:
+class EvmLedger(KeptLog):
     """The log of a contract behind a node; use `open_ledger`."""
 
     def __init__(
         self, node: EvmNode, account: Account, settings: EvmSettings, store: Store, *, contract: str, chain_id: int
     ) -> None:
+        super().__init__()
         self.contract = contract
         self.chain_id = chain_id
         self._node = node
         self._account = account
         self._settings = settings
         self._store = store
-        self._log: list[Notice] = []
         self._times: dict[str, int] = {}
         self._readings: list[_Reading] = []
         self._span = MOST_SPAN
         self._reading = asyncio.Lock()
         self._signing = asyncio.Lock()
-        self._growth = Growth()
         self._head = asyncio.Event()
         self._sent: dict[str, _Sent] = {}
         self._said = ""
@@ -137,7 +136,7 @@ class EvmLedger:
                     return found
                 if found is None:
                     while wanted not in self._times:
-                        await self._growth.wait()
+                        await self.wait(len(self._log), FINAL_SECONDS)
                 else:
                     await found.over.wait()
             if wanted in self._times:
@@ -314,15 +313,14 @@ class EvmLedger:
                 if self._readings:
                     self._unread()
                 raise BadAnswer(f"{self._node.url}: event {notice.number - 1} of the contract, not event {number - 1}")
-        self._log += fresh
         for notice in fresh:
             self._note(notice)
-        self._readings.append(_Reading(block.number, block.hash, len(self._log)))
+        self._readings.append(_Reading(block.number, block.hash, len(self._log) + len(fresh)))
         if len(self._readings) > MOST_READINGS:
             del self._readings[: MOST_READINGS // 2 : 2]
         self._span = min(self._span * 2, MOST_SPAN)
-        if entries:
-            self._growth.tell()
+        if fresh:
+            self._grow(fresh)
         return True
 
     def _note(self, notice: Notice) -> None:
@@ -336,12 +334,7 @@ class EvmLedger:
         except ClientError as error:
             self._say(str(error))
             return None
-        return Page(tuple(self._log[after : after + limit]), after + limit >= len(self._log))
-
-    async def wait(self, after: int, seconds: float) -> None:
-        """Return when the log has grown, or after `seconds`."""
-        if len(self._log) <= after:
-            await self._growth.wait(seconds)
+        return await super().read(after, limit)
 
     async def close(self) -> None:
         """End the work in progress, and close the connection."""
