@@ -20,7 +20,13 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
     from support.worked_page import page  # noqa: PLC0415  # as above
     from table_columns import columns  # noqa: PLC0415  # as above
 
-    return {**MADE, "columns": columns, "worked-cases": lambda: [page(cases())], "xcm-others": xcm_others}
+    return {
+        **MADE,
+        "columns": columns,
+        "prism-cheats": prism_cheats,
+        "worked-cases": lambda: [page(cases())],
+        "xcm-others": xcm_others,
+    }
 
 
 def xcm_others() -> Iterator[str]:
@@ -33,6 +39,17 @@ def xcm_others() -> Iterator[str]:
     )
     others = {at: kind.__name__ for at, kind in Instruction.VARIANTS.items() if kind.__name__ not in executed}
     yield ", ".join(f"{at} `{name}`" for at, name in sorted(others.items())) + "."
+
+
+def prism_cheats() -> Iterable[str]:
+    """The tables of cheats of a PRISM server: what each does, and as what the audit finds it."""
+    from pubsub_emulator.prism.cheats import CHEATS  # noqa: PLC0415  # after the path
+    from pubsub_emulator.prism.status_cheats import STATUS_CHEATS  # noqa: PLC0415  # as above
+
+    for head, cheats in (("cheat", CHEATS), ("cheat of channel 7", STATUS_CHEATS)):
+        yield from (f"| {head} | what the server does | found as |", "|---|---|---|")
+        yield from (f"| `{each.name}` | {each.words} | {each.found_as} |" for each in cheats.values())
+        yield ""
 
 
 def filled(text: str) -> str:

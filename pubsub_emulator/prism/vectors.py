@@ -5,7 +5,7 @@ from typing import Final
 
 from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
 from pubsub_emulator.prism.core import signatures, well_formed
-from pubsub_emulator.prism.core.errors import Rejected, Undecodable
+from pubsub_emulator.prism.core.errors import Rejected
 from pubsub_emulator.prism.core.filters import Filter, FilterType, matches, normal_form
 from pubsub_emulator.prism.core.identifiers import (
     METHOD,
@@ -24,6 +24,7 @@ from pubsub_emulator.prism.core.messages import (
     Usage,
     decode,
 )
+from pubsub_emulator.prism.core.metadata import object_of
 from pubsub_emulator.prism.core.process import Outcome, Status, examine, process, read_object
 from pubsub_emulator.prism.core.state import Batch, Did, MemoryLedger
 
@@ -78,8 +79,8 @@ def _signature(case: Document) -> None:
 def _object(case: Document) -> None:
     raw = bytes.fromhex(case["object"])
     same("the object id", sha256(raw).hex(), case["atala_object_id"])
-    if case["metadata_cbor"] is not None:
-        same("the object in the metadata", _anchored(bytes.fromhex(case["metadata_cbor"])), raw)
+    if case["metadata_cbor"] is not None and case["operations"] is not None:  # others need not be objects (PR-20)
+        same("the object in the metadata", object_of(None, bytes.fromhex(case["metadata_cbor"])), raw)
     operations = read_object(raw)
     listed = None if operations is None else [_operation(each) for each in operations]
     same("the operations", listed, case["operations"])
@@ -197,32 +198,6 @@ def _filters(document: Document) -> list[Filter]:
     )
     statuses = {*document["statuses"]}
     return [one] if len(statuses) != 1 else [one._replace(status=Status(statuses.pop()))]
-
-
-def _anchored(cbor: bytes) -> bytes:
-    """The object in Cardano's metadata: the byte strings of the list `c`, joined. Raises `Undecodable`."""
-    at = cbor.find(b"\x61c")
-    if at < 0 or cbor[at + 2] >> 5 != 4:
-        raise Undecodable("metadata without a list `c`")
-    at += 2
-    indefinite = cbor[at] == 0x9F
-    count, at = (len(cbor), at + 1) if indefinite else _head(cbor, at)
-    found = b""
-    for _ in range(count):
-        if indefinite and cbor[at] == 0xFF:
-            break
-        length, at = _head(cbor, at)
-        found += cbor[at : at + length]
-        at += length
-    return found
-
-
-def _head(cbor: bytes, at: int) -> tuple[int, int]:
-    short = cbor[at] & 0x1F
-    if short < 24:
-        return short, at + 1
-    size = 1 << (short - 24)
-    return int.from_bytes(cbor[at + 1 : at + 1 + size], "big"), at + 1 + size
 
 
 _CHECKS: Final[dict[str, Callable[[Document], None]]] = {

@@ -116,13 +116,6 @@ def test_ev_40_and_ev_41_honest_streams_pass_and_every_cheat_is_found(
     assert audited.streams == 2 * len(filters) + len(expected) + 1
 
 
-def test_ev_41_the_docs_name_every_cheat() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "prism.md").read_text(encoding="utf-8")
-    _, _, table = text.partition("| cheat | what the server does | found as |\n|---|---|---|\n")
-    rows = [f"| `{each.name}` | {each.words} | {each.found_as} |\n" for each in prism_cheats.CHEATS.values()]
-    assert table.startswith(f"{''.join(rows)}\n")
-
-
 def split(each: Filter, events: list[Event]) -> tuple[list[Event], list[Event]]:
     """The events that a filter matches, and the others."""
     matches = any_of((log_filter(each),))

@@ -11,7 +11,6 @@ from support.prism import Wallet
 from support.prism_chain import Branches, running, until
 from support.story_campaign import prism_player
 
-from pubsub_emulator.events.cheats import Cheat
 from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
@@ -119,11 +118,3 @@ def test_ev_40_a_node_writes_down_what_was_true_and_what_it_told(log: SqlStore, 
         assert [row["status"] for row in rows] == told
     (ended,) = pq.read_table(tmp_path / "out" / "status_streams").to_pylist()
     assert ended["ended"] == FINISHED
-
-
-def test_ev_41_the_docs_name_every_cheat_of_channel_7() -> None:
-    text = (DOCS / "prism.md").read_text(encoding="utf-8")
-    _, _, table = text.partition("| cheat of channel 7 | what the server does | found as |\n|---|---|---|\n")
-    cheats: list[Cheat[Told]] = list(STATUS_CHEATS.values())
-    rows = [f"| `{each.name}` | {each.words} | {each.found_as} |\n" for each in cheats]
-    assert table.startswith(f"{''.join(rows)}\n")
