@@ -68,23 +68,28 @@ class _Cutting:
         self._to = port
         self.left: int | None = None
         self.cuts = 0
+        self.open = 0
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", self._to)
         asking = asyncio.create_task(self._ask(reader, back))
-        while data := await there.read(4096):
-            if self.left is not None:
-                data, self.left = data[: self.left], self.left - len(data)
-            writer.write(data)
-            if self.left is not None and self.left <= 0:
-                self.left = None
-                self.cuts += 1
-                break
-        asking.cancel()
-        for each in (writer, back):
-            each.close()
-            with contextlib.suppress(ConnectionError):
-                await each.wait_closed()
+        self.open += 1
+        try:
+            while data := await there.read(4096):
+                if self.left is not None:
+                    data, self.left = data[: self.left], self.left - len(data)
+                writer.write(data)
+                if self.left is not None and self.left <= 0:
+                    self.left = None
+                    self.cuts += 1
+                    break
+        finally:
+            asking.cancel()
+            for each in (writer, back):
+                each.close()
+                with contextlib.suppress(ConnectionError):
+                    await each.wait_closed()
+            self.open -= 1
 
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(4096):
@@ -105,6 +110,8 @@ def test_a_socket_that_is_cut_in_an_answer_loses_and_doubles_nothing() -> None:
                 relay.left = None
                 assert await _ids(ledger) == _wanted(CUTS)
                 assert relay.cuts > CUTS // 2
+            while relay.open:  # noqa: ASYNC110  # nothing tells of it
+                await asyncio.sleep(0.01)
 
     with ganache() as chain:
         asyncio.run(run(chain))

@@ -35,7 +35,7 @@ OF_ONE_ENTITY = 5
 KILLS = 6
 BLOCK_SECONDS = 1
 FINALITY = 1
-SECONDS = 400
+SECONDS = 900
 _BRIEF = aiohttp.ClientTimeout(total=3)
 ADAPTER = Account(bytes.fromhex(KEYS[0]))
 STRANGER = Account(bytes.fromhex(KEYS[1]))
