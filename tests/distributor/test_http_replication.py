@@ -2,24 +2,20 @@
 
 import asyncio
 import contextlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
-from support.distributor import Stage, free_port, play, played, stage, until
+from support.distributor import Stage, another, change_rules, play, played, stage, until
 from support.told import alone
 
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
-from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.event import Notice
 from pubsub_emulator.distributor.once import MemoryStore
 from pubsub_emulator.distributor.service.access import Access
-from pubsub_emulator.distributor.service.config import Config
-from pubsub_emulator.distributor.service.serve import running, served
+from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 from pubsub_emulator.distributor.simulation.stories import event_of
 
@@ -27,12 +23,7 @@ from pubsub_emulator.distributor.simulation.stories import event_of
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logs and subscriptions are looked at, and yeses checked, after a fraction of a second."""
-    made = Config.rules
-
-    def rules(config: Config, owner: str) -> Rules:
-        return replace(made(config, owner), silence=300, check_after=300, patience=600)
-
-    monkeypatch.setattr(Config, "rules", rules)
+    change_rules(monkeypatch, silence=300, check_after=300, patience=600)
 
 
 def calls(made: Stage, network: str) -> int:
@@ -112,13 +103,8 @@ async def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_ar
             assert found == sorted(found)
         await until(lambda: calls(made, "c") == 5)
         assert calls(made, "a") == calls(made, "b") == 0
-        fields = {
-            "public_url": made.url,
-            "port": free_port(),
-            "store": f"sqlite:{tmp_path / 'ied.db'}",
-            "adapters": {name: {"url": url} for name, url in made.adapters.items()},
-        }
-        async with running(Config.model_validate(fields), tmp_path) as again:
+        store = f"sqlite:{tmp_path / 'ied.db'}"
+        async with another(tmp_path, made.adapters, store=store, public_url=made.url) as again:
             await until(lambda: all(again.engine.reached[name].answered for name in "abc"))
             await until(lambda: again.engine.metrics.value("inputs") > 20)
             for name in "abc":
@@ -141,34 +127,20 @@ def test_scenario_21_no_adapter_is_up_at_the_start(tmp_path: Path) -> None:
     play(tmp_path, what, networks=networks)
 
 
-@alone
-async def test_scenario_24_a_notification_comes_before_the_yes(tmp_path: Path) -> None:
+@played()
+async def test_scenario_24_a_notification_comes_before_the_yes(made: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The adapter of B answers late, after its network notified."""
+    publish = made.ledgers["b"].publish
 
-    class Late(MemoryLedger):
-        async def publish(self, event: Any) -> Any:
-            answer = await super().publish(event)
-            await asyncio.sleep(0.5)
-            return answer
+    async def late(event: Any) -> Any:
+        answer = await publish(event)
+        await asyncio.sleep(0.5)
+        return answer
 
-    async with contextlib.AsyncExitStack() as stack:
-        ledgers = {"a": MemoryLedger(SimulatedNetwork("a")), "b": Late(SimulatedNetwork("b"))}
-        urls = {}
-        for name, ledger in ledgers.items():
-            app = AdapterHttp(name, ledger, MemoryStore(), Access(everyone=True)).application()
-            urls[name] = {"url": await stack.enter_async_context(served(app, "127.0.0.1", 0))}
-        port = free_port()
-        fields = {
-            "public_url": f"http://127.0.0.1:{port}", "port": port, "adapters": urls,
-            "store": f"sqlite:{tmp_path / 'ied.db'}",
-        }  # fmt: skip
-        made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
-        await until(lambda: all(made.engine.reached[name].answered for name in ledgers))
-        session = await stack.enter_async_context(aiohttp.ClientSession())
-        async with session.post(f"{made.url}/api/v2/publishEvent", json=event_of(1)[1].body()) as answer:
-            assert answer.status == 201
-        await until(lambda: made.engine.metrics.value("calls", network="b", outcome="yes") == 1)
-        assert [len(ledger.network.log) for ledger in ledgers.values()] == [1, 1]
+    monkeypatch.setattr(made.ledgers["b"], "publish", late)
+    assert await made.publish() == 201
+    await until(lambda: calls(made, "b") == 1)
+    assert made.counts(1) == [1, 1]
 
 
 @played(replication_delay=6)
@@ -203,12 +175,8 @@ async def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Pat
     async with stage(tmp_path) as made, contextlib.AsyncExitStack() as stack:
         far = MemoryLedger(SimulatedNetwork("c"))
         app = AdapterHttp("c", far, MemoryStore(), Access(everyone=True)).application()
-        url, port = await stack.enter_async_context(served(app, "127.0.0.1", 0)), free_port()
-        fields = {
-            "public_url": f"http://127.0.0.1:{port}", "port": port, "store": f"sqlite:{tmp_path / 'other.db'}",
-            "adapters": {"b": {"url": made.adapters["b"]}, "c": {"url": url}},
-        }  # fmt: skip
-        await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
+        url = await stack.enter_async_context(served(app, "127.0.0.1", 0))
+        await stack.enter_async_context(another(tmp_path, {"b": made.adapters["b"], "c": url}))
         made.ledgers["a"].append(event_of(1)[1])
         await until(lambda: far.network.count(event_of(1)[0]) == 1)
         assert made.counts(1) == [1, 1]
@@ -217,8 +185,7 @@ async def test_scenario_38_two_distributors_that_share_one_network(tmp_path: Pat
 def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_post(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Config.rules
-    monkeypatch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), most_failures=2))
+    change_rules(monkeypatch, most_failures=2)
 
     async def what(stage: Stage) -> None:
         stage.inbox.status = 503
@@ -243,8 +210,7 @@ def test_scenario_29_a_dead_subscriber_is_a_dead_letter_and_redriven_one_post(
 def test_scenario_30_ended_after_the_post_it_posts_again_with_the_same_webhook_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Config.rules
-    monkeypatch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), post_timeout=400))
+    change_rules(monkeypatch, post_timeout=400)
     networks = (SimulatedNetwork("a"), SimulatedNetwork("b"))
 
     async def what() -> None:

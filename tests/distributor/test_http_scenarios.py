@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 import redis
-from support.distributor import Stage, free_port, played, stage, until
+from support.distributor import Stage, another, played, stage, until
 from support.told import alone
 
-from pubsub_emulator.distributor.service.config import Config
-from pubsub_emulator.distributor.service.serve import running
 from pubsub_emulator.distributor.simulation.stories import event_of
 
 QUICK: dict[str, Any] = {"call_timeout": 0.4}
@@ -77,14 +75,8 @@ async def test_scenarios_28_32_a_subscriber_of_one_environment_that_fails_once(m
 @alone
 async def test_scenarios_13_31_37_replicas_a_restart_and_an_emptied_store(tmp_path: Path, redis_url: str) -> None:
     async with stage(tmp_path, store=redis_url) as made:
-        fields = {
-            "public_url": made.url,
-            "port": free_port(),
-            "store": redis_url,
-            "adapters": {name: {"url": url} for name, url in made.adapters.items()},
-            "private_endpoints": True,
-        }
-        async with running(Config.model_validate(fields), tmp_path) as replica:
+        shared = {"store": redis_url, "public_url": made.url}
+        async with another(tmp_path, made.adapters, **shared) as replica:
             for number in range(1, 11):
                 made.ledgers["a" if number % 2 else "b"].append(event_of(number, number)[1])
                 body = event_of(number + 100, number)[1].body()
@@ -94,7 +86,7 @@ async def test_scenarios_13_31_37_replicas_a_restart_and_an_emptied_store(tmp_pa
         client = redis.Redis.from_url(redis_url)
         assert client.scard("publishedEvents:a") == 20
         client.flushall()
-        async with running(Config.model_validate(fields), tmp_path) as replica:
+        async with another(tmp_path, made.adapters, **shared) as replica:
             await until(lambda: client.scard("publishedEvents:a") == client.scard("publishedEvents:b") == 20)
             await asyncio.sleep(1)
             assert replica.engine.metrics.value("calls", network="a", outcome="yes") == 0

@@ -9,17 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.distributor import Stage, play, until
+from support.distributor import Stage, change_rules, play, until
 
 from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.service.access import hash_token
-from pubsub_emulator.distributor.service.config import Config
 from pubsub_emulator.distributor.service.logs import JsonLines
 from pubsub_emulator.distributor.simulation.stories import event_of
 
@@ -72,12 +69,7 @@ def test_logs_have_no_key_token_secret_or_body(
     tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything that is logged goes wrong here: refusals, failures, wrong keys, a lie, a rewind, a defect."""
-    made = Config.rules
-
-    def rules(config: Config, owner: str) -> Rules:
-        return replace(made(config, owner), silence=300, check_after=300, patience=300, most_failures=1)
-
-    monkeypatch.setattr(Config, "rules", rules)
+    change_rules(monkeypatch, silence=300, check_after=300, patience=300, most_failures=1)
     secret, token = "whsec_" + "A" * 32, "bearer-" + "t" * 20
     everything = [{"name": "all", "sha256": hash_token(token), "rights": ["publish", "subscribe", "read", "admin"]}]
 

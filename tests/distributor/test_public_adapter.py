@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.distributor import free_port, stage, until
+from support.distributor import another, stage, until
 from support.public_adapter import PublicAdapter
 from support.told import Told, alone, told
 
@@ -27,7 +27,7 @@ from pubsub_emulator.distributor.service.access import Access
 from pubsub_emulator.distributor.service.adapters import HttpAdapter, Place, Profile
 from pubsub_emulator.distributor.service.config import Config
 from pubsub_emulator.distributor.service.public import PublicAdapter as Client
-from pubsub_emulator.distributor.service.serve import Running, running, served
+from pubsub_emulator.distributor.service.serve import Running, served
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 from pubsub_emulator.distributor.simulation.stories import event_of
 
@@ -64,12 +64,8 @@ async def two(tmp_path: Path, x: PublicAdapter, y: PublicAdapter, **more: Any) -
         for each in (x, y):
             url = await stack.enter_async_context(served(each.application(), "127.0.0.1", 0))
             adapters[each.network.name] = {"url": url, "profile": "legacy", "chain_id": each.chain_id, **each.settings}
-        port = free_port()
-        fields = {
-            "public_url": f"http://127.0.0.1:{port}", "port": port, "adapters": adapters, "subscriptions": TYPES,
-            "store": f"sqlite:{tmp_path / 'ied.db'}", "replication_delay": 0, **more,
-        }  # fmt: skip
-        made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
+        more = {"subscriptions": TYPES, "replication_delay": 0, "adapters": adapters, **more}
+        made = await stack.enter_async_context(another(tmp_path, {}, **more))
         http = await stack.enter_async_context(aiohttp.ClientSession())
         await until(lambda: len(made.engine.store.rows("states")) == 2)
         yield Two(x, y, made, http)

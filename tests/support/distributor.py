@@ -5,11 +5,12 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from aiohttp import web
 from support.told import Told, told
 
@@ -19,7 +20,7 @@ from pubsub_emulator.distributor.once import MemoryStore
 from pubsub_emulator.distributor.service.access import Access
 from pubsub_emulator.distributor.service.config import Config
 from pubsub_emulator.distributor.service.engine import Engine
-from pubsub_emulator.distributor.service.serve import running, served
+from pubsub_emulator.distributor.service.serve import Running, running, served
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 from pubsub_emulator.distributor.simulation.stories import event_of
 
@@ -98,21 +99,35 @@ async def stage(
         app = web.Application()
         app.router.add_post("/in", inbox.post)
         inbox_url = await stack.enter_async_context(served(app, "127.0.0.1", 0)) + "/in"
-        port = free_port()
-        fields = {
-            "public_url": f"http://127.0.0.1:{port}",
-            "port": port,
-            "store": f"sqlite:{tmp_path / 'ied.db'}",
-            "adapters": adapters,
-            "private_endpoints": True,
-            **more,
-        }
-        made = await stack.enter_async_context(running(Config.model_validate(fields), tmp_path))
+        urls = {name: str(each["url"]) for name, each in adapters.items()}
+        more = {"store": f"sqlite:{tmp_path / 'ied.db'}", **more}
+        made = await stack.enter_async_context(another(tmp_path, urls, **more))
         http = await stack.enter_async_context(aiohttp.ClientSession())
         up = [name for name, ledger in ledgers.items() if ledger.network.up]
         await until(lambda: all(made.engine.reached[name].answered for name in up))
-        urls = {name: str(each["url"]) for name, each in adapters.items()}
         yield Stage(made.url, ledgers, inbox, inbox_url, http, urls, made.engine)
+
+
+@contextlib.asynccontextmanager
+async def another(folder: Path, urls: dict[str, str], /, **more: Any) -> AsyncIterator[Running]:
+    """One more distributor over adapters by their URLs, with a store of its own unless one is given."""
+    port = free_port()
+    fields = {
+        "public_url": f"http://127.0.0.1:{port}",
+        "port": port,
+        "store": f"sqlite:{folder / 'another.db'}",
+        "adapters": {name: {"url": url} for name, url in urls.items()},
+        "private_endpoints": True,
+        **more,
+    }
+    async with running(Config.model_validate(fields), folder) as made:
+        yield made
+
+
+def change_rules(monkeypatch: pytest.MonkeyPatch, **changes: int) -> None:
+    """Give every distributor other rules of the state machine, mostly shorter times."""
+    made = Config.rules
+    monkeypatch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), **changes))  # type: ignore[arg-type]
 
 
 def free_port() -> int:
