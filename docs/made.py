@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from rule_tests import PAGES, with_tests
 
@@ -23,6 +23,8 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
     return {
         **MADE,
         "columns": columns,
+        "distributor-calls": distributor_calls,
+        "distributor-steps": distributor_steps,
         "prism-cheats": prism_cheats,
         "worked-cases": lambda: [page(cases())],
         "xcm-others": xcm_others,
@@ -39,6 +41,34 @@ def xcm_others() -> Iterator[str]:
     )
     others = {at: kind.__name__ for at, kind in Instruction.VARIANTS.items() if kind.__name__ not in executed}
     yield ", ".join(f"{at} `{name}`" for at, name in sorted(others.items())) + "."
+
+
+def distributor_calls() -> Iterable[str]:
+    """The table of a distributor's calls, by its description."""
+    from pubsub_emulator.distributor.service.openapi import ANYWHERE, document  # noqa: PLC0415  # after the path
+
+    found = document(distributor=True)
+    yield from ("| call | what it does | answers |", "|---|---|---|")
+    for path, item in found["paths"].items():
+        if path.startswith(("/api/v2/", "/health", "/livez", "/metrics", "/openapi.json")):
+            for method in sorted({"get", "post", "delete"} & item.keys()):
+                codes = [f"`{each}`" for each in item[method]["responses"] if int(each) not in ANYWHERE]
+                yield f"| `{method.upper()} {path}` | {item[method]['summary']} | {', '.join(codes)} |"
+
+
+def distributor_steps() -> Iterable[str]:
+    """The table of the steps of a scenario file: what each is called, its fields, and what happens."""
+    from pubsub_emulator.distributor.simulation.file import STEPS  # noqa: PLC0415  # after the path
+
+    yield from ("| `do` | fields | what happens |", "|---|---|---|")
+    for step in STEPS:
+        names = ", ".join(f"`{each}`" for each in get_args(step.model_fields["do"].annotation))
+        fields = [
+            f"`{name}`" + ("" if field.is_required() else " if wanted")
+            for name, field in step.model_fields.items()
+            if name not in {"at", "do"}
+        ]
+        yield f"| {names} | {', '.join(fields)} | {(step.__doc__ or '').strip()} |"
 
 
 def prism_cheats() -> Iterable[str]:

@@ -49,7 +49,7 @@ class _OnEvent(_Step):
 
 
 class PublishStep(_OnEvent):
-    """A client publishes; `status` is what it must be answered."""
+    """A client publishes; `status` is what it must be answered within 30 seconds."""
 
     do: Literal["publish"]
     status: Literal[200, 201, 202, 409, 422, 503] | None = None
@@ -64,7 +64,7 @@ class StrangerStep(_OnEvent):
 
 
 class NetworkStep(_Step):
-    """A network's adapter changes."""
+    """An adapter is down, up, refuses, accepts, lies (a yes, no deed), is mute (a deed, no answer) or honest."""
 
     do: Literal["down", "up", "refuse", "accept", "lie", "mute", "honest"]
     network: Name
@@ -79,7 +79,7 @@ class SlowStep(_Step):
 
 
 class CutStep(_Step):
-    """A network's log is taken back by so many events."""
+    """A network's log loses its last events."""
 
     do: Literal["rewind"]
     network: Name
@@ -95,7 +95,7 @@ class KillStep(_Step):
 
 
 class StoreStep(_Step):
-    """The store goes down or comes up."""
+    """The store does not answer, or does again."""
 
     do: Literal["store-down", "store-up"]
 
@@ -132,7 +132,7 @@ class ExpectStep(_Step):
     dead_letters: Annotated[int, Field(ge=0)] | None = None
 
 
-Step = Annotated[
+Steps = (
     PublishStep
     | StrangerStep
     | NetworkStep
@@ -143,9 +143,10 @@ Step = Annotated[
     | SubscriberStep
     | FaultsStep
     | RedriveStep
-    | ExpectStep,
-    Field(discriminator="do"),
-]
+    | ExpectStep
+)
+Step = Annotated[Steps, Field(discriminator="do")]
+STEPS: Final[tuple[type[_Step], ...]] = get_args(Steps)
 
 
 class ScenarioFile(StrictModel):
