@@ -40,63 +40,36 @@ def key(name: str, usage: Usage = Usage.AUTHENTICATION_KEY) -> AddKey:
 
 
 @played()
-async def test_use_case_1_created_dids(node: Running) -> None:
-    """PR-21, PR-40."""
-    wallets = [Wallet(name) for name in "abc"]
-    invalid = create_did({"m": (Usage.MASTER_KEY, secret("m")), "i": (Usage.ISSUING_KEY, secret("i"))}, signed_with="i")
-    where = await node.client.subscribe([Filter(FilterType.CREATE_DID_FILTER, status=Status.APPLIED)])
-    await node.processed(node.chain.anchor_now(*(each.created for each in wallets), invalid))
-    events, _ = await seen(node, where)
-    assert [each.did_suffix for each in events] == [each.suffix for each in wallets]
-
-
-@played()
-async def test_use_case_2_updates_of_a_did(node: Running) -> None:
-    """PR-25, PR-40."""
+async def test_use_cases_1_to_4_and_6_each_filter_gives_its_operations(node: Running) -> None:
+    """PR-21, PR-22, PR-25, PR-40, PR-41; whoever asks, as operations are public: PR-43."""
     a, b = Wallet("a"), Wallet("b")
-    where = await node.client.subscribe([Filter(FilterType.UPDATE_DID_FILTER, a.suffix)])
-    steps = [a.created, b.created, a.update(key("k")), b.update(key("k")), a.update(RemoveKey("k"))]
-    await node.processed(node.chain.anchor_now(*steps))
-    events, _ = await seen(node, where)
-    assert [each.signed_operation for each in events] == [steps[2].raw, steps[4].raw]
-
-
-@played()
-async def test_pr_43_anybody_may_follow_a_did(node: Running) -> None:
-    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, Wallet("a").suffix)])
-    await node.processed(node.chain.anchor_now(Wallet("a").created))
-    assert len((await seen(node, where))[0]) == 1
-
-
-@played()
-async def test_use_case_3_what_an_issuer_signed(node: Running) -> None:
-    """PR-22, PR-40."""
-    a, b = Wallet("a"), Wallet("b")
-    kinds = (FilterType.CREDENTIALS_ISSUANCE_FILTER, FilterType.CREDENTIALS_REVOCATION_FILTER)
-    where = await node.client.subscribe([Filter(kind, a.suffix) for kind in kinds])
-    batch = a.issue(HASH)
-    stolen = issue_batch(a.suffix, OTHER, "issuing", b.issuing).signed
-    await node.processed(node.chain.anchor_now(a.created, b.created, batch.signed, stolen, a.revoke(batch, HASH)))
-    events, _ = await seen(node, where)
-    assert [each.type for each in events] == [pb.ISSUE_CREDENTIAL_BATCH, pb.REVOKE_CREDENTIALS]
-    assert {each.credential_batch_id for each in events} == {batch.batch_id}
-
-
-@played()
-async def test_use_case_4_one_credential(node: Running) -> None:
-    """PR-41."""
-    a, b = Wallet("a"), Wallet("b")
+    signer = {"m": (Usage.MASTER_KEY, secret("m")), "i": (Usage.ISSUING_KEY, secret("i"))}
+    stolen = issue_batch(a.suffix, HASH, "issuing", b.issuing).signed
     batch, theirs = a.issue(HASH, OTHER), b.issue(HASH)
-    kind = FilterType.REVOKE_CREDENTIAL_FILTER
-    where = await node.client.subscribe([Filter(kind, None, HASH, batch.batch_id)])
-    wide = await node.client.subscribe([Filter(kind, None, HASH)])
-    revocations = [a.revoke(batch, HASH), a.revoke(batch, OTHER), a.revoke(batch), b.revoke(theirs, HASH)]
-    first = (a.created, b.created, batch.signed, theirs.signed)
-    await node.processed(node.chain.anchor_now(*first, *revocations))
-    events, _ = await seen(node, where)
-    assert [each.operation_id for each in events] == [revocations[0].id, revocations[2].id]
-    events, _ = await seen(node, wide)
-    assert [each.operation_id for each in events] == [revocations[at].id for at in (0, 2, 3)]
+    stale = a.update(AddService(Service("s", "T", "a:b")), previous=HASH)
+    updates = [a.update(key("k")), stale, a.update(RemoveKey("k"))]
+    revocations = [a.revoke(batch, HASH), a.revoke(batch, OTHER), a.revoke(batch)]
+    other = b.revoke(theirs, HASH)
+    kind, owner = FilterType.REVOKE_CREDENTIAL_FILTER, [a.created, *updates, batch.signed, *revocations]
+    issuer = (FilterType.CREDENTIALS_ISSUANCE_FILTER, FilterType.CREDENTIALS_REVOCATION_FILTER)
+    wanted = [
+        ([Filter(FilterType.CREATE_DID_FILTER, status=Status.APPLIED)], [a.created, b.created]),
+        ([Filter(FilterType.UPDATE_DID_FILTER, a.suffix)], updates),
+        ([Filter(each, a.suffix) for each in issuer], [batch.signed, *revocations]),
+        ([Filter(kind, None, HASH, batch.batch_id)], [revocations[0], revocations[2]]),
+        ([Filter(kind, None, HASH)], [revocations[0], revocations[2], other]),
+        ([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)], owner),
+    ]
+    asked = [await node.client.subscribe(filters) for filters, _ in wanted]
+    others = [create_did(signer, signed_with="i"), b.created, b.update(key("k")), theirs.signed, stolen]
+    number = 0
+    for operations in ([a.created, *others[:3]], [*updates, batch.signed, *others[3:]], [*revocations, other]):
+        number = node.chain.anchor_now(*operations)
+    await node.processed(number)
+    for (filters, operations), where in zip(wanted, asked, strict=True):
+        events, _ = await seen(node, where)
+        assert [each.operation_id for each in events] == [each.id for each in operations], filters
+    assert [each.reason for each in events].count(pb.WRONG_PREVIOUS_HASH) == 1
 
 
 def mixed(count: int) -> list[bytes]:
