@@ -23,7 +23,6 @@ from support.xcm import (
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.xcm.errors import PublishFailure
 from pubsub_emulator.xcm.executor import XcmExecutor
 from pubsub_emulator.xcm.instructions import (
     ClearError,
@@ -51,7 +50,7 @@ from pubsub_emulator.xcm.location import (
     parachain,
     sibling,
 )
-from pubsub_emulator.xcm.outcome import Complete, Incomplete, InstructionError, Outcome, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.outcome import Complete, Incomplete, InstructionError, Outcome, XcmErrorKind
 from pubsub_emulator.xcm.response import Limited, Unlimited
 
 EXECUTED = {
@@ -111,7 +110,7 @@ def test_only_an_origin_that_is_exactly_a_parachain_publishes(origin: Location |
 
 
 def test_a_failing_publish_leaves_nothing_and_keeps_what_came_before() -> None:
-    """PS-21: the second of three fails after the pallet wrote; the first stays, the third never runs."""
+    """Defect 37, PS-21: the second of three fails after the pallet wrote; the first stays, the third never runs."""
     chain = Ledger(room=1)
     execution = execute(publish(1), publish(2), publish(3), config=chain)
     assert list(chain.stored) == [(PARA, key(1))]
@@ -119,7 +118,7 @@ def test_a_failing_publish_leaves_nothing_and_keeps_what_came_before() -> None:
 
 
 def test_which_pallet_error_it_was_is_not_lost() -> None:
-    """PS-21: the `XcmError` is one for all, the pallet's error stands beside it."""
+    """Defect 37, PS-21: the `XcmError` is one for all, the pallet's error stands beside it."""
     execution = execute(publish(), config=Ledger(room=0))
     assert isinstance(execution.outcome, Incomplete)
     assert isinstance(execution.outcome.error.cause, TooManyStoredKeys)
@@ -483,10 +482,3 @@ class _Nothing:
 
 
 NOTHING_BARRED = _Nothing()
-
-
-def test_a_publish_failure_keeps_its_error() -> None:
-    """PS-21: what the runtime side wraps its dispatch error in."""
-    error = TooManyStoredKeys("x")
-    assert PublishFailure(error).error is error
-    assert XcmError(XcmErrorKind.PublishFailed).kind == 41

@@ -4,7 +4,7 @@ Where a row contradicts PS-20 to PS-22, the test shows what happens here and say
 """
 
 import pytest
-from support.xcm import ID, ORIGIN, PARA, WEIGHER, Ledger, TooManyStoredKeys, execute, failed, key, publish, run
+from support.xcm import ID, ORIGIN, PARA, WEIGHER, Ledger, execute, failed, key, publish, run
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
@@ -54,47 +54,24 @@ def bad_origin(*message: Instruction, origin: Location = ORIGIN) -> bool:
     return outcome.error == failed(len(message) - 1, XcmErrorKind.BadOrigin) and not chain.stored
 
 
-def test_c1_publish_from_parachain_works() -> None:
-    """C1, PS-21."""
+def test_c1_c4_c5_a_parachain_publishes_item_by_item() -> None:
+    """C1, C4, C5, PS-20, PS-21: the batch instruction of C4 is gone; two pairs are two instructions, a call each."""
     chain = Ledger()
-    assert isinstance(execute(P, config=chain).outcome, Complete)
-    assert chain.stored == {(PARA, key(1)): (b"value", 0)}
+    assert isinstance(execute(P, publish(2), origin=parachain(PARA), config=chain).outcome, Complete)
+    assert chain.stored == {(PARA, key(1)): (b"value", 0), (PARA, key(2)): (b"value", 0)}
+    assert chain.layers == 2
 
 
-def test_c2_publish_from_non_parachain_fails() -> None:
-    """C2, PS-21: `Parent` is no parachain: index 0, `BadOrigin`."""
-    assert bad_origin(P, origin=PARENT)
+@pytest.mark.parametrize("origin", [PARENT, SIBLING_ACCOUNT, HERE], ids=["c2", "c6", "c7"])
+def test_c2_c6_c7_what_is_no_parachain_publishes_nothing(origin: Location) -> None:
+    """C2, C6, C7, PS-21: rows C6 and C7 have `NoPermission`; here the origin register alone decides: `BadOrigin`."""
+    assert not only_parachains(origin)
+    assert bad_origin(P, origin=origin)
 
 
 def test_c3_publish_without_origin_fails() -> None:
     """C3, PS-21: `ClearOrigin`, then `Publish`: index 1, `BadOrigin`."""
     assert bad_origin(ClearOrigin(), P)
-
-
-def test_c4_publish_multiple_items_works() -> None:
-    """C4, PS-20: the row's batch instruction is gone; two pairs are two instructions, and both are recorded."""
-    chain = Ledger()
-    assert isinstance(execute(publish(1), publish(2), config=chain).outcome, Complete)
-    assert list(chain.stored) == [(PARA, key(1)), (PARA, key(2))]
-
-
-def test_c5_publish_from_direct_parachain_works() -> None:
-    """C5, PS-21: one call of the pallet."""
-    chain = Ledger()
-    execute(publish(1), origin=parachain(ParaId(1000)), config=chain)
-    assert chain.layers == 1
-
-
-def test_c6_publish_from_sibling_parachain_fails() -> None:
-    """C6, PS-21: the row's filter says `NoPermission`; here the origin register alone decides: `BadOrigin`."""
-    assert not only_parachains(SIBLING_ACCOUNT)
-    assert bad_origin(P, origin=SIBLING_ACCOUNT)
-
-
-def test_c7_publish_from_non_parachain_fails() -> None:
-    """C7, PS-21: `Here`; `BadOrigin` again, where the row has `NoPermission`."""
-    assert not only_parachains(HERE)
-    assert bad_origin(P, origin=HERE)
 
 
 def test_c8_only_parachains_filter_works() -> None:
@@ -109,47 +86,29 @@ def test_c9_c10_c11_allow_publish_from_allows_a_single_publish_of_system_and_oth
     assert ask(allow(only_parachains), (P,), parachain(ParaId(para))) is None
 
 
-def test_c12_allows_multiple_within_limit() -> None:
-    """C12, PS-22: 3 of 16."""
-    assert ask(allow(limit=16), (P,) * 3) is None
-
-
-def test_c13_allows_exactly_max() -> None:
-    """C13, PS-22: 4 of 4."""
-    assert ask(allow(limit=4), (P,) * 4) is None
-
-
-def test_c14_rejects_exceeding_max_publish() -> None:
-    """C14, PS-22: 5 of 4."""
-    assert ask(allow(limit=4), (P,) * 5) == StackLimitReached()
-
-
-def test_c15_rejects_empty_message() -> None:
-    """C15, PS-22."""
-    assert ask(allow(), ()) == BadFormat()
-
-
-def test_c16_rejects_publish_with_other_instructions() -> None:
-    """C16, PS-22: `[Publish, SetTopic]`, unless a trailing topic is tolerated by configuration."""
-    assert ask(allow(), (P, TOPIC)) == BadFormat()
-    assert ask(AllowPublishFrom(everything, 16, tolerate_set_topic=True), (P, TOPIC)) is None
-
-
-def test_c17_rejects_other_before_publish() -> None:
-    """C17, PS-22."""
-    assert ask(allow(), (ClearOrigin(), P)) == BadFormat()
-
-
-def test_c18_rejects_non_publish() -> None:
-    """C18, PS-22."""
-    assert ask(allow(), (ClearOrigin(),)) == BadFormat()
+@pytest.mark.parametrize(
+    ("message", "limit", "said"),
+    [
+        pytest.param((P,) * 3, 16, None, id="c12"),
+        pytest.param((P,) * 4, 4, None, id="c13"),
+        pytest.param((P,) * 5, 4, StackLimitReached(), id="c14"),
+        pytest.param((), 16, BadFormat(), id="c15"),
+        pytest.param((P, TOPIC), 16, BadFormat(), id="c16"),
+        pytest.param((ClearOrigin(), P), 16, BadFormat(), id="c17"),
+        pytest.param((ClearOrigin(),), 16, BadFormat(), id="c18"),
+    ],
+)
+def test_c12_c13_c14_c15_c16_c17_c18_a_message_is_one_to_max_publishes(
+    message: Xcm, limit: int, said: ProcessMessageError | None
+) -> None:
+    """C12 to C18, PS-22."""
+    assert ask(allow(limit=limit), message) == said
 
 
 def test_c19_rejects_non_parachain_origin() -> None:
-    """C19, PS-21, PS-22: the row's name says reject, its assertion lets `Parent` pass a filter that admits everything.
+    """C19, defect 38, PS-21, PS-22: the row's name says reject, its assertion lets `Parent` pass the widest filter.
 
-    So does this barrier: the filter alone names who is allowed. Yet nothing is published: `Publish` fails with
-    `BadOrigin`. A filter of parachains refuses at once.
+    So does this barrier; yet `Publish` fails with `BadOrigin`. A filter of parachains refuses at once.
     """
     assert ask(allow(everything), (P,), PARENT) is None
     assert bad_origin(P, origin=PARENT)
@@ -161,22 +120,6 @@ def test_c20_filters_specific_parachains() -> None:
     barrier = allow(only(ParaId(1000)))
     assert ask(barrier, (P,), parachain(ParaId(1000))) is None
     assert ask(barrier, (P,), parachain(ParaId(2000))) == Unsupported()
-
-
-def test_defect_37_a_message_is_not_atomic_but_each_instruction_is() -> None:
-    """Defect 37, PS-21: what came before a failure stays, on purpose; unlike there, a failing one leaves nothing."""
-    chain = Ledger(room=1)
-    outcome = execute(publish(1), publish(2), config=chain).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(1, XcmErrorKind.PublishFailed)
-    assert list(chain.stored) == [(PARA, key(1))]
-
-
-def test_defect_37_every_pallet_error_is_publish_failed_and_still_told_apart() -> None:
-    """Defect 37, PS-21: one `XcmError` for all on the wire, the pallet's own beside it."""
-    outcome = execute(P, config=Ledger(room=0)).outcome
-    assert isinstance(outcome, Incomplete)
-    assert isinstance(outcome.error.cause, TooManyStoredKeys)
 
 
 def test_defect_38_the_weight_is_known_before_the_barrier_is_asked() -> None:
@@ -203,12 +146,6 @@ def test_defect_38_a_trailing_topic_is_a_matter_of_configuration_and_not_of_a_wr
     assert ask(lenient, (P, TOPIC)) is None
     assert ask(allow(only_parachains, 1), (P, TOPIC)) == StackLimitReached()
     assert ask(allow(only_parachains, 2), (P, TOPIC)) == BadFormat()
-
-
-def test_defect_38_parent_passes_a_filter_of_everything_and_publishes_nothing() -> None:
-    """Defect 38, PS-21: see also C19."""
-    assert ask(allow(everything), (P,), PARENT) is None
-    assert bad_origin(P, origin=PARENT)
 
 
 @pytest.mark.parametrize(
