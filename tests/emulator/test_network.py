@@ -234,31 +234,6 @@ def test_ps90_two_networks_of_one_seed_are_equal_and_another_seed_differs() -> N
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_a_restored_network_goes_on_as_it_did() -> None:
-    network = _network()
-    network.publish(SYSTEM, KEY, b"first")
-    network.step(2)
-    network.publish(PUBLISHER, KEY, b"second")
-    snapshot = network.snapshot()
-    first = [step.block.header for step in network.step(4)]
-    network.publish(SYSTEM, OTHER, b"elsewhere")
-    network.step(2)
-    network.restore(snapshot)
-    assert [step.block.header for step in network.step(4)] == first
-
-
-def test_a_branch_does_not_touch_what_it_came_from() -> None:
-    network = _network()
-    network.step(2)
-    snapshot = network.snapshot()
-    root = network.relay.state.root()
-    network.publish(SYSTEM, KEY, b"branch")
-    network.step(3)
-    network.restore(snapshot)
-    assert network.relay.state.root() == root
-    assert _delivered(network.step(3)) == []
-
-
 def test_observers_hear_everything_in_order_and_segments_start_with_checkpoints() -> None:
     network = Network(replace(_network().config, segment_length=2))
     recorder = Recorder()

@@ -95,6 +95,7 @@ REFUSED: dict[str, tuple[object, Callable[[World], object]]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_wrong_is_refused_by_its_name_and_leaves_no_trace_ps10(case: str) -> None:
+    """Among them rows A5, A7, A11, A19, A20, A27, A39, A52 and A55."""
     world = populated()
     world.owners.owners[2001] = POOR if "poor" in case else ALICE
     why, action = REFUSED[case]
