@@ -22,6 +22,7 @@ from bench import canisters, chains, events, node, outer, peer, prism, tries  # 
 from bench.measure import PURE, Result  # noqa: E402  # the same
 
 KEPT: Final = HERE / "kept.json"
+COLD_START: Final = "pubsub --help"
 
 
 def build() -> str:
@@ -29,15 +30,40 @@ def build() -> str:
     return "pure" if PURE else "compiled"
 
 
+MAKERS: Final = {
+    "W1 W2 W3 W4": tries.races,
+    "relay block": chains.relay_blocks,
+    "plan": chains.walks,
+    "validate_block": chains.blocks,
+    "fuzz cases": chains.fuzz_cases,
+    "history writing": outer.history,
+    "events:": events.races,
+    "prism:": prism.races,
+    "node:": node.races,
+    "icrc72:": canisters.races,
+}
+"""What makes the races whose names begin so, by building tries and networks, which takes longer than running them."""
+
+
+def chosen(only: list[str]) -> list[str]:
+    """The beginnings of names to which a part belongs; all of them for a part that names none, and without parts."""
+    found = [
+        {begins for begins in MAKERS if part in begins or begins in part} or set(MAKERS)
+        for part in only
+        if part not in COLD_START
+    ]
+    return [begins for begins in MAKERS if not only or any(begins in each for each in found)]
+
+
 def measured(only: list[str], *, quick: bool, peers: bool, own: bool = True) -> Iterator[Result]:
     """Every line whose name contains one of `only`, or all of them."""
-    mine = (tries.races, chains.races, outer.history, events.races, prism.races, node.races, canisters.races)
-    for race in chain(*(made() for made in mine if own), peer.races() if peers else ()):
+    mine = [MAKERS[begins] for begins in chosen(only)] if own else []
+    for race in chain(*(made() for made in mine), peer.races() if peers else ()):
         if not only or any(part in race.name for part in only):
             yield (replace(race, pairs=max(3, race.pairs // 4)) if quick else race).run()
     if not own:
         return
-    if not only or any(part in "pubsub --help" for part in only):
+    if not only or any(part in COLD_START for part in only):
         yield outer.cold_start()
 
 
