@@ -129,10 +129,8 @@ class Round:
         root = None if claimed is None else claimed.header.state_root
         slot_now = self._schedule.newest_slot(self.number)
         context = RelayContext(tried.candidate.inherent.relay_parent_number, root, slot_now)
-        if self._unjudged and tried.outcome is not None:
-            outcome, refusal = tried.outcome, None
-        else:
-            outcome, refusal = judge_block(chain.head, tried.candidate, context)
+        own = tried.outcome if self._unjudged else None
+        outcome, refusal = (own, None) if own is not None else judge_block(chain.head, tried.candidate, context)
         record = BlockRecord(
             chain.para,
             self._schedule.segment(self.number),
