@@ -196,7 +196,7 @@ class Dispatcher:
         if method is None or (method.live and call.session is None):
             raise method_not_found()
         arguments = bind(method.params, params) if method.params or params else ()
-        if method.heavy and not iscoroutinefunction(method.run):
+        if method.is_long(arguments) and not iscoroutinefunction(method.run):
             return call.node.control.beside(partial(method.run, call, *arguments), executing=method.executing)
         return method.run(call, *arguments)
 

@@ -83,7 +83,7 @@ def get_keys_paged(
     return [hexed(key) for _, key in zip(range(count), keys, strict=False)]
 
 
-@method("state_getChildReadProof", CHILD, KEYS, AT, heavy=True)
+@method("state_getChildReadProof", CHILD, KEYS, AT, heavy=True, few_keys=64)
 def get_child_read_proof(call: Call, child: bytes, keys: list[bytes], at: bytes | None) -> Json:
     """Every trie node that reading some keys of a child trie touches, the path to its root included."""
     block = call.block(at)
