@@ -14,7 +14,7 @@ from typing import Protocol
 from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
-from pubsub_emulator.primitives.pubsub import derive_child_key, node_cost
+from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.static_keys import StaticValues, read_static_keys, static_value
@@ -28,6 +28,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, Inhere
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome, execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
+from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import MissingNode
 
 
@@ -113,13 +114,14 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
         relay.prove((key,), {}, nodes)
         return static_value(root, key, node)
 
+    rules = rules_of(spec.rules)
     statics = read_static_keys(spec.para_id, read)
     static_nodes = tuple(nodes)
     static_bytes = _cost(nodes.values())
     unpruned = []
     for para, keys in spec.subscriptions.items():
         seen = len(nodes)
-        relay.prove((), {derive_child_key(para): keys}, nodes)
+        relay.prove((), dict((rules.placed(para, keys),)), nodes)
         mine = _cost(list(nodes.values())[seen:])
         unpruned.append((para, mine))
     return FullProof(nodes, statics, static_nodes, static_bytes, tuple(unpruned))

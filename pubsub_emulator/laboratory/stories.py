@@ -18,7 +18,7 @@ from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig, Step
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
+from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -28,6 +28,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, Runtim
 from pubsub_emulator.runtime.parachain.governance import subscriber_call, transact
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.hrmp import HrmpChannelId
+from pubsub_emulator.runtime.rules import rules_of
 
 PUBLISHERS: Final = (ParaId(1000), ParaId(2100))
 """A system parachain and one that is registered as a publisher."""
@@ -284,9 +285,10 @@ class NetworkStory:
             for publisher, keys in spec.subscriptions.items():
                 if items.DISABLED_PUBLISHERS.contains(storage, publisher):
                     raise self._broken(f"{para} has disabled {publisher}, which did nothing odd")
-                rows = dict(state.child_entries(derive_child_key(publisher)))
-                for key in keys:
-                    row, entry = delivered.get(storage, spec, publisher, key), rows.get(key)
+                child, places = rules_of(spec.rules).placed(publisher, keys)
+                rows = dict(state.child_entries(child))
+                for key, place in zip(keys, places, strict=True):
+                    row, entry = delivered.get(storage, spec, publisher, key), rows.get(place)
                     if (row is None) != (entry is None):
                         raise self._broken(f"{para} was not told how {key.hex()} of {publisher} is now")
 

@@ -19,7 +19,7 @@ from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import turn_of
-from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import (
@@ -42,7 +42,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.governance import set_code, subscriber_call, transact
-from pubsub_emulator.runtime.rules import rules_of
+from pubsub_emulator.runtime.rules import Rules, rules_of
 from pubsub_emulator.trie import Trie
 
 PARA = ParaId(3000)
@@ -192,7 +192,7 @@ class World:
         if kind == 1 and self.relays:
             path: dict[Hash, bytes] = {}
             other = draws.choice(self.publishers)
-            self.relays[-1].prove((), {derive_child_key(other.para): other.pool[:2]}, path)
+            self.relays[-1].prove((), dict((self._rules().placed(other.para, other.pool[:2]),)), path)
             return draws.choice(list(path.values()))
         if kind == 2:
             twin = next((p for p in self.publishers if key in p.entries and p is not publisher), None)
@@ -205,7 +205,10 @@ class World:
         return self._stored(draws.take(min(length, 40)) + bytes(max(length - 40, 0)), ttl)
 
     def _stored(self, value: bytes, ttl: int) -> bytes:
-        return rules_of(self.spec.rules).to_stored(PublishedEntry(value, ttl, self.number).encode())
+        return self._rules().to_stored(PublishedEntry(value, ttl, self.number).encode())
+
+    def _rules(self) -> Rules:
+        return rules_of(self.spec.rules)
 
     def _change(self, publisher: _Publisher) -> None:
         draws = self.draws
@@ -284,24 +287,30 @@ class World:
             entries[storage_keys.hrmp_channel(ParaId(sender), PARA)] = channel
         children: dict[bytes, Trie] = {}
         malformed_nodes: dict[bytes, tuple[bytes, ...]] = {}
-        faults = {publisher.para: publisher.fault for publisher in self.publishers}
-        for para, rows in published.items():
-            trie = Trie.from_entries(rows.items())
+        stored: dict[bytes, dict[bytes, bytes]] = {}
+        faults: dict[bytes, str] = {}
+        for publisher in self.publishers:
+            rows = published[publisher.para]
+            child, keys = self._rules().placed(publisher.para, rows)
+            stored.setdefault(child, {}).update(zip(keys, rows.values(), strict=True))
+            faults[child] = publisher.fault or faults.get(child, "")
+        for child, placed in stored.items():
+            trie = Trie.from_entries(placed.items())
             if not trie:
                 continue
-            children[derive_child_key(para)] = trie
+            children[child] = trie
             root: bytes = trie.root()
-            fault = faults.get(para)
+            fault = faults[child]
             if fault == "short-root":
                 root = root[:31]
             elif fault == "long-root":
                 root += b"\x00"
             elif fault == "no-node":
-                malformed_nodes[derive_child_key(para)] = (b"\x07" + root,)
+                malformed_nodes[child] = (b"\x07" + root,)
                 root = blake2_256(b"\x07" + root)
             elif fault == "bad-child":
-                root, malformed_nodes[derive_child_key(para)] = _with_bad_child(trie)
-            entries[publisher_root_key(para)] = root
+                root, malformed_nodes[child] = _with_bad_child(trie)
+            entries[storage_keys.child_root_key(child)] = root
         return RelayImage(number, Trie.from_entries(entries.items()), children, malformed_nodes)
 
     # Stepping

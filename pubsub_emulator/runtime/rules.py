@@ -20,7 +20,7 @@ from types import CodeType
 from typing import Final, NamedTuple, TypeVar
 
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.pubsub import PublishedEntry
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
 
 Item = tuple[ParaId, PubsubKey]
@@ -65,6 +65,18 @@ class Rules:
     checks: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
     encode: Callable[[bytes, int, int], bytes] | None = None
     decode: Callable[[bytes], tuple[bytes, int, int]] | None = None
+    clock: Callable[[int, int], int] | None = None
+    place: Callable[[int], tuple[bytes, bytes]] | None = None
+
+    def time(self, number: int, slot: bytes | None) -> RelayBlockNumber:
+        """The time from which lifetimes count in relay block `number`, whose slot is stored as `slot`."""
+        now = number if self.clock is None else self.clock(number, int.from_bytes(slot or b"", "little"))
+        return RelayBlockNumber(now)
+
+    def placed(self, para: ParaId, keys: Iterable[bytes]) -> tuple[bytes, list[bytes]]:
+        """The storage key of the child trie with a publisher's entries, and what `keys` are called there."""
+        child, prefix = (derive_child_key(para), b"") if self.place is None else self.place(para)
+        return child, [prefix + key for key in keys]
 
     def to_stored(self, entry: bytes) -> bytes:
         """The bytes of an entry in its child trie, from those of a `PublishedEntry`."""
@@ -94,11 +106,13 @@ class Seam(NamedTuple):
 SEAMS: Final[dict[str, Seam]] = {
     "constants": Seam("config", object, "The relay chain's limits, deposit, clean-up policy and cap.", "config"),
     "may_publish": Seam("para, registered, system", bool, "Who may publish.", "registered or system"),
+    "clock": Seam("number, slot", int, "The time in which lifetimes are counted, for a relay block.", "number"),
     "lifetime": Seam("ttl, para, size, now", int, "The lifetime stored for a publish, 0 forever.", "ttl"),
     "deposit": Seam("para, amount", int, "What a registration holds, in plancks.", "amount"),
     "order": Seam("rows, now", list, "The finite entries in the order of clean-up.", "from the cursor on"),
     "encode": Seam("value, ttl, inserted", bytes, "An entry as it is stored; `decode` is its inverse.", "SCALE"),
     "decode": Seam("data", tuple, "Value, ttl and block of insertion of what `encode` made.", "SCALE"),
+    "place": Seam("para", tuple, "Storage key of a publisher's child trie, prefix of its keys.", "one trie each"),
     "expired": Seam("expiry, now", bool, "Whether clean-up removes an entry.", "expiry <= now"),
     "runtime": Seam("spec", object, "A subscriber's runtime: cache, budget, depth.", "spec"),
     "reserve": Seam("item_cost", int, "Bytes that must be left before anything is read.", "item_cost"),
@@ -158,8 +172,10 @@ def _guarded(path: str, name: str, function: Callable[..., object]) -> Callable[
             raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result!r:.60}, not {expected}")
         if name == "decode" and not _is_entry(result):
             raise RuleFailed(f"{path}, line {first}: rule 'decode' returned {result!r:.60}, not value, u32 and u32")
-        if name == "lifetime" and isinstance(result, int) and not 0 <= result <= U32_MAX:
-            raise RuleFailed(f"{path}, line {first}: rule 'lifetime' returned {result}, which is no u32")
+        if name == "place" and not _is_place(result):
+            raise RuleFailed(f"{path}, line {first}: rule 'place' returned {result!r:.60}, not two of bytes")
+        if name in {"clock", "lifetime"} and isinstance(result, int) and not 0 <= result <= U32_MAX:
+            raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result}, which is no u32")
         if name in {"deposit", "reserve", "share"} and isinstance(result, int) and result < 0:
             raise RuleFailed(f"{path}, line {first}: rule {name!r} returned {result}, which is negative")
         return result
@@ -173,6 +189,10 @@ def _is_entry(result: object) -> bool:
             return 0 <= ttl <= U32_MAX and 0 <= inserted <= U32_MAX
         case _:
             return False
+
+
+def _is_place(result: object) -> bool:
+    return isinstance(result, tuple) and len(result) == 2 and all(isinstance(each, bytes) for each in result)
 
 
 def load(rules: Rules) -> None:

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.pubsub import derive_child_key
+from pubsub_emulator.primitives.pubsub import ValidFor, derive_child_key
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_pubsub import Config
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalStorageSize
@@ -68,6 +69,8 @@ def test_every_seam_is_a_field_and_every_field_a_seam() -> None:
         ("encode", (b"", 0, 0), "text", "returned 'text', not bytes"),
         ("decode", (b"",), (b"", 1), "not value, u32 and u32"),
         ("decode", (b"",), (b"", 1, 1 << 32), "not value, u32 and u32"),
+        ("clock", (1, 1), 1 << 32, "which is no u32"),
+        ("place", (1,), (b"", ""), "not two of bytes"),
     ],
 )
 def test_a_result_that_a_seam_does_not_take_is_refused(
@@ -88,33 +91,67 @@ BACKWARDS = make_rules(
 )
 
 
-def test_entries_of_another_encoding_are_counted_expired_and_delivered_alike() -> None:
-    group = {"paras": [1000], "keys": 30, "value_size": {"min": 0, "max": 300}, "ttl": [0, 3], "update_rate": 0.2}
+SHARED = make_rules("mine.py", DIGEST, {"place": lambda para: (b"all", para.to_bytes(4, "little"))})
+
+
+@pytest.mark.parametrize("cache", ["none", "nodes", "slots"])
+@pytest.mark.parametrize("other", [BACKWARDS, SHARED], ids=["encoding", "place"])
+def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_alike(other: Rules, cache: str) -> None:
+    group = {"paras": [1000, 1001], "keys": 30, "value_size": {"min": 0, "max": 300}, "ttl": [0, 3]}
     seen = []
-    for rules in (SHIPPED, BACKWARDS):
+    for rules in (SHIPPED, other):
         with using(rules):
-            scenario = Scenario.model_validate(
-                {
-                    "name": "n",
-                    "seed": "n",
-                    "relay_blocks": 25,
-                    "publishers": [{**group, "delete_rate": 0.1}],
-                    "subscribers": [{"para": 2000, "subscribe": [{"publishers": "all"}]}],
-                }
-            )
-            simulation = Simulation(scenario)
+            simulation = _simulation({**group, "update_rate": 0.1, "delete_rate": 0.1}, {"cache": cache})
             deliveries = [
-                (each.publisher, each.key, each.value, each.ttl_state)
-                for _ in range(25)
-                for each in simulation.step().deliveries(2000)
+                sorted((each.publisher, each.key, each.value or b"", str(each.ttl_state)) for each in made)
+                for made in (simulation.step().deliveries(2000) for _ in range(25))
             ]
             relay = simulation.network.relay
             relay.runtime.executive.try_state(relay.storage())
-            counters = [item.get(relay.storage(), ParaId(1000)) for item in (PublishedKeys, TotalStorageSize)]
-            seen.append((deliveries, counters, relay.state.child_root(derive_child_key(ParaId(1000)))))
-    assert any(value is None for _, _, value, _ in seen[0][0])
+            counters = [item.get(relay.storage(), ParaId(1001)) for item in (PublishedKeys, TotalStorageSize)]
+            seen.append((deliveries, counters, relay.state.root()))
+    assert any(value == b"" for made in seen[0][0] for _, _, value, _ in made)
     assert seen[0][:2] == seen[1][:2]
     assert seen[0][2] != seen[1][2]
+
+
+def test_one_trie_for_all_loses_the_entries_of_a_publisher_that_leaves_and_no_others() -> None:
+    with using(SHARED):
+        other = {"paras": [2102], "keys": 5}
+        simulation = _simulation({"paras": [2100, 2101], "keys": 5, "offboard_at": 8}, {}, other, session_length=10)
+        for _ in range(25):
+            simulation.step()
+        relay = simulation.network.relay
+        relay.runtime.executive.try_state(relay.storage())
+        assert {key[:4] for key, _ in relay.state.child_entries(b"all")} == {(2102).to_bytes(4, "little")}
+
+
+def test_lifetimes_count_slots_for_relay_chain_and_subscriber_if_the_clock_does() -> None:
+    child, seen = derive_child_key(ParaId(1000)), []
+    for rules in (SHIPPED, make_rules("mine.py", DIGEST, {"clock": lambda _number, slot: slot})):
+        with using(rules):
+            simulation = _simulation({"paras": [1000], "keys": 1, "ttl": 8}, {}, missed_slots=1)
+            summary = Summary()
+            simulation.network.observe(summary)
+            told = [each.ttl_state for _ in range(4) for each in simulation.step().deliveries(2000)]
+            while simulation.network.relay.state.child_root(child) is not None:
+                simulation.step()
+            late = summary.chains[ParaId(2000)].latest
+            seen.append((told, simulation.network.number, dict(summary.lags), late))
+    # published in block 2, delivered on block 2: two slots pass with each block
+    assert seen == [([ValidFor(8)], 10, {0: 1}, 1), ([ValidFor(8)], 6, {0: 1}, 1)]
+
+
+def _simulation(group: object, subscriber: dict[str, object], *others: object, **relay: object) -> Simulation:
+    scenario = {
+        "name": "n",
+        "seed": "n",
+        "relay_blocks": 25,
+        "relay": relay,
+        "publishers": [group, *others],
+        "subscribers": [{"para": 2000, "subscribe": [{"publishers": "all"}], **subscriber}],
+    }
+    return Simulation(Scenario.model_validate(scenario))
 
 
 def test_constants_and_a_runtime_of_another_kind_are_refused() -> None:

@@ -12,7 +12,7 @@ from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Param
 from pubsub_emulator.cli.session.session import ChainState, Session
 from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
-from pubsub_emulator.primitives.pubsub import derive_child_key, ttl_state
+from pubsub_emulator.primitives.pubsub import ttl_state
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.lazy_state import is_lazy
 from pubsub_emulator.runtime.framework.pallet import AnyItem
@@ -124,17 +124,19 @@ def _child(session: Session, given: Given) -> Iterator[Shown]:
         )
         return
     para = session.para(publisher, "a publisher's id is a whole number")
-    trie = state.children.get(derive_child_key(para))
-    if trie is None:
+    child, (prefix,) = chosen().placed(para, (b"",))
+    if child not in state.children:
         raise CommandError(f"{para} has no child trie: it has published nothing")
-    key = given.maybe("KEY")
+    storage, key = Storage(state), given.maybe("KEY")
     if key is None:
-        yield _entries(session, para, islice(trie.items(), MOST_ROWS))
-        if len(trie) > MOST_ROWS:
-            yield Line(f"and {len(trie) - MOST_ROWS:,} more; `child {para} KEY` shows any")
+        entries = ((key.removeprefix(prefix), held) for key, held in storage.child_iter(child, prefix))
+        yield _entries(session, para, islice(entries, MOST_ROWS))
+        more = sum(1 for _ in entries)
+        if more:
+            yield Line(f"and {more:,} more; `child {para} KEY` shows any")
         return
     wanted = session.key(key)
-    held = trie.get(wanted)
+    held = storage.child_get(child, prefix + wanted)
     if held is None:
         raise CommandError(f"{para} has published nothing under {key}")
     yield _entries(session, para, iter([(bytes(wanted), held)]))
@@ -183,7 +185,7 @@ def _cache(session: Session, given: Given) -> Iterator[Shown]:
                 str(para),
                 len(keys),
                 sum(delivered.get(storage, spec, para, key) is not None for key in keys),
-                _root(roots.get(para), relay.child_root(derive_child_key(para))),
+                _root(roots.get(para), relay.child_root(chosen().placed(para, ())[0])),
                 *_cached(storage, spec.cache, para),
                 words(items.DISABLED_PUBLISHERS.get(storage, para) or "read"),
             )

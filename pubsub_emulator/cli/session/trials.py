@@ -15,8 +15,8 @@ from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, picture_of_proof
 from pubsub_emulator.explorer.words import Names
-from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.runtime.rules import chosen
 from pubsub_emulator.trie import StateTrie
 
 _KINDS: Final = ("block", "keys", "child")
@@ -84,10 +84,10 @@ def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> P
     trie: StateTrie | None
     if kind == "child":
         para = session.para(chain, "a publisher's id is a whole number")
-        trie = session.relay_state.children.get(derive_child_key(para))
+        child, keys = chosen().placed(para, [session.key(word) for word in words])
+        trie = session.relay_state.children.get(child)
         if trie is None:
             raise CommandError(f"{para} has no child trie: it has published nothing")
-        keys = [bytes(session.key(word)) for word in words]
     else:
         trie = session.state(chain).top
         keys = [hexadecimal(word, "a storage key") for word in words]

@@ -5,10 +5,11 @@ from pubsub_emulator.collator.cheats.steps import Add, Drop, Insert, Step, Swap
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.types import Hash, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_subscriber.storage import CACHE_INFO, CACHED_TRIE_NODES
 from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.rules import rules_of
 
 _OMITTED = Verdict.OMITTED_BELOW_BUDGET
 _ROOT = Verdict.ROOT_MISMATCH
@@ -54,7 +55,7 @@ def add_unsubscribed_path(situation: Situation, draws: Draws) -> Proposal:
         situation.relay.prove((draws.take(32),), {}, path)
     else:
         keys = [PubsubKey(draws.take(32)) for _ in range(4)]
-        situation.relay.prove((), {derive_child_key(para): keys}, path)
+        situation.relay.prove((), dict((rules_of(situation.spec.rules).placed(para, keys),)), path)
     taken = situation.walked.taken
     added = tuple(Add(node) for node_hash, node in path.items() if node_hash not in taken)
     return added or None

@@ -6,9 +6,11 @@ from pubsub_emulator.collator.cheats.situation import Situation, without_publish
 from pubsub_emulator.collator.cheats.steps import Add, Clear, Drop, Step
 from pubsub_emulator.collator.cheats.strategy import Proposal, strategy
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.rules import rules_of
 
 _OMITTED = Verdict.OMITTED_BELOW_BUDGET
 _ROOT = Verdict.ROOT_MISMATCH
@@ -55,7 +57,8 @@ def omit_child_root_path(situation: Situation, draws: Draws) -> Proposal:
     if para is None:
         return None
     path: dict[Hash, bytes] = {}
-    situation.relay.prove((publisher_root_key(para),), {}, path)
+    child, _ = rules_of(situation.spec.rules).placed(para, ())
+    situation.relay.prove((child_root_key(child),), {}, path)
     taken, static = situation.walked.taken, situation.proof.static_nodes
     return drops(node_hash for node_hash in path if node_hash in taken and node_hash not in static)
 

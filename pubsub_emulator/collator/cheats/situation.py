@@ -6,7 +6,6 @@ from functools import cached_property
 
 from pubsub_emulator.collator.author import FullProof, RelayAccess, build, full_proof
 from pubsub_emulator.primitives.header import DigestItem, aura_pre_digest, turn_of
-from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -18,6 +17,7 @@ from pubsub_emulator.runtime.parachain.execute import execute_block
 from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody, SignedBody
 from pubsub_emulator.runtime.parachain.validate import RelayContext
+from pubsub_emulator.runtime.rules import rules_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +147,9 @@ class Situation:
             known = self.spec.subscriptions
             strange = {p: [k for k in keys if k not in known.get(p, ())] for p, keys in spec.subscriptions.items()}
             nodes = dict(nodes)
-            relay.prove((), {derive_child_key(p): keys for p, keys in strange.items() if keys}, nodes)
+            for para, keys in strange.items():
+                if keys:
+                    relay.prove((), dict((rules_of(self.spec.rules).placed(para, keys),)), nodes)
         storage = self.storage
         if pretend is not None:
             storage = Storage(self.parent.state.fork())

@@ -399,6 +399,7 @@ class Network:
             relay_time(header, chain.state),
             chain.weight(),
             chain.lags(events),
+            chain.clock(),
         )
         for observer in self._observers:
             observer.relay_block(relay)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.parachain import Parachain
-from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
@@ -23,6 +22,7 @@ from pubsub_emulator.runtime.pallet_subscriber.storage import CACHE_INFO, CACHE_
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, ProcessingFailed
+from pubsub_emulator.runtime.rules import rules_of
 
 
 @dataclass(slots=True)
@@ -109,10 +109,11 @@ class Metrics:
         storage = Storage(chain.state)
         spec = runtime_spec(storage)
         view = SubscriberView(storage, spec)
+        rules = rules_of(spec.rules)
         roots, _ = view.processed_roots()
         mine.pending = mine.cache_nodes = mine.cache_bytes = 0
         for publisher, keys in spec.subscriptions.items():
-            newest = network.relay.state.child_root(derive_child_key(publisher)) or EMPTY_TRIE_ROOT
+            newest = network.relay.state.child_root(rules.placed(publisher, ())[0]) or EMPTY_TRIE_ROOT
             if roots.get(publisher) != newest and not view.is_disabled(publisher):
                 mine.pending += len(keys)
             info = CACHE_INFO.get(storage, publisher)

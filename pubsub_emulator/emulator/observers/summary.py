@@ -82,6 +82,8 @@ class Summary(Observer):
     """The most of one block, by dimension."""
     lags: Counter[int] = field(default_factory=Counter)
     """Entries removed as expired, by relay blocks since their expiry."""
+    blocks: dict[int, int] = field(default_factory=dict)
+    """Relay blocks by the time that entries published in them are stored with."""
     undetected: int = 0
     """Valid blocks of collators told to cheat; 0 if the verifier is right."""
 
@@ -90,6 +92,7 @@ class Summary(Observer):
     def relay_block(self, record: RelayRecord) -> None:
         """Count a relay block and its events."""
         self.relay_blocks = record.number
+        self.blocks[record.clock] = record.number
         self.relay_root = record.storage_root
         for event in record.events:
             self._event(event)
@@ -146,7 +149,8 @@ class Summary(Observer):
         called = {(each.publisher, each.key) for each in record.outcome.deliveries}
         for change in record.outcome.plan.changes:
             if change.entry is not None and (change.para, change.key) in called:
-                late = record.included_at - change.entry.when_inserted
+                inserted = change.entry.when_inserted
+                late = record.included_at - self.blocks.get(inserted, inserted)
                 chain.latency += late
                 chain.latest = max(chain.latest, late)
         chain.messages_bytes += ledger.messages_bytes

@@ -10,6 +10,7 @@ from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution, ex
 from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.storage_keys import CURRENT_SLOT
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import Call, DispatchError
@@ -146,7 +147,12 @@ class RelayChain:
             return ()
         storage = Storage(before.state)
         lifetimes = [TtlData.get(storage, each.publisher, each.key) for each in events if isinstance(each, KeyExpired)]
-        return tuple(self.number - sum(lifetime) for lifetime in lifetimes if lifetime is not None)
+        now = self.clock()
+        return tuple(now - sum(lifetime) for lifetime in lifetimes if lifetime is not None)
+
+    def clock(self) -> RelayBlockNumber:
+        """The time in which lifetimes are counted, at the newest block."""
+        return self.runtime.config.pubsub.rules.time(self.number, self.storage().get(CURRENT_SLOT))
 
     def deposits(self) -> int:
         """Plancks held for publishers."""

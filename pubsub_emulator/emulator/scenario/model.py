@@ -99,6 +99,8 @@ class RelaySettings(Model):
     """Deposit of a registration in plancks; 1,000,000,000,000 by default."""
     max_ttl_scans_per_idle: Positive | None = None
     """Most entries examined for expiry in a block; 500 by default (PS-19)."""
+    missed_slots: Share = 0
+    """Share of relay blocks before which a slot passes without a block."""
 
 
 class PublisherGroup(Model):

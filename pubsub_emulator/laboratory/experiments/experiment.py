@@ -22,7 +22,7 @@ from pubsub_emulator.collator.draws import MILLION, Draws, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data
+from pubsub_emulator.primitives.pubsub import PublishedEntry, key_from_data
 from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import (
@@ -37,6 +37,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, Runtim
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 from pubsub_emulator.runtime.parachain.genesis import genesis
+from pubsub_emulator.runtime.rules import chosen
 
 T = TypeVar("T")
 
@@ -228,15 +229,13 @@ class _World:
         paras = [ParaId(FIRST_PUBLISHER + i) for i in range(workload.publishers)]
         self.subscribed = {para: self._keys(para, 0, workload.keys) for para in paras}
         self.unsubscribed = {para: self._keys(para, workload.keys, workload.others) for para in paras}
-        self.relay = State.from_entries(
-            ((f"filler {i}".encode(), bytes(40)) for i in range(2000)),
-            {
-                derive_child_key(para): [
-                    (key, self._entry(para, key, 0)) for key in self.subscribed[para] + self.unsubscribed[para]
-                ]
-                for para in paras
-            },
-        )
+        children: dict[bytes, list[tuple[bytes, bytes]]] = {}
+        for para in paras:
+            keys = self.subscribed[para] + self.unsubscribed[para]
+            child, placed = chosen().placed(para, keys)
+            entries = (self._entry(para, key, 0) for key in keys)
+            children.setdefault(child, []).extend(zip(placed, entries, strict=True))
+        self.relay = State.from_entries(((f"filler {i}".encode(), bytes(40)) for i in range(2000)), children)
         self.seed = secret(workload.seed.encode(), "collator")
         spec = RuntimeSpec(
             SUBSCRIBER,
@@ -244,7 +243,7 @@ class _World:
             cache=workload.cache,
             max_pov_size=workload.max_pov_size,
             meter_cache_reads=workload.meter_cache_reads,
-        )
+        ).ruled()
         self.head = genesis(spec, (public_key(self.seed),))
 
     def _entry(self, para: ParaId, key: PubsubKey, version: int) -> bytes:
@@ -252,7 +251,7 @@ class _World:
         size = self.workload.value_size
         pattern = blake2_256(b"%d" % version if self.workload.equal_values else b"%d/%s/%d" % (para, key, version))
         value = (pattern * (size // len(pattern) + 1))[:size]
-        return PublishedEntry(value, 0, RelayBlockNumber(self.number)).encode()
+        return chosen().to_stored(PublishedEntry(value, 0, RelayBlockNumber(self.number)).encode())
 
     def update(self, version: int) -> None:
         """One relay block: some entries are written again."""
@@ -266,7 +265,8 @@ class _World:
         ):
             for para in active:
                 for key in self._chosen(keys[para], rate, f"{version}/{para}/{counted}"):
-                    relay.child_put(derive_child_key(para), key, self._entry(para, key, version + 1))
+                    child, (at,) = chosen().placed(para, (key,))
+                    relay.child_put(child, at, self._entry(para, key, version + 1))
                     if counted:
                         self.waiting.setdefault((para, key), self.number)
         self._send(relay)

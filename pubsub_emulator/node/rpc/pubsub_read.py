@@ -18,7 +18,6 @@ from pubsub_emulator.primitives.pubsub import (
     Infinite,
     TtlState,
     ValidFor,
-    derive_child_key,
     node_cost,
     ttl_state,
 )
@@ -74,7 +73,7 @@ def publishers(call: Call, at: bytes | None) -> Json:
                 "deposit": None if info is None else str(info.deposit),
                 "keys": PublishedKeys.get(storage, each),
                 "bytes": TotalStorageSize.get(storage, each),
-                "childRoot": maybe_hexed(block.state.child_root(derive_child_key(each))),
+                "childRoot": maybe_hexed(block.state.child_root(chosen().placed(each, ())[0])),
             }
         )
     return {"at": hexed(block.hash), "number": block.number, "publishers": found}
@@ -84,8 +83,8 @@ def publishers(call: Call, at: bytes | None) -> Json:
 def entry(call: Call, publisher: ParaId, key: PubsubKey, at: bytes | None) -> Json:
     """One entry of a publisher."""
     block = _relay_block(call, at)
-    trie = None if block is None else block.state.children.get(derive_child_key(publisher))
-    raw = None if trie is None else trie.get(key)
+    child, (at_key,) = chosen().placed(publisher, (key,))
+    raw = None if block is None else Storage(block.state).child_get(child, at_key)
     if block is None or raw is None:
         return None
     found = chosen().read(raw)

@@ -14,7 +14,6 @@ from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import ExtrinsicFailed
@@ -23,6 +22,7 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalSt
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger
+from pubsub_emulator.runtime.rules import chosen
 
 LATENCY: Final = (1, 2, 3, 5, 8, 13, 21, 50)
 """Upper bounds, in relay blocks, of the histogram of deliveries."""
@@ -142,10 +142,11 @@ class NodeMetrics:
     def _delivered(self, moment: Moment) -> None:
         for record in moment.records:
             for each in () if record.outcome is None else record.outcome.deliveries:
-                raw = moment.relay.state.children.get(derive_child_key(each.publisher))
-                entry = None if raw is None or each.value is None else raw.get(each.key)
+                child, (key,) = chosen().placed(each.publisher, (each.key,))
+                raw = moment.relay.state.children.get(child)
+                entry = None if raw is None or each.value is None else raw.get(key)
                 if entry is not None:
-                    inserted = int.from_bytes(entry[-4:], "little")
+                    inserted = chosen().read(entry).when_inserted
                     mine = self._latency.setdefault(record.chain, Histogram(LATENCY))
                     mine.note(max(record.included_at - inserted, 0))
 
@@ -251,7 +252,7 @@ def _states(node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
         spec = runtime_spec(para)
         roots = items.PROCESSED_ROOTS.get(para)
         for publisher, wanted in spec.subscriptions.items():
-            current = best.state.child_root(derive_child_key(publisher))
+            current = best.state.child_root(chosen().placed(publisher, ())[0])
             behind = current is not None and roots.get(publisher) != current
             pending[chain,] = pending.get((chain,), 0) + (len(wanted) if behind else 0)
             disabled[chain,] = disabled.get((chain,), 0) + items.DISABLED_PUBLISHERS.contains(para, publisher)

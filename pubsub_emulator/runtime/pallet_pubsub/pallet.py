@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import scale, storage_keys
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework import system
@@ -27,13 +27,13 @@ class Broadcaster(Calls, Hooks):
 
     def publish(self, storage: Storage, para: ParaId, key: PubsubKey, value: bytes, ttl: int) -> None:
         """Store one entry of a para in the current block. Raises and emits as `publish.publish`."""
-        publish(self.config, storage, RelayBlockNumber(system.block_number(storage)), para, key, value, ttl)
+        publish(self.config, storage, self._time(storage, system.block_number(storage)), para, key, value, ttl)
 
     # Hooks
 
     def on_idle(self, storage: Storage, now: int, remaining: Weight) -> Weight:
         """Remove expired entries (PS-15), as `expiry.sweep`."""
-        return expiry.sweep(self.config, storage, RelayBlockNumber(now), remaining).weight
+        return expiry.sweep(self.config, storage, self._time(storage, now), remaining).weight
 
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> Weight:
         """Remove the data of paras that left the relay chain at a session change and release their deposits (PS-11).
@@ -78,6 +78,10 @@ class Broadcaster(Calls, Hooks):
         )
 
     # Implementation
+
+    def _time(self, storage: Storage, number: int) -> RelayBlockNumber:
+        rules = self.config.rules
+        return rules.time(number, None if rules.clock is None else storage.get(storage_keys.CURRENT_SLOT))
 
     def _offboard(self, storage: Storage, para: ParaId) -> int:
         try:

@@ -54,7 +54,10 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
     if size > config.max_value_length:
         raise ModuleError(Error.ValueTooLong)
 
-    old = storage.child_get(rows.child, key)
+    child, at = rows.child, bytes(key)
+    if rules.place is not None:
+        child, (at,) = rules.placed(para, (key,))
+    old = storage.child_get(child, at)
     if old is not None and rules.decode is not None:
         old = rules.from_stored(old)
     stored = 0
@@ -75,7 +78,7 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
 
     lifetime = (ttl | now << 32).to_bytes(8, "little")
     entry = encode_compact(size) + value + lifetime
-    storage.child_put(rows.child, key, entry if rules.encode is None else rules.to_stored(entry))
+    storage.child_put(child, at, entry if rules.encode is None else rules.to_stored(entry))
     if ttl or (old is not None and old[-8:-4] != _INFINITE):
         _set_lifetime(config, storage, rows, key, None if old is None else old[-8:], lifetime)
     deposit(storage, DataPublished(para, key, size))
@@ -83,11 +86,12 @@ def publish(  # noqa: PLR0917  # who, under which rules, and the instruction's o
 
 def remove_key(config: Config, storage: Storage, rows: PublisherRows, key: PubsubKey) -> bool:
     """Remove the entry under `key` and update every row derived from it. Returns whether there was one."""
-    old = storage.child_get(rows.child, key)
+    child, (at,) = config.rules.placed(rows.para, (key,))
+    old = storage.child_get(child, at)
     if old is None:
         return False
     old = config.rules.from_stored(old)
-    storage.child_kill(rows.child, key)
+    storage.child_kill(child, at)
     _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
     left = _counter(storage, rows.published_keys) - 1
     if left:

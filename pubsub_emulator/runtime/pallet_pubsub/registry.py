@@ -24,7 +24,6 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     TotalStorageSize,
     TtlData,
     TtlLapMark,
-    rows_of,
 )
 
 PUBLISHER_DEPOSIT: Final = HoldReason(PALLET.index, 0)
@@ -121,4 +120,5 @@ def _remove_data(config: Config, storage: Storage, para: ParaId) -> int:
     PublishedKeys.remove(storage, para)
     TotalStorageSize.remove(storage, para)
     TtlLapMark.remove(storage, para)
-    return storage.child_clear(rows_of(para).child)
+    child, (prefix,) = config.rules.placed(para, (b"",))
+    return storage.child_clear(child, prefix)

@@ -19,7 +19,6 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import (
     TotalStorageSize,
     TtlData,
     TtlLapMark,
-    rows_of,
 )
 from pubsub_emulator.runtime.rules import RuleFailed, Rules
 
@@ -62,7 +61,9 @@ def _try_registrations(storage: Storage) -> None:
 def _try_publisher(rules: Rules, storage: Storage, para: ParaId, count: int, finite: Lifetimes) -> None:
     """Count and size are those of the child trie. Adds the lifetimes of its finite entries to `finite`."""
     keys = size = 0
-    for key, raw in storage.child_iter(rows_of(para).child):
+    child, (prefix,) = rules.placed(para, (b"",))
+    for placed, raw in storage.child_iter(child, prefix):
+        key = placed.removeprefix(prefix)
         _ensure(len(key) == KEY_LENGTH, f"publisher {para} stores a key of {len(key)} bytes")
         try:
             entry = rules.read(raw)

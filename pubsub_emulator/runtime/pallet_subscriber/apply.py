@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import TimedOut, TtlState, ValidFor, ttl_state
+from pubsub_emulator.primitives.storage_keys import CURRENT_SLOT
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.runtime.framework.events import deposit
@@ -59,7 +60,8 @@ def apply(
         roots = dict(sorted(rules.roots(before, roots).items()))
     items.LAST_RELAY_PARENT.put(storage, relay_parent)  # before any handler asks how fresh an entry is
     disabled = {para for para, publisher in plan.publishers.items() if publisher.disabled is not None}
-    deliver = _Deliverer(storage, spec, relay_parent, handler).deliver
+    now = rules.time(relay_parent, plan.statics.values.get(CURRENT_SLOT))
+    deliver = _Deliverer(storage, spec, now, handler).deliver
     made = [deliver(change) for change in plan.changes if change.para not in disabled]
     deliveries = tuple([each for each in made if each is not None])
     _put_roots(storage, roots)
@@ -109,14 +111,14 @@ def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId
 class _Deliverer:
     """Records deliveries, and calls the handler for each in a storage layer (PS-64 to PS-66)."""
 
-    __slots__ = ("_handler", "_layer", "_limit", "_relay_parent", "_rule", "_storage", "_writer")
+    __slots__ = ("_handler", "_layer", "_limit", "_now", "_rule", "_storage", "_writer")
 
     def __init__(
-        self, storage: Storage, spec: RuntimeSpec, relay_parent: RelayBlockNumber, handler: SubscriptionHandler
+        self, storage: Storage, spec: RuntimeSpec, now: RelayBlockNumber, handler: SubscriptionHandler
     ) -> None:
         self._storage = storage
         self._writer = DeliveredWriter(storage, spec)
-        self._relay_parent = relay_parent
+        self._now = now
         self._handler = handler
         self._limit = spec.handler_weight
         self._layer = storage.transaction()
@@ -129,7 +131,7 @@ class _Deliverer:
         cell = NOTHING
         if entry is not None:
             value, ttl, inserted = entry
-            state = ttl_state(ttl, inserted, self._relay_parent)
+            state = ttl_state(ttl, inserted, self._now)
             cell = entry_hash + (ttl | inserted << 32).to_bytes(8, "little")
         self._writer.put(para, key, cell)
         if self._rule is not None:

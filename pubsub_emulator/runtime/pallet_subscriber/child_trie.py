@@ -33,6 +33,7 @@ class ChildTrie(Descent):
 
     __slots__ = (
         "alone_from",
+        "below",
         "cache",
         "changes",
         "delivered",
@@ -48,9 +49,13 @@ class ChildTrie(Descent):
     )
 
     def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
-        super().__init__(publisher.root or EMPTY_TRIE_ROOT, publisher.keys, _shared_with_next(publisher.keys), {})
-        self.meter = meter
         self.rules = rules_of(view.spec.rules)
+        keys = publisher.keys
+        if self.rules.place is not None:
+            keys = tuple(map(PubsubKey, self.rules.placed(publisher.para, keys)[1]))
+        super().__init__(publisher.root or EMPTY_TRIE_ROOT, keys, _shared_with_next(keys), {})
+        self.below = 2 * (len(keys[0]) - len(publisher.keys[0])) if keys else 0
+        self.meter = meter
         self.taken = meter.taken
         self.changes = changes
         self.publisher = publisher
@@ -81,10 +86,13 @@ class ChildTrie(Descent):
         remembers = self.cache.keeps_references
         if remembers:
             self.places, self.alone_from, self.known = self.cache.places[at], self.cache.alone_from[at], 0
+            if self.below:  # the cache counts nibbles of the publisher's own keys
+                self.places = {depth + self.below: place for depth, place in self.places.items()}
+                self.alone_from += self.below
         kind, payload, depth = self.find(at)
         if remembers:
             if kind == ABSENT:
-                self.known = self.cache.covers_absence(at, depth)
+                self.known = self.cache.covers_absence(at, depth - self.below)
             if self.known:
                 self.publisher.resolved += self.known
                 return self.known

@@ -42,7 +42,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from pubsub_emulator.primitives.pubsub import node_cost, publisher_root_key
+from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.storage_keys import child_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.static_keys import read_static_keys, static_value
 from pubsub_emulator.runtime.pallet_subscriber.cache import open_cache
@@ -265,7 +266,7 @@ class _Walk:
                 found.top_path_bytes += self.meter.used - before
             return node
 
-        kind, value, _ = follow(self.relay_root, publisher_root_key(para), charged_node)
+        kind, value, _ = follow(self.relay_root, child_root_key(self.rules.placed(para, ())[0]), charged_node)
         if kind == ABSENT:
             found.root = EMPTY_TRIE_ROOT
         elif kind == VALUE and len(value) == len(EMPTY_TRIE_ROOT):

@@ -359,9 +359,10 @@ def test_a_sweep_with_room_for_the_table_leaves_nothing_that_is_due(
     visits: int,
     now: int,
 ) -> None:
-    """PS-15, PS-18: wherever laps were cut before, and wherever the cursor is."""
+    """PS-15, PS-18: wherever laps were cut before; room for each row, and once more for each publisher."""
     names = numbered(6)
-    world = World(MOCK, max_ttl_scans_per_idle=10 * len(rows))
+    scans = len(rows) + len({para for para, _ in rows})
+    world = World(MOCK, max_ttl_scans_per_idle=scans)
     for (para, key), ttl in rows.items():
         world.publish(para, names[key], b"", ttl)
     for para, key in marks.items():
@@ -369,7 +370,7 @@ def test_a_sweep_with_room_for_the_table_leaves_nothing_that_is_due(
             TtlLapMark.insert(world.storage, ParaId(para), names[key])
     if start is not None:
         TtlScanCursor.put(world.storage, ScanCursor(ParaId(start[0]), names[start[1]], start[2]))
-    small = World(MOCK, max_stored_keys=visits, max_ttl_scans_per_idle=10 * len(rows))
+    small = World(MOCK, max_stored_keys=visits, max_ttl_scans_per_idle=scans)
     small.storage = world.storage
     before = len(expired(world))
     due = {(para, key) for (para, key), ttl in rows.items() if world.now + ttl <= now}
