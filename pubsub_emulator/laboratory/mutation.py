@@ -94,6 +94,29 @@ class Target:
     shrink: Callable[[bytes], bytes] | None = None
 
 
+Reader = Callable[[bytes], str]
+DECLARED: Final[list[Target]] = []
+"""The targets of the modules that are imported."""
+
+
+def target(  # as `Target`
+    name: str,
+    about: str,
+    seeds: Callable[[], Iterable[bytes]],
+    *rooms: str,
+    text: bool = False,
+    shrink: Callable[[bytes], bytes] | None = None,
+) -> Callable[[Reader], Reader]:
+    """Decorator: a function reads for a target, whose `modules` are rooms of this project."""
+
+    def keep(read: Reader) -> Reader:
+        modules = tuple(f"pubsub_emulator.{room}" for room in rooms)
+        DECLARED.append(Target(name, about, seeds, read, text, modules, shrink))
+        return read
+
+    return keep
+
+
 @dataclass(frozen=True, slots=True)
 class Surprise:
     """An input that a reader neither accepted nor refused."""

@@ -1,6 +1,6 @@
 """Readers below the audit as targets of mutation: candidates, states, messages, scenarios, fixtures, cases, stories."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -11,7 +11,7 @@ from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.cases import Case
 from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
-from pubsub_emulator.laboratory.mutation import Target
+from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.laboratory.stories import tell
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.header import Header
@@ -68,6 +68,7 @@ def _candidates() -> Iterable[bytes]:
     return [bytes((at,)) + case.block.encode() for at, case in enumerate(_cases()) if case.block is not None]
 
 
+@target("candidate", "bytes of a block, judged on a known state", _candidates, "runtime", "primitives")
 def _read_candidate(data: bytes) -> str:
     case = _cases()[(data[0] if data else 0) % len(_cases())]
     candidate = Candidate.decode(data[1:])
@@ -90,6 +91,7 @@ def _states() -> Iterable[bytes]:
     ]
 
 
+@target("state", "the state below a block, which is judged on it", _states, "runtime")
 def _read_state(data: bytes) -> str:
     case = _cases()[(data[0] if data else 0) % len(_cases())]
     reader, rows = Reader(data, 1), {}
@@ -119,12 +121,14 @@ def _nodes(data: bytes) -> tuple[Hash, list[bytes]]:
     return root, nodes
 
 
+@target("proof", "nodes of a read proof", _proofs, "trie")
 def _read_proof(data: bytes) -> str:
     root, nodes = _nodes(data)
     found = read_proof(root, nodes, [b"", b"\x00" * 32, b"\xff" * 7])
     return str(sum(value is not None for value in found.values()))
 
 
+@target("compact", "items of a compact proof", _proofs, "trie")
 def _read_compact(data: bytes) -> str:
     root, items = _nodes(data)
     return "some" if decode_compact(root, items) else "none"
@@ -139,6 +143,7 @@ def _messages() -> Iterable[bytes]:
     return [encode((publish,)), encode((publish,) * 9), *(bytes.fromhex(sample.replace(" ", "")) for sample in samples)]
 
 
+@target("xcm", "an upward message", _messages, "xcm")
 def _read_message(data: bytes) -> str:
     message = decode(data)
     if encode(message) != data:
@@ -150,6 +155,7 @@ def _headers() -> Iterable[bytes]:
     return [case.block.header.encode() for case in _cases() if case.block is not None]
 
 
+@target("header", "a block's header", _headers, "primitives")
 def _read_header(data: bytes) -> str:
     header = Header.decode(data)
     if header.encode() != data:
@@ -162,6 +168,7 @@ def _runtimes() -> Iterable[bytes]:
     return [code for case in _cases() if (code := case.judging.parent.state.top.get(b":code")) is not None]
 
 
+@target("runtime", "a parachain's runtime", _runtimes, "runtime.pallet_subscriber.config")
 def _read_runtime(data: bytes) -> str:
     spec = decode_spec(data)
     if spec.encode() != data:
@@ -181,6 +188,7 @@ def _scenarios() -> Iterable[bytes]:
     return [small]
 
 
+@target("scenario", "a scenario's TOML", _scenarios, "emulator.scenario")
 def _read_scenario(data: bytes) -> str:
     try:
         text = data.decode()
@@ -193,6 +201,7 @@ def _fixtures() -> Iterable[bytes]:
     return [fixture.model_dump_json().encode() for case in _cases()[:2] for fixture in fixtures_of_case(case)]
 
 
+@target("fixture", "a fixture, replayed", _fixtures, "emulator.fixtures", "runtime", text=True)
 def _read_fixture(data: bytes) -> str:
     return f"{len(replay_fixture(parse_fixture(data, 'file')))} differences"
 
@@ -201,6 +210,7 @@ def _case_files() -> Iterable[bytes]:
     return [case.to_json().encode() for case in _cases()]
 
 
+@target("case", "a case of a campaign, replayed", _case_files, "laboratory.cases", "runtime", text=True)
 def _read_case(data: bytes) -> str:
     try:
         text = data.decode()
@@ -213,42 +223,7 @@ def _read_case(data: bytes) -> str:
     return "as expected" if found == case.expected else "another verdict"
 
 
+@target("liveness", "the seed of a story of a whole network", lambda: [b"0"], "runtime.relay")
 def _read_story(data: bytes) -> str:
     tell(data[:64], 30)
     return "kept"
-
-
-def ours(*rooms: str) -> tuple[str, ...]:
-    """The names of rooms of this project."""
-    return tuple(f"pubsub_emulator.{room}" for room in rooms)
-
-
-def _target(
-    name: str,
-    about: str,
-    seeds: Callable[[], Iterable[bytes]],
-    read: Callable[[bytes], str],
-    *rooms: str,
-    text: bool = False,
-) -> Target:
-    return Target(name, about, seeds, read, text, ours(*rooms))
-
-
-TARGETS: Final = (
-    _target(
-        "candidate", "bytes of a block, judged on a known state", _candidates, _read_candidate, "runtime", "primitives"
-    ),
-    _target("state", "the state below a block, which is judged on it", _states, _read_state, "runtime"),
-    _target("proof", "nodes of a read proof", _proofs, _read_proof, "trie"),
-    _target("compact", "items of a compact proof", _proofs, _read_compact, "trie"),
-    _target("xcm", "an upward message", _messages, _read_message, "xcm"),
-    _target("header", "a block's header", _headers, _read_header, "primitives"),
-    _target("runtime", "a parachain's runtime", _runtimes, _read_runtime, "runtime.pallet_subscriber.config"),
-    _target("scenario", "a scenario's TOML", _scenarios, _read_scenario, "emulator.scenario"),
-    _target("fixture", "a fixture, replayed", _fixtures, _read_fixture, "emulator.fixtures", "runtime", text=True),
-    _target(
-        "case", "a case of a campaign, replayed", _case_files, _read_case, "laboratory.cases", "runtime", text=True
-    ),
-    _target("liveness", "the seed of a story of a whole network", lambda: [b"0"], _read_story, "runtime.relay"),
-)
-"""Each is the fuzz target of the reader that `docs/untrusted.md` names it with."""

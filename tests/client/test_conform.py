@@ -184,7 +184,7 @@ SET_ROOT = "roots[child_root_key(child_key)] = self._apply_child(child_key, chan
 OLD_ROOT = """new = self._apply_child(child_key, changes)
             old = self.top.get(child_root_key(child_key))
             roots[child_root_key(child_key)] = new if new is None or old is None else old"""
-PUT = "storage.child_put(rows.child, key,"
+PUT = "storage.child_put(child, at,"
 UPDATE = "growth = size - value_length(old)"
 FULL = """
         if _counter(storage, rows.published_keys) >= config.max_stored_keys:
@@ -263,7 +263,7 @@ MUTANTS: dict[str, Mutant] = {
     "the data outlives its publisher": (
         "deregister_publisher",
         registry._remove_data,
-        "return storage.child_clear(rows_of(para).child)",
+        "return storage.child_clear(child, prefix)",
         "return 0",
     ),
     "the lifetimes outlive their publisher": (
@@ -301,7 +301,7 @@ MUTANTS: dict[str, Mutant] = {
     "child tries are named big endian": ("PS-1", derive_child_key, '"little"', '"big"'),
     "the root of an empty child trie stays": ("PS-2", State._apply_child, "return None", "return trie.root()"),
     "a root is not updated": ("PS-2", State.apply, SET_ROOT, OLD_ROOT),
-    "keys are stored backwards": ("PS-4", publish, PUT, "storage.child_put(rows.child, key[::-1],"),
+    "keys are stored backwards": ("PS-4", publish, PUT, "storage.child_put(child, at[::-1],"),
     "a write goes into two child tries": (
         "PS-5",
         publish,
@@ -323,7 +323,7 @@ MUTANTS: dict[str, Mutant] = {
         "registry.ensure_manager(info, origin, para)",
         "pass",
     ),
-    "a deletion keeps the entry": ("delete_keys", remove_key, "storage.child_kill(rows.child, key)", "pass"),
+    "a deletion keeps the entry": ("delete_keys", remove_key, "storage.child_kill(child, at)", "pass"),
     "a deletion keeps the lifetime": (
         "delete_keys",
         remove_key,

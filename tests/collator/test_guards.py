@@ -205,7 +205,7 @@ GUARDS = [
     Guard("node-charged-once", ChildTrie.child, "node = self.taken.get(reference)", "node = None", "charges"),
     Guard("root-length", _Walk.top_path, " and len(value) == len(EMPTY_TRIE_ROOT)", "", "faults"),
     Guard("bad-child-node", _Walk.publisher, "except BadNode", "except ZeroDivisionError", "faults"),
-    Guard("bad-entry", ChildTrie.value, "except ScaleError", "except ZeroDivisionError", "no entries"),
+    Guard("bad-entry", ChildTrie.value, "except (ScaleError, RuleFailed)", "except ZeroDivisionError", "no entries"),
     Guard("depth", ChildTrie.child, "above >= self.most_nodes", "False", "deep paths"),
     Guard("disabled", _Walk.rotation, " if not self.view.is_disabled(para)", "", "disabled"),
     Guard("key-set", _Walk.top_path, "trusted and self.roots", "self.roots", "changed keys"),

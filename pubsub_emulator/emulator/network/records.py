@@ -38,7 +38,7 @@ class RelayRecord:
     """What calls and hooks of the block used."""
     lags: tuple[int, ...] = ()
     """Blocks since the expiry of each entry that the block removed as expired."""
-    clock: RelayBlockNumber = RelayBlockNumber(0)
+    clock: int = 0
     """The time that entries published in it are stored with: `number`, unless a rule counts otherwise."""
 
 

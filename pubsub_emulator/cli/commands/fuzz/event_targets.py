@@ -6,8 +6,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.emulator.untrusted import parse_json
-from pubsub_emulator.laboratory.mutation import Target
-from pubsub_emulator.laboratory.targets import ours
+from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.primitives.errors import DefensiveFailure
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ def _filters() -> Iterable[bytes]:
         yield json.dumps({"field": ["dispatch_info", 0, "weight"], "op": op, "value": value}).encode()
 
 
+@target("filter", "a filter of events", _filters, "events.filters", text=True)
 def _read_filter(data: bytes) -> str:
     from pubsub_emulator.events.filters.codec import from_json, to_json
     from pubsub_emulator.events.filters.normal import normalize
@@ -49,6 +49,7 @@ def _cursors() -> Iterable[bytes]:
         yield encode_cursor(cursor, _TAG).encode()
 
 
+@target("cursor", "a cursor of the event log", _cursors, "events.subscriptions")
 def _read_cursor(data: bytes) -> str:
     from pubsub_emulator.events.subscriptions.cursor import decode_cursor, encode_cursor
 
@@ -92,6 +93,7 @@ def _objects() -> Iterable[bytes]:
         yield b"\x01" + each.operation
 
 
+@target("prism", "an object, or a signed operation", _objects, "prism")
 def _read_object(data: bytes) -> str:
     """An object as it is anchored, or an operation as its maker would sign it, on a ledger that knows the others."""
     from pubsub_emulator.prism.core.process import process, read_object
@@ -114,6 +116,7 @@ def _metadata() -> Iterable[bytes]:
     yield b'\x00{"v": 1, "c": ["0x6162", "0x63"]}'
 
 
+@target("metadatum", "metadata of Cardano, CBOR or JSON", _metadata, "prism")
 def _read_metadata(data: bytes) -> str:
     from pubsub_emulator.prism.core.metadata import object_of
 
@@ -133,6 +136,7 @@ def _publications() -> Iterable[bytes]:
     yield json.dumps({"network": "alpha", **fields}).encode()
 
 
+@target("publication", "bodies that a distributor is sent", _publications, "distributor", text=True)
 def _read_publication(data: bytes) -> str:
     from pubsub_emulator.distributor.event import (
         BadEventError,
@@ -161,6 +165,7 @@ def _settings() -> Iterable[bytes]:
     yield b'public_url = "http://127.0.0.1:8090"\nstore = "redis://127.0.0.1"\n' + token + adapter
 
 
+@target("distributor-config", "a distributor's settings", _settings, "distributor.service")
 def _read_settings(data: bytes) -> str:
     from pubsub_emulator.distributor.service.config import parse_config
 
@@ -179,6 +184,7 @@ def _entries() -> Iterable[bytes]:
         yield json.dumps({**entry, "data": "0x" + data.hex(), "blockHash": "0x" + "22" * 32}).encode()
 
 
+@target("evm-entry", "an entry of an EVM contract's log", _entries, "distributor.adapter.evm", text=True)
 def _read_entry(data: bytes) -> str:
     from pubsub_emulator.client.answers import read
     from pubsub_emulator.client.errors import BadAnswer
@@ -196,46 +202,8 @@ def _canister_scenarios() -> Iterable[bytes]:
             yield each.read_bytes()
 
 
+@target("canister-scenario", "a scenario of subnets", _canister_scenarios, "icrc72")
 def _read_canister_scenario(data: bytes) -> str:
     from pubsub_emulator.icrc72.scenario_file import parse
 
     return f"{len(parse(data, 'file').subscriber)} subscribers"
-
-
-EVENT_TARGETS: Final = (
-    Target("filter", "a filter of events", _filters, _read_filter, text=True, modules=ours("events.filters")),
-    Target("cursor", "a cursor of the event log", _cursors, _read_cursor, modules=ours("events.subscriptions")),
-    Target("prism", "an object, or a signed operation", _objects, _read_object, modules=ours("prism")),
-    Target("metadatum", "metadata of Cardano, CBOR or JSON", _metadata, _read_metadata, modules=ours("prism")),
-    Target(
-        "publication",
-        "bodies that a distributor is sent",
-        _publications,
-        _read_publication,
-        text=True,
-        modules=ours("distributor"),
-    ),
-    Target(
-        "distributor-config",
-        "a distributor's settings",
-        _settings,
-        _read_settings,
-        modules=ours("distributor.service"),
-    ),
-    Target(
-        "evm-entry",
-        "an entry of an EVM contract's log",
-        _entries,
-        _read_entry,
-        text=True,
-        modules=ours("distributor.adapter.evm"),
-    ),
-    Target(
-        "canister-scenario",
-        "a scenario of subnets",
-        _canister_scenarios,
-        _read_canister_scenario,
-        modules=ours("icrc72"),
-    ),
-)
-"""What `docs/untrusted.md` names of the event systems."""

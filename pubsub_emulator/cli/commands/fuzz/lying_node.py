@@ -16,8 +16,7 @@ from threading import Thread
 from typing import Any, Final
 
 from pubsub_emulator.emulator.untrusted import parse_json
-from pubsub_emulator.laboratory.mutation import Target
-from pubsub_emulator.laboratory.targets import ours
+from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 
@@ -249,6 +248,7 @@ def _with(answer: Any, old: object, new: object) -> object:
             return answer
 
 
+@target("lying-node", "every answer of a node, as each command reads them", _transcripts, "client", text=True)
 def _read(data: bytes) -> str:
     """Let a command read a node that says what a transcript holds, again from its beginning when that ends."""
     from pubsub_emulator.client.errors import NodeRefused
@@ -284,13 +284,3 @@ def _read(data: bytes) -> str:
     finally:
         if total > MOST_REQUESTS:
             raise DefensiveFailure(f"{command} asks without end")
-
-
-LYING_NODE: Final = Target(
-    "lying-node",
-    "every answer of a node, as each command reads them",
-    _transcripts,
-    _read,
-    text=True,
-    modules=ours("client"),
-)

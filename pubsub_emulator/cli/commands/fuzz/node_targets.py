@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.emulator.untrusted import parse_json
-from pubsub_emulator.laboratory.mutation import Target
-from pubsub_emulator.laboratory.targets import ours
+from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -68,6 +67,7 @@ class _Told:
         return list(_STATE) if "Keys" in method else self._answer
 
 
+@target("state-answer", "read proofs of a forked node", _state_answers, "client", text=True)
 def _read_state_answer(data: bytes) -> str:
     from pubsub_emulator.client.live_state import StateProofs
     from pubsub_emulator.runtime.framework.lazy_state import lazy_state
@@ -97,6 +97,7 @@ def _state_path() -> Path:
     return Path(tempfile.mkdtemp(prefix="pubsub-fuzz-")) / "read.json"
 
 
+@target("exported-state", "an exported state's file", _exported_states, "client", text=True)
 def _read_exported_state(data: bytes) -> str:
     from pubsub_emulator.client.state_file import read_state
 
@@ -171,6 +172,7 @@ def _requests() -> Iterable[bytes]:
     yield json.dumps([{"jsonrpc": "2.0", "id": 1, "method": "chain_getHeader", "params": []}] * 3).encode()
 
 
+@target("request", "a JSON-RPC message to a node", _requests, "node", text=True)
 def _read_request(data: bytes) -> str:
     return _loop().run_until_complete(_answered(data))
 
@@ -249,6 +251,7 @@ def _extrinsics() -> Iterable[bytes]:
         yield SignedExtrinsic(who, Scheme.ED25519, bytes(64), Extra(Era(), 0, 0, 0), made, 0).encode()
 
 
+@target("extrinsic", "an extrinsic, signed again and run", _extrinsics, "runtime")
 def _read_extrinsic(data: bytes) -> str:
     """The extrinsic as its maker would sign it, run in a block; and its call once more as root's."""
     from pubsub_emulator.primitives.signatures import Scheme
@@ -315,6 +318,7 @@ def _event_records() -> bytes:
     return events.encode_records(events.records(storage))
 
 
+@target("metadata", "a node's metadata", lambda: [_metadata_bytes()], "client")
 def _read_metadata(data: bytes) -> str:
     """The metadata, and a block's events by it."""
     from pubsub_emulator.client.metadata import parse_metadata
@@ -324,6 +328,7 @@ def _read_metadata(data: bytes) -> str:
     return f"{len(decode_events(parse_metadata(data), _event_records()))} events"
 
 
+@target("events", "the events of a block", lambda: [_event_records()], "client")
 def _read_events(data: bytes) -> str:
     from pubsub_emulator.client.metadata import parse_metadata
     from pubsub_emulator.client.node import decode_events
@@ -354,6 +359,7 @@ def _inherents() -> Iterable[bytes]:
     return [_parachain()[1].extrinsics[0]]
 
 
+@target("inherent", "a real block's inherent", _inherents, "spark_audit.fetch")
 def _read_inherent(data: bytes) -> str:
     from pubsub_emulator.primitives.types import ParaId
     from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
@@ -395,6 +401,7 @@ def _exports() -> Iterable[bytes]:
     yield json.dumps([head, {**call, "params": json.dumps({"data": data})}]).encode()
 
 
+@target("export", "rows of exported tables", _exports, "spark_audit.fetch", text=True)
 def _read_export(data: bytes) -> str:
     """A row of each of two tables, as JSON lines."""
     from pubsub_emulator.primitives.types import ParaId
@@ -428,22 +435,9 @@ def _journals() -> Iterable[bytes]:
     return ["".join(f"{line}\n" for line in lines).encode()]
 
 
+@target("journal", "a node's journal", _journals, "node.chain")
 def _read_journal(data: bytes) -> str:
     from pubsub_emulator.node.chain.journal import read_journal
 
     found = read_journal(data, "journal")
     return f"{min(len(found.entries), 3)} steps, {min(len(found.rest), 3)} left, cut {found.cut}"
-
-
-NODE_TARGETS: Final = (
-    Target("request", "a JSON-RPC message to a node", _requests, _read_request, text=True, modules=ours("node")),
-    Target("journal", "a node's journal", _journals, _read_journal, modules=ours("node.chain")),
-    Target("extrinsic", "an extrinsic, signed again and run", _extrinsics, _read_extrinsic, modules=ours("runtime")),
-    Target("metadata", "a node's metadata", lambda: [_metadata_bytes()], _read_metadata, modules=ours("client")),
-    Target("events", "the events of a block", lambda: [_event_records()], _read_events, modules=ours("client")),
-    Target("inherent", "a real block's inherent", _inherents, _read_inherent, modules=ours("spark_audit.fetch")),
-    Target("state-answer", "read proofs of a forked node", _state_answers, _read_state_answer, True, ours("client")),
-    Target("exported-state", "an exported state's file", _exported_states, _read_exported_state, True, ours("client")),
-    Target("export", "rows of exported tables", _exports, _read_export, text=True, modules=ours("spark_audit.fetch")),
-)
-"""What `docs/untrusted.md` names of nodes and archives."""

@@ -9,11 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pubsub_emulator.cli.commands.fuzz.event_targets import EVENT_TARGETS
-from pubsub_emulator.cli.commands.fuzz.lying_node import LYING_NODE
-from pubsub_emulator.cli.commands.fuzz.node_targets import NODE_TARGETS
-from pubsub_emulator.laboratory.mutation import Target
-from pubsub_emulator.laboratory.targets import TARGETS, judged_blocks
+from pubsub_emulator.cli.commands.fuzz import event_targets, lying_node, node_targets  # noqa: F401  # their targets
+from pubsub_emulator.laboratory.mutation import DECLARED, target
+from pubsub_emulator.laboratory.targets import judged_blocks
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
 
@@ -28,15 +26,18 @@ def _folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="pubsub-fuzz-"))
 
 
-def _from_file(name: str, read: Callable[[Path], str]) -> Callable[[bytes], str]:
-    """A reader of a file as a reader of bytes."""
+def _from_file(name: str) -> Callable[[Callable[[Path], str]], Callable[[bytes], str]]:
+    """Decorator: a reader of a file becomes a reader of bytes."""
 
-    def run(data: bytes) -> str:
-        path = _folder() / name
-        path.write_bytes(data)
-        return read(path)
+    def keep(read: Callable[[Path], str]) -> Callable[[bytes], str]:
+        def run(data: bytes) -> str:
+            path = _folder() / name
+            path.write_bytes(data)
+            return read(path)
 
-    return run
+        return run
+
+    return keep
 
 
 # Sessions
@@ -59,6 +60,8 @@ def _sessions() -> Iterable[bytes]:
     return [path.read_bytes()]
 
 
+@target("session", "a session's file, played", _sessions, "cli.session", text=True)
+@_from_file("session.json")
 def _read_session(path: Path) -> str:
     from pubsub_emulator.cli.session.saved import read
 
@@ -84,6 +87,15 @@ def _differences() -> Iterable[bytes]:
         )
 
 
+@target(
+    "difference",
+    "a kept difference of two verifiers, judged again",
+    _differences,
+    "laboratory.differences",
+    "laboratory.cases",
+    text=True,
+)
+@_from_file("difference.json")
 def _read_difference(path: Path) -> str:
     from pubsub_emulator.laboratory.differences import read_difference
 
@@ -117,6 +129,8 @@ def _relay_proofs() -> Iterable[bytes]:
     ]
 
 
+@target("relay-proof", "a real inherent as JSON", _relay_proofs, "spark_audit.real_proofs", text=True)
+@_from_file("proof.json")
 def _read_relay_proof(path: Path) -> str:
     from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
 
@@ -141,6 +155,8 @@ def _answers() -> Iterable[bytes]:
     ]
 
 
+@target("node-json", "what a node answered", _answers, "spark_audit.real_proofs", text=True)
+@_from_file("node.json")
 def _read_answers(path: Path) -> str:
     from pubsub_emulator.spark_audit.real_proofs.node_data import read_node_data
 
@@ -172,6 +188,9 @@ def _manifests() -> Iterable[bytes]:
     return [path.read_bytes() for path in sorted((_history() / "_commits").glob("*.json"))]
 
 
+@target(
+    "manifest", "a manifest of a history, with a digest that is right", _manifests, "spark_audit.history", text=True
+)
 def _read_manifest(data: bytes) -> str:
     """The manifest as its maker would sign it: with the digest and the name that its content has."""
     from pubsub_emulator.spark_audit.history import manifest
@@ -207,6 +226,7 @@ def _entries() -> "tuple[FileEntry, ...]":
     return tuple(entry for commit in History.open(_history()).commits for entry in commit.files)[:8]
 
 
+@target("table", "a Parquet file of a history, with digests that are right", _tables, "spark_audit.history")
 def _read_table(data: bytes) -> str:
     """A Parquet file whose manifest says of it what is true: its size and the digests of its parts."""
     from pubsub_emulator.spark_audit.history.commit import read_stretches
@@ -245,6 +265,8 @@ def _findings() -> Iterable[bytes]:
         ).encode()
 
 
+@target("finding", "a finding's file", _findings, "spark_audit.audit", text=True)
+@_from_file("finding.json")
 def _read_finding(path: Path) -> str:
     """A finding as its maker would sign it: with the digest that its content has."""
     from pubsub_emulator.spark_audit.judge.finding_file import check_finding
@@ -268,6 +290,7 @@ def _evidence() -> Iterable[bytes]:
     yield equivocation_evidence(bytes(32), header, header)
 
 
+@target("evidence", "the evidence of a finding", _evidence, "spark_audit.audit")
 def _read_evidence(data: bytes) -> str:
     from pubsub_emulator.spark_audit.judge.evidence import judge
 
@@ -289,6 +312,7 @@ def _candid() -> Iterable[bytes]:
         yield codec("icrc72_publish").args.encode((Event(2, 1, 1, "a.b", of(data), source, (("key", of(data)),)),))
 
 
+@target("candid", "a Candid message to a broadcaster", _candid, "icrc72.ic.candid")
 def _read_candid(data: bytes) -> str:
     from pubsub_emulator.icrc72.methods import PUBLISH
 
@@ -308,6 +332,7 @@ def _ingress() -> Iterable[bytes]:
     yield cbor2.dumps({"content": content, "sender_pubkey": b"", "sender_sig": b"", "sender_delegation": [delegation]})
 
 
+@target("ingress", "a request of an agent", _ingress, "icrc72.port")
 def _read_ingress(data: bytes) -> str:
     from pubsub_emulator.icrc72.port.envelope import read_request
 
@@ -324,6 +349,7 @@ def _modules() -> Iterable[bytes]:
     yield bytes(wasmtime.wat2wasm('(module (table 2 funcref) (func (export "canister_init")) (elem (i32.const 0) 0))'))
 
 
+@target("canister-module", "the WebAssembly module of a canister", _modules, "icrc72.ic.wasm")
 def _read_module(data: bytes) -> str:
     from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
 
@@ -355,6 +381,24 @@ def _story(data: bytes) -> "int | Plan":
     return replace(plan, rounds=min(plan.rounds, 120), refuse=min(plan.refuse, 40), delay=min(plan.delay, 3))
 
 
+def _shrink_story(data: bytes) -> bytes:
+    from pubsub_emulator.icrc72.campaign import shrink, written
+
+    plan = _story(data)
+    if isinstance(plan, int):
+        return data
+    smallest = shrink(plan)
+    return json.dumps({**written(smallest.plan), "cheat": -1}).encode() if smallest.surprise else data
+
+
+@target(
+    "icrc",
+    "a story of subnets and canisters, played and audited",
+    _story_cases,
+    "icrc72",
+    text=True,
+    shrink=_shrink_story,
+)
 def _play(data: bytes) -> str:
     """Play a story, or let a cheat act: drawn schedules, crashes and cheats."""
     from pubsub_emulator.icrc72.campaign import play_cheat, play_plan
@@ -372,109 +416,4 @@ def _play(data: bytes) -> str:
     return f"at rest after {outcome.rounds // 500 * 500} rounds or more"
 
 
-def _shrink_story(data: bytes) -> bytes:
-    from pubsub_emulator.icrc72.campaign import shrink, written
-
-    plan = _story(data)
-    if isinstance(plan, int):
-        return data
-    smallest = shrink(plan)
-    return json.dumps({**written(smallest.plan), "cheat": -1}).encode() if smallest.surprise else data
-
-
-ALL: Final = (
-    *TARGETS,
-    *NODE_TARGETS,
-    LYING_NODE,
-    *EVENT_TARGETS,
-    Target(
-        "candid",
-        "a Candid message to a broadcaster",
-        _candid,
-        _read_candid,
-        False,
-        ("pubsub_emulator.icrc72.ic.candid",),
-    ),
-    Target("ingress", "a request of an agent", _ingress, _read_ingress, False, ("pubsub_emulator.icrc72.port",)),
-    Target(
-        "canister-module",
-        "the WebAssembly module of a canister",
-        _modules,
-        _read_module,
-        False,
-        ("pubsub_emulator.icrc72.ic.wasm",),
-    ),
-    Target(
-        "icrc",
-        "a story of subnets and canisters, played and audited",
-        _story_cases,
-        _play,
-        True,
-        ("pubsub_emulator.icrc72",),
-        _shrink_story,
-    ),
-    Target(
-        "session",
-        "a session's file, played",
-        _sessions,
-        _from_file("session.json", _read_session),
-        True,
-        ("pubsub_emulator.cli.session",),
-    ),
-    Target(
-        "difference",
-        "a kept difference of two verifiers, judged again",
-        _differences,
-        _from_file("difference.json", _read_difference),
-        True,
-        ("pubsub_emulator.laboratory.differences", "pubsub_emulator.laboratory.cases"),
-    ),
-    Target(
-        "relay-proof",
-        "a real inherent as JSON",
-        _relay_proofs,
-        _from_file("proof.json", _read_relay_proof),
-        True,
-        ("pubsub_emulator.spark_audit.real_proofs",),
-    ),
-    Target(
-        "node-json",
-        "what a node answered",
-        _answers,
-        _from_file("node.json", _read_answers),
-        True,
-        ("pubsub_emulator.spark_audit.real_proofs",),
-    ),
-    Target(
-        "manifest",
-        "a manifest of a history, with a digest that is right",
-        _manifests,
-        _read_manifest,
-        True,
-        ("pubsub_emulator.spark_audit.history",),
-    ),
-    Target(
-        "table",
-        "a Parquet file of a history, with digests that are right",
-        _tables,
-        _read_table,
-        False,
-        ("pubsub_emulator.spark_audit.history",),
-    ),
-    Target(
-        "finding",
-        "a finding's file",
-        _findings,
-        _from_file("finding.json", _read_finding),
-        True,
-        ("pubsub_emulator.spark_audit.audit",),
-    ),
-    Target(
-        "evidence",
-        "the evidence of a finding",
-        _evidence,
-        _read_evidence,
-        False,
-        ("pubsub_emulator.spark_audit.audit",),
-    ),
-)
+ALL: Final = tuple(DECLARED)
