@@ -53,7 +53,7 @@ def test_folders_of_runs_histories_and_audits_are_compared(folder: Path) -> None
     told = _compare(folder, "history-a", "history-b").stdout
     assert "proof bytes" in told
     assert "delivery: publisher 1000" in told
-    assert "proof_bytes" in _compare(folder, "audit-a", "audit-b").stdout
+    assert "proof bytes" in _compare(folder, "audit-a", "audit-b").stdout
     assert "no figure differs" in _compare(folder, "a", "a").stdout
 
 

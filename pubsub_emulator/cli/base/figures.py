@@ -56,7 +56,8 @@ def of_run(document: Mapping[str, Any]) -> Figures:
 
 def of_audit(report: Mapping[str, Any]) -> Figures:
     """The figures in an audit's `run_report.json`."""
-    out: Figures = {name: report[name] for name in ("candidates", "judged", "proof_bytes", "quarantined")}
+    out: Figures = {name: report[name] for name in ("candidates", "judged", "quarantined")}
+    out["proof bytes"] = report["proof_bytes"]
     out |= {f"findings: {name}": count for name, count in report["findings"].items()}
     return out | {f"finding: {name}": count for name, count in report["codes"].items()}
 

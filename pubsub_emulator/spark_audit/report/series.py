@@ -25,6 +25,8 @@ _READ: Final = (
     "cached_bytes",
     "cache_state_bytes",
     "cache_net",
+    "ref_time",
+    "proof_size",
 )
 
 
@@ -47,6 +49,10 @@ class Bin:
     cached: int | None
     cache_state: int | None
     cache_net: int | None
+    ref_time: int | None
+    """Picoseconds of weight."""
+    proof_size: int | None
+    """Bytes of weight."""
 
     @property
     def mean(self) -> int | None:
@@ -88,6 +94,8 @@ def bytes_over_time(results: Results, chain: Chain) -> Series:
         ("cached_bytes", "sum"),
         ("cache_state_bytes", "sum"),
         ("cache_net", "sum"),
+        ("ref_time", "sum"),
+        ("proof_size", "sum"),
     ]
     good = {row["bin"]: row for row in grouped(map(valid, _binned(parts, first, width)), ["bin"], sums)}
     bad = {row["bin"]: row for row in grouped(map(_faulty, _binned(parts, first, width)), ["bin"], [("at", "count")])}
@@ -150,4 +158,6 @@ def _bin(first: int, width: int, good: Row, bad: Row) -> Bin:
         cached=good.get("cached_bytes_sum"),
         cache_state=good.get("cache_state_bytes_sum"),
         cache_net=good.get("cache_net_sum"),
+        ref_time=good.get("ref_time_sum"),
+        proof_size=good.get("proof_size_sum"),
     )

@@ -44,7 +44,8 @@ def test_bins_hold_every_candidate_once(reported: Reported, place: tuple[str, in
         assert each.largest == max(row["proof_bytes"] for row in mine)
         assert each.used == max(row["used"] for row in mine)
         assert each.budget == min(row["budget"] for row in mine)
-        assert each.cache_net == sum(row["cache_net"] for row in mine)
+        for name in ("cache_net", "ref_time", "proof_size"):
+            assert getattr(each, name) == sum(row[name] for row in mine)
 
 
 @given(st.integers(1, 10**9), st.integers(1, 200))
