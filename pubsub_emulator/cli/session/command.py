@@ -1,8 +1,9 @@
 """A session's command as a value: name, parameters, help, function. Help, completion and docs are made from it."""
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
@@ -99,7 +100,7 @@ class Command:
     parameters: tuple[Parameter, ...] = ()
     details: str = ""
     examples: tuple[str, ...] = ()
-    aliases: tuple[str, ...] = field(default=())
+    aliases: tuple[str, ...] = ()
     changes: bool = False
 
     def usage(self) -> str:
@@ -145,17 +146,51 @@ class Command:
         return tuple(lines)
 
 
-def look(  # noqa: PLR0917  # in the order of `Command`
-    name: str,
+_KINDS: Final = {
+    **{kind.name: kind for kind in Kind},
+    **dict.fromkeys(("BLOCK", "BLOCKS", "TTL", "MOST", "DEPOSIT", "COLLATOR"), Kind.NUMBER),
+    **dict.fromkeys(("A", "B", "FROM"), Kind.SNAPSHOT),
+    **dict.fromkeys(("PARAM", "ACTION"), Kind.VALUE),
+    **dict.fromkeys(("METHOD", "WHICH", "WHAT", "FIELD", "CALL"), Kind.WORD),
+    "RATE": Kind.SHARE,
+}
+_PARAMETER: Final = re.compile(r"(\[?)([A-Z]+)(…?)(?::([a-z]+))?\]?")
+
+
+def command(  # what help and completion show of one
+    section: list[Command],
+    usage: str,
     summary: str,
-    run: Run,
-    parameters: tuple[Parameter, ...] = (),
-    examples: tuple[str, ...] = (),
+    *examples: str,
     details: str = "",
     aliases: tuple[str, ...] = (),
-) -> Command:
-    """A command that changes nothing. Without `examples`, its name is the example."""
-    return Command(name, summary, run, parameters, details, examples or (name,), aliases)
+    words: Mapping[str, tuple[str, ...]] | None = None,
+    changes: bool = False,
+) -> Callable[[Run], Run]:
+    """Decorator: a function runs a command of a section of the help.
+
+    `usage` is `name ARGUMENT [OPTIONAL] MANY…`; the name of an argument tells its kind, or `NAME:kind` does. `words`
+    are the allowed values of an argument. Without `examples`, the command's name is the example.
+    """
+    name, *arguments = usage.split()
+    found = (_PARAMETER.fullmatch(each) for each in arguments)
+    parameters = tuple(
+        Parameter(
+            each[2],
+            Kind[each[4].upper()] if each[4] else _KINDS[each[2]],
+            optional=bool(each[1]),
+            many=bool(each[3]),
+            words=(words or {}).get(each[2], ()),
+        )
+        for each in found
+        if each is not None
+    )
+
+    def keep(run: Run) -> Run:
+        section.append(Command(name, summary, run, parameters, details, examples or (name,), aliases, changes))
+        return run
+
+    return keep
 
 
 _BY_NAME: Final[dict[str, Command]] = {}

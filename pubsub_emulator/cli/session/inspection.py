@@ -9,7 +9,7 @@ from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Delivery
 from pubsub_emulator.cli.session.arguments import number
-from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import SOME, Session
 from pubsub_emulator.client.answers import HEAD, TEXT
@@ -18,10 +18,13 @@ from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 
+INSPECTION: Final[list[Command]] = []
+
 _BLOCKS_WANTED: Final = "BLOCKS is a number of relay blocks, at least 1"
 _SUBSCRIBER_WANTED: Final = "a subscriber's id is a whole number"
 
 
+@command(INSPECTION, "status", "Show the network: chains, heights, messages waiting to be sent.", aliases=("s",))
 def _status(session: Session, _given: Given) -> Iterator[Shown]:
     if session.node.url:
         final = session.read(HEAD, "chain_getHeader", session.ask("chain_getFinalizedHead")).number
@@ -47,6 +50,7 @@ def _status(session: Session, _given: Given) -> Iterator[Shown]:
     )
 
 
+@command(INSPECTION, "headers [CHAIN]", "Show the newest headers.", "headers", "headers 3000")
 def _headers(session: Session, given: Given) -> Iterator[Shown]:
     chain = given.maybe("CHAIN")
     names = [RELAY] if chain in {None, RELAY} else []
@@ -66,6 +70,15 @@ def _headers(session: Session, given: Given) -> Iterator[Shown]:
         yield Grid(f"newest header of {name}", ("field", "value"), tuple(fields))
 
 
+@command(
+    INSPECTION,
+    "events [CHAIN] [BLOCK]",
+    "Show the events of the newest relay block, or of an earlier block that is kept.",
+    "events",
+    "events relay 7",
+    "events 3000",
+    details="The default CHAIN is relay. BLOCK is the height of a relay block, also for a parachain's events.",
+)
 def _events(session: Session, given: Given) -> Iterator[Shown]:
     chain, at = given.maybe("CHAIN") or RELAY, given.maybe("BLOCK")
     if session.setting is None:
@@ -91,6 +104,13 @@ def _event_grid(session: Session, title: str, chain: str, block: bytes) -> Grid:
     return Grid(title, ("phase", "event"), rows)
 
 
+@command(
+    INSPECTION,
+    "deliveries [SUBSCRIBER] [BLOCKS]",
+    "Show what subscribers received in the newest relay blocks (default 10).",
+    "deliveries",
+    "deliveries 3000 50",
+)
 def _deliveries(session: Session, given: Given) -> Iterator[Shown]:
     wanted = set(session.listed(given.maybe("SUBSCRIBER")))
     blocks = session.blocks(number(given.maybe("BLOCKS") or "10", _BLOCKS_WANTED, 1))
@@ -121,6 +141,7 @@ def delivery_grid(session: Session, title: str, found: Iterable[Delivery]) -> Gr
     return Grid(title, header, rows)
 
 
+@command(INSPECTION, "verdicts [PARA]", "Show refused blocks and the reasons.", "verdicts", "verdicts 3000")
 def _verdicts(session: Session, given: Given) -> Iterator[Shown]:
     wanted = set(session.listed(given.maybe("PARA")))
     yield refusal_grid("refused blocks", session.blocks(), wanted)
@@ -144,6 +165,15 @@ def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], wanted: Itera
     return Grid(title, ("relay block", "parachain", "block", "verdict", "strategy", "why"), rows)
 
 
+@command(
+    INSPECTION,
+    "ledger SUBSCRIBER [BLOCK]",
+    "Show what used the bytes of a subscriber's block: budget, messages, proof, by publisher.",
+    "ledger 3000",
+    "ledger 3000 12",
+    details="Shows the newest block, or those in relay block BLOCK.",
+    aliases=("budget",),
+)
 def _ledger(session: Session, given: Given) -> Iterator[Shown]:
     para, at = session.para(given.one("SUBSCRIBER"), _SUBSCRIBER_WANTED), given.maybe("BLOCK")
     for block in [session.block_at(at)] if at is not None else reversed(session.blocks()):
@@ -159,6 +189,13 @@ def _ledger(session: Session, given: Given) -> Iterator[Shown]:
     raise CommandError(f"{para} built no valid block{' there' if at is not None else ' yet'}")
 
 
+@command(
+    INSPECTION,
+    "subscriptions [SUBSCRIBER]",
+    "Show what subscribers subscribe to.",
+    "subscriptions",
+    "subscriptions 3000",
+)
 def _subscriptions(session: Session, given: Given) -> Iterator[Shown]:
     for para in session.listed(given.maybe("SUBSCRIBER"), subscribers=True):
         spec, in_force = session.runtime(para)
@@ -176,6 +213,7 @@ def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
+@command(INSPECTION, "collators [PARA]", "Show who authors blocks and who cheats.", "collators 3000")
 def _collators(session: Session, given: Given) -> Iterator[Shown]:
     rows = tuple(
         (str(para), each.collator, words(each.key), _habit(each))
@@ -194,6 +232,7 @@ def _habit(collator: answers.Collator) -> str:
     return ", ".join(collator.strategies) + often
 
 
+@command(INSPECTION, "strategies", "Show every cheating strategy, what it tries to gain, and the verdict it must get.")
 def _strategies(_session: Session, _given: Given) -> Iterator[Shown]:
     found = (
         (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "depends on the case")
@@ -202,10 +241,18 @@ def _strategies(_session: Session, _given: Given) -> Iterator[Shown]:
     yield Grid("strategies", ("name", "tries to gain", "verdict"), tuple(found))
 
 
+@command(INSPECTION, "publishers", "Show everyone who is registered or has published.")
 def _publishers(session: Session, _given: Given) -> Iterator[Shown]:
     yield from _shown("publishers", session.read(answers.PUBLISHERS, "pubsub_publishers").publishers)
 
 
+@command(
+    INSPECTION,
+    "candidates PARA [BLOCK]",
+    "Show the candidates that were judged for a relay block, refused ones too.",
+    "candidates 3000",
+    "candidates 3000 7",
+)
 def _candidates(session: Session, given: Given) -> Iterator[Shown]:
     para, block = session.para(given.one("PARA")), session.block_at(given.maybe("BLOCK"))
     found = session.read(answers.CANDIDATES, "pubsub_candidates", para, hexed(block.hash))
@@ -215,6 +262,14 @@ def _candidates(session: Session, given: Given) -> Iterator[Shown]:
     yield from _shown(f"candidates for relay block {block.number}", found)
 
 
+@command(
+    INSPECTION,
+    "call METHOD [PARAM…]",
+    "Call any method of the node; parameters are JSON or text.",
+    "call system_health",
+    "call pubsub_entry 1000 DOT/USD",
+    details="docs/node.md lists the methods.",
+)
 def _call(session: Session, given: Given) -> Iterator[Shown]:
     params = []
     for each in given.many("PARAM"):
@@ -246,74 +301,3 @@ def _shown(title: str, found: object) -> Iterator[Shown]:
         yield Grid(title, ("field", "value"), tuple((name, _cell(each)) for name, each in found.items()))
     else:
         yield Line(f"{title}: {json.dumps(found, ensure_ascii=False)}")
-
-
-_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
-_ANY_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER, optional=True)
-_ANY_CHAIN: Final = Parameter("CHAIN", Kind.CHAIN, optional=True)
-_ANY_PARA: Final = Parameter("PARA", Kind.PARA, optional=True)
-_AT_BLOCK: Final = Parameter("BLOCK", Kind.NUMBER, optional=True)
-_BLOCKS: Final = Parameter("BLOCKS", Kind.NUMBER, optional=True)
-
-INSPECTION: Final = (
-    look("status", "Show the network: chains, heights, messages waiting to be sent.", _status, aliases=("s",)),
-    look("headers", "Show the newest headers.", _headers, (_ANY_CHAIN,), ("headers", "headers 3000")),
-    look(
-        "events",
-        "Show the events of the newest relay block, or of an earlier block that is kept.",
-        _events,
-        (_ANY_CHAIN, _AT_BLOCK),
-        ("events", "events relay 7", "events 3000"),
-        "The default CHAIN is relay. BLOCK is the height of a relay block, also for a parachain's events.",
-    ),
-    look(
-        "deliveries",
-        "Show what subscribers received in the newest relay blocks (default 10).",
-        _deliveries,
-        (_ANY_SUBSCRIBER, _BLOCKS),
-        ("deliveries", "deliveries 3000 50"),
-    ),
-    look(
-        "verdicts",
-        "Show refused blocks and the reasons.",
-        _verdicts,
-        (_ANY_PARA,),
-        ("verdicts", "verdicts 3000"),
-    ),
-    look(
-        "ledger",
-        "Show what used the bytes of a subscriber's block: budget, messages, proof, by publisher.",
-        _ledger,
-        (_SUBSCRIBER, _AT_BLOCK),
-        ("ledger 3000", "ledger 3000 12"),
-        "Shows the newest block, or those in relay block BLOCK.",
-        ("budget",),
-    ),
-    look(
-        "subscriptions",
-        "Show what subscribers subscribe to.",
-        _subscriptions,
-        (_ANY_SUBSCRIBER,),
-        ("subscriptions", "subscriptions 3000"),
-    ),
-    look("collators", "Show who authors blocks and who cheats.", _collators, (_ANY_PARA,), ("collators 3000",)),
-    look(
-        "strategies", "Show every cheating strategy, what it tries to gain, and the verdict it must get.", _strategies
-    ),
-    look("publishers", "Show everyone who is registered or has published.", _publishers),
-    look(
-        "candidates",
-        "Show the candidates that were judged for a relay block, refused ones too.",
-        _candidates,
-        (Parameter("PARA", Kind.PARA), _AT_BLOCK),
-        ("candidates 3000", "candidates 3000 7"),
-    ),
-    look(
-        "call",
-        "Call any method of the node; parameters are JSON or text.",
-        _call,
-        (Parameter("METHOD", Kind.WORD), Parameter("PARAM", Kind.VALUE, optional=True, many=True)),
-        ("call system_health", "call pubsub_entry 1000 DOT/USD"),
-        "docs/node.md lists the methods.",
-    ),
-)

@@ -8,7 +8,7 @@ from typing import Final
 from pubsub_emulator.cli.screen.pages import Line, Shown
 from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
 from pubsub_emulator.cli.session.arguments import number, value
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, near_to
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
@@ -16,6 +16,8 @@ from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, merge_subscriptions
+
+NETWORK: Final[list[Command]] = []
 
 PUBLISHER_ID: Final = "a publisher's id is a whole number"
 
@@ -27,6 +29,18 @@ def _subscriber(session: Session, text: str) -> ParaId:
     return para
 
 
+@command(
+    NETWORK,
+    "publish PARA:publisher KEY VALUE [TTL]",
+    "Have a parachain publish a key.",
+    "publish 1000 DOT/USD 7.42",
+    "publish 1000 1000/3 0x00ff 25",
+    details=(
+        "TTL is in relay blocks; without one, or with 0, the entry does not expire.\n"
+        "Key 3 of a scenario's publisher 1000 has the name 1000/3."
+    ),
+    changes=True,
+)
 def _publish(session: Session, given: Given) -> Iterator[Shown]:
     para = session.para(given.one("PARA"))
     key, data = session.key(given.one("KEY")), value(given.one("VALUE"))
@@ -46,6 +60,14 @@ def _publish(session: Session, given: Given) -> Iterator[Shown]:
         yield Line(f"no parachain subscribes to this key; `subscribe {reader} {para} {name}` has it delivered")
 
 
+@command(
+    NETWORK,
+    "delete PUBLISHER KEY…",
+    "Delete keys of a publisher, as its manager or, for a system parachain, as root.",
+    "delete 1000 DOT/USD",
+    "delete 2000 2000/0 2000/1",
+    changes=True,
+)
 def _delete(session: Session, given: Given) -> Iterator[Shown]:
     para = session.para(given.one("PUBLISHER"))
     keys = [session.key(text) for text in given.many("KEY")]
@@ -53,6 +75,14 @@ def _delete(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"{len(keys)} key{'s' * (len(keys) > 1)} of {para} will be deleted in relay block {session.number + 1}")
 
 
+@command(
+    NETWORK,
+    "subscribe SUBSCRIBER PUBLISHER KEY…",
+    "Add keys to a subscriber's subscriptions.",
+    "subscribe 3000 1000 DOT/USD",
+    details="Governance sends the subscriber a new runtime with its present subscriptions and these.",
+    changes=True,
+)
 def _subscribe(session: Session, given: Given) -> Iterator[Shown]:
     para = _subscriber(session, given.one("SUBSCRIBER"))
     publisher = ParaId(number(given.one("PUBLISHER"), PUBLISHER_ID))
@@ -62,6 +92,14 @@ def _subscribe(session: Session, given: Given) -> Iterator[Shown]:
     yield _ordered(session, spec, merge_subscriptions([*before, (publisher, keys)]), publisher)
 
 
+@command(
+    NETWORK,
+    "unsubscribe SUBSCRIBER PUBLISHER [KEY…]",
+    "Remove keys, or all keys of a publisher, from a subscriber's subscriptions.",
+    "unsubscribe 3000 1000 DOT/USD",
+    "unsubscribe 3000 1000",
+    changes=True,
+)
 def _unsubscribe(session: Session, given: Given) -> Iterator[Shown]:
     para = _subscriber(session, given.one("SUBSCRIBER"))
     publisher = ParaId(number(given.one("PUBLISHER"), PUBLISHER_ID))
@@ -97,6 +135,18 @@ def strategy_names(text: str) -> tuple[str, ...]:
     return names
 
 
+@command(
+    NETWORK,
+    "cheat PARA STRATEGY [COLLATOR] [RATE]",
+    "Replace an honest collator by a cheating one.",
+    "cheat 3000 omit-node",
+    "cheat 3000 omit-node,stale-root 2 0.5",
+    details=(
+        "COLLATOR counts from 1; by default it is the collator whose turn is next.\n"
+        "RATE is the share of its turns in which it cheats, 1 by default. `honest` ends the cheating."
+    ),
+    changes=True,
+)
 def _cheat(session: Session, given: Given) -> Iterator[Shown]:
     para, names = session.para(given.one("PARA")), strategy_names(given.one("STRATEGY"))
     at, rate = given.maybe("COLLATOR"), share_of(given.maybe("RATE") or "1")
@@ -117,12 +167,21 @@ def share_of(text: str) -> int:
     return round(share * MILLION)
 
 
+@command(NETWORK, "honest PARA", "Make all collators of a parachain honest.", "honest 3000", changes=True)
 def _honest(session: Session, given: Given) -> Iterator[Shown]:
     para = session.para(given.one("PARA"))
     count = session.read(COUNTED, "pubsub_honest", para).collators
     yield Line(f"all {count} collators of {para} are honest from now on")
 
 
+@command(
+    NETWORK,
+    "order SUBSCRIBER CALL PUBLISHER",
+    "Send a subscriber a governance call about a publisher.",
+    "order 3000 redeliver 1000",
+    words={"CALL": ("clear_publisher_cache", "redeliver", "enable_publisher")},
+    changes=True,
+)
 def _order(session: Session, given: Given) -> Iterator[Shown]:
     para, publisher = _subscriber(session, given.one("SUBSCRIBER")), number(given.one("PUBLISHER"), PUBLISHER_ID)
     call = given.one("CALL")
@@ -135,6 +194,14 @@ def _do(session: Session, action: Mapping[str, object], said: str) -> Iterator[S
     yield Line(said)
 
 
+@command(
+    NETWORK,
+    "register PUBLISHER [DEPOSIT]",
+    "Have root register a publisher, with a deposit of its manager in plancks.",
+    "register 2001",
+    "register 2001 0",
+    changes=True,
+)
 def _register(session: Session, given: Given) -> Iterator[Shown]:
     para, text = number(given.one("PUBLISHER"), PUBLISHER_ID), given.maybe("DEPOSIT")
     deposit = {} if text is None else {"deposit": number(text, "DEPOSIT is a whole number of plancks")}
@@ -142,6 +209,13 @@ def _register(session: Session, given: Given) -> Iterator[Shown]:
     return _do(session, {"kind": "register", "para": para, **deposit}, said)
 
 
+@command(
+    NETWORK,
+    "deregister PUBLISHER",
+    "Have root remove a publisher with all that it published.",
+    "deregister 2001",
+    changes=True,
+)
 def _deregister(session: Session, given: Given) -> Iterator[Shown]:
     para = number(given.one("PUBLISHER"), PUBLISHER_ID)
     return _do(
@@ -149,6 +223,7 @@ def _deregister(session: Session, given: Given) -> Iterator[Shown]:
     )
 
 
+@command(NETWORK, "offline PARA", "Let the collators of a parachain build nothing.", "offline 3000", changes=True)
 def _offline(session: Session, given: Given) -> Iterator[Shown]:
     para = session.para(given.one("PARA"))
     return _do(
@@ -156,151 +231,35 @@ def _offline(session: Session, given: Given) -> Iterator[Shown]:
     )
 
 
+@command(NETWORK, "online PARA", "Let the collators of a parachain build again.", "online 3000", changes=True)
 def _online(session: Session, given: Given) -> Iterator[Shown]:
     para = session.para(given.one("PARA"))
     return _do(session, {"kind": "offline", "para": para, "offline": False}, f"the collators of {para} build again")
 
 
+@command(
+    NETWORK,
+    "turn PARA",
+    "Let a parachain build for the next relay block, whatever its pace.",
+    "turn 1000",
+    changes=True,
+)
 def _turn(session: Session, given: Given) -> Iterator[Shown]:
     para = session.para(given.one("PARA"))
     return _do(session, {"kind": "turn", "para": para}, f"{para} may build for relay block {session.number + 1}")
 
 
+@command(
+    NETWORK,
+    "act ACTION",
+    "Do an action as the journal of `pubsub serve` has it.",
+    """act '{"kind":"travel","slot":2000000}'""",
+    details="What the other commands have no words for: messages, offered extrinsics, whole sets of subscriptions.",
+    changes=True,
+)
 def _act(session: Session, given: Given) -> Iterator[Shown]:
     text = given.one("ACTION")
     action = parse_json(text.encode(), "ACTION", CommandError)
     if not isinstance(action, dict):
         raise CommandError(f"ACTION is an action of a journal as JSON, not {text!r}")
     return _do(session, action, f"done: {action.get('kind')}")
-
-
-_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
-_PUBLISHER: Final = Parameter("PUBLISHER", Kind.PUBLISHER)
-_KEYS: Final = Parameter("KEY", Kind.KEY, many=True)
-
-NETWORK: Final = (
-    Command(
-        "publish",
-        "Have a parachain publish a key.",
-        _publish,
-        (
-            Parameter("PARA", Kind.PUBLISHER),
-            Parameter("KEY", Kind.KEY),
-            Parameter("VALUE", Kind.VALUE),
-            Parameter("TTL", Kind.NUMBER, optional=True),
-        ),
-        "TTL is in relay blocks; without one, or with 0, the entry does not expire.\n"
-        "Key 3 of a scenario's publisher 1000 has the name 1000/3.",
-        ("publish 1000 DOT/USD 7.42", "publish 1000 1000/3 0x00ff 25"),
-        changes=True,
-    ),
-    Command(
-        "delete",
-        "Delete keys of a publisher, as its manager or, for a system parachain, as root.",
-        _delete,
-        (_PUBLISHER, _KEYS),
-        examples=("delete 1000 DOT/USD", "delete 2000 2000/0 2000/1"),
-        changes=True,
-    ),
-    Command(
-        "subscribe",
-        "Add keys to a subscriber's subscriptions.",
-        _subscribe,
-        (_SUBSCRIBER, _PUBLISHER, _KEYS),
-        "Governance sends the subscriber a new runtime with its present subscriptions and these.",
-        ("subscribe 3000 1000 DOT/USD",),
-        changes=True,
-    ),
-    Command(
-        "unsubscribe",
-        "Remove keys, or all keys of a publisher, from a subscriber's subscriptions.",
-        _unsubscribe,
-        (_SUBSCRIBER, _PUBLISHER, Parameter("KEY", Kind.KEY, optional=True, many=True)),
-        examples=("unsubscribe 3000 1000 DOT/USD", "unsubscribe 3000 1000"),
-        changes=True,
-    ),
-    Command(
-        "cheat",
-        "Replace an honest collator by a cheating one.",
-        _cheat,
-        (
-            Parameter("PARA", Kind.PARA),
-            Parameter("STRATEGY", Kind.STRATEGY),
-            Parameter("COLLATOR", Kind.NUMBER, optional=True),
-            Parameter("RATE", Kind.SHARE, optional=True),
-        ),
-        "COLLATOR counts from 1; by default it is the collator whose turn is next.\n"
-        "RATE is the share of its turns in which it cheats, 1 by default. `honest` ends the cheating.",
-        ("cheat 3000 omit-node", "cheat 3000 omit-node,stale-root 2 0.5"),
-        changes=True,
-    ),
-    Command(
-        "honest",
-        "Make all collators of a parachain honest.",
-        _honest,
-        (Parameter("PARA", Kind.PARA),),
-        examples=("honest 3000",),
-        changes=True,
-    ),
-    Command(
-        "order",
-        "Send a subscriber a governance call about a publisher.",
-        _order,
-        (
-            _SUBSCRIBER,
-            Parameter("CALL", Kind.WORD, words=("clear_publisher_cache", "redeliver", "enable_publisher")),
-            _PUBLISHER,
-        ),
-        examples=("order 3000 redeliver 1000",),
-        changes=True,
-    ),
-    Command(
-        "register",
-        "Have root register a publisher, with a deposit of its manager in plancks.",
-        _register,
-        (_PUBLISHER, Parameter("DEPOSIT", Kind.NUMBER, optional=True)),
-        examples=("register 2001", "register 2001 0"),
-        changes=True,
-    ),
-    Command(
-        "deregister",
-        "Have root remove a publisher with all that it published.",
-        _deregister,
-        (_PUBLISHER,),
-        examples=("deregister 2001",),
-        changes=True,
-    ),
-    Command(
-        "offline",
-        "Let the collators of a parachain build nothing.",
-        _offline,
-        (Parameter("PARA", Kind.PARA),),
-        examples=("offline 3000",),
-        changes=True,
-    ),
-    Command(
-        "online",
-        "Let the collators of a parachain build again.",
-        _online,
-        (Parameter("PARA", Kind.PARA),),
-        examples=("online 3000",),
-        changes=True,
-    ),
-    Command(
-        "turn",
-        "Let a parachain build for the next relay block, whatever its pace.",
-        _turn,
-        (Parameter("PARA", Kind.PARA),),
-        examples=("turn 1000",),
-        changes=True,
-    ),
-    Command(
-        "act",
-        "Do an action as the journal of `pubsub serve` has it.",
-        _act,
-        (Parameter("ACTION", Kind.VALUE),),
-        "What the other commands have no words for: messages, offered extrinsics, whole sets of subscriptions.",
-        ("""act '{"kind":"travel","slot":2000000}'""",),
-        changes=True,
-    ),
-)

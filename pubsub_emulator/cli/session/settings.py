@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session.arguments import hexadecimal, number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, near_to
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.storage_commands import find_item
@@ -18,6 +18,8 @@ from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
+SETTINGS: Final[list[Command]] = []
+
 NOTHING: Final = "nothing"
 
 _NUMBERS: Final = ("max_pov_size", "max_cache_bytes", "max_trie_depth")
@@ -25,6 +27,21 @@ _SWITCHES: Final = ("reserve_minimum", "meter_cache_reads")
 _FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
 
 
+@command(
+    SETTINGS,
+    "set CHAIN ITEM VALUE…",
+    "Set a storage item or a raw key of a chain, or remove it with VALUE `nothing`.",
+    "set relay Broadcaster.PublishedKeys 1000 7",
+    "set relay Babe.EpochIndex 12",
+    "set relay 0x1234 0x00ff",
+    "set 3000 0x1234 nothing",
+    details=(
+        "The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text for items of bytes, or the SCALE\n"
+        "encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It is a root call, so proofs\n"
+        "and histories stay valid. It needs chains with accounts: `pubsub step --accounts SCENARIO`."
+    ),
+    changes=True,
+)
 def _set(session: Session, given: Given) -> Iterator[Shown]:
     if not session.facts.accounts:
         raise CommandError("`set` needs chains with accounts: start with `pubsub step --accounts SCENARIO`")
@@ -104,6 +121,21 @@ def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
     return None
 
 
+@command(
+    SETTINGS,
+    "runtime SUBSCRIBER [FIELD] [VALUE]",
+    "Show a subscriber's budget and policies; with FIELD and VALUE, change one.",
+    "runtime 3000",
+    "runtime 3000 cache none",
+    "runtime 3000 max_pov_size 2097152",
+    "runtime 3000 reserve_minimum yes",
+    details=(
+        "Governance sends the subscriber a new runtime. Sizes are bytes; switches are yes or no; a max_trie_depth of\n"
+        "0 switches the limit off. docs/scenarios.md says what each field does."
+    ),
+    words={"FIELD": _FIELDS},
+    changes=True,
+)
 def _runtime(session: Session, given: Given) -> Iterator[Shown]:
     para = session.para(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")
     (spec, in_force), name, text = session.runtime(para), given.maybe("FIELD"), given.maybe("VALUE")
@@ -145,46 +177,3 @@ def _value(name: str, text: str) -> Any:
     if name != "handler":
         raise CommandError(f"a runtime has no field {name!r}; {near_to(name, _FIELDS, ', '.join(_FIELDS))}")
     return text
-
-
-SETTINGS: Final = (
-    Command(
-        "runtime",
-        "Show a subscriber's budget and policies; with FIELD and VALUE, change one.",
-        _runtime,
-        (
-            Parameter("SUBSCRIBER", Kind.SUBSCRIBER),
-            Parameter("FIELD", Kind.WORD, optional=True, words=_FIELDS),
-            Parameter("VALUE", Kind.VALUE, optional=True),
-        ),
-        "Governance sends the subscriber a new runtime. Sizes are bytes; switches are yes or no; a max_trie_depth of\n"
-        "0 switches the limit off. docs/scenarios.md says what each field does.",
-        (
-            "runtime 3000",
-            "runtime 3000 cache none",
-            "runtime 3000 max_pov_size 2097152",
-            "runtime 3000 reserve_minimum yes",
-        ),
-        changes=True,
-    ),
-    Command(
-        "set",
-        "Set a storage item or a raw key of a chain, or remove it with VALUE `nothing`.",
-        _set,
-        (
-            Parameter("CHAIN", Kind.CHAIN),
-            Parameter("ITEM", Kind.ITEM),
-            Parameter("VALUE", Kind.VALUE, many=True),
-        ),
-        "The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text for items of bytes, or the SCALE\n"
-        "encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It is a root call, so proofs\n"
-        "and histories stay valid. It needs chains with accounts: `pubsub step --accounts SCENARIO`.",
-        (
-            "set relay Broadcaster.PublishedKeys 1000 7",
-            "set relay Babe.EpochIndex 12",
-            "set relay 0x1234 0x00ff",
-            "set 3000 0x1234 nothing",
-        ),
-        changes=True,
-    ),
-)

@@ -7,7 +7,7 @@ from typing import Final
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.arguments import number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, near_to
 from pubsub_emulator.cli.session.differences import FEW, differences, pages
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Checkpoint, Session
@@ -15,7 +15,16 @@ from pubsub_emulator.emulator.state_diff import diff_states
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.runtime.framework.storage import State
 
+SNAPSHOTS: Final[list[Command]] = []
 
+
+@command(
+    SNAPSHOTS,
+    "save NAME",
+    "Save a snapshot under a name. It replaces an older one of that name.",
+    "save before",
+    details="A snapshot ends with the session, or with the node; `write` stores one in a file.",
+)
 def _save(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     _free(session, name, snapshots=True)
@@ -36,6 +45,9 @@ def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
         raise CommandError(f"there is already a snapshot {name}; choose another name")
 
 
+@command(
+    SNAPSHOTS, "restore NAME:snapshot", "Go back to a snapshot; the branch continues from there.", "restore before"
+)
 def _restore(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     if name not in session.snapshots:
@@ -45,6 +57,14 @@ def _restore(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"back at {name}: branch {session.branch} is at relay block {session.number}")
 
 
+@command(
+    SNAPSHOTS,
+    "branch NAME [FROM]",
+    "Start a branch, here or at a snapshot, and switch to it.",
+    "branch honest",
+    "branch attack before",
+    details="The present branch keeps its state; `switch` goes back to it.",
+)
 def _branch(session: Session, given: Given) -> Iterator[Shown]:
     name, start = given.one("NAME"), session.named(given.maybe("FROM") or "now")
     _free(session, name)
@@ -55,6 +75,7 @@ def _branch(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"on branch {name}, at relay block {start.number}; `switch` goes back to another one")
 
 
+@command(SNAPSHOTS, "switch NAME:snapshot", "Switch to another branch.", "switch main")
 def _switch(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     if name != session.branch:
@@ -69,6 +90,7 @@ def _switch(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"on branch {name}, at relay block {session.number}")
 
 
+@command(SNAPSHOTS, "snapshots", "List snapshots and branches.", "snapshots", aliases=("branches",))
 def _snapshots(session: Session, _given: Given) -> Iterator[Shown]:
     found = [(f"{session.branch} (this one)", "branch", session.now())]
     found += [(name, "branch", moment) for name, moment in session.branches.items()]
@@ -80,6 +102,7 @@ def _snapshots(session: Session, _given: Given) -> Iterator[Shown]:
     )
 
 
+@command(SNAPSHOTS, "forget NAME:snapshot", "Drop a snapshot or a branch.", "forget before")
 def _forget(session: Session, given: Given) -> Iterator[Shown]:
     name = given.one("NAME")
     if name == session.branch:
@@ -95,6 +118,9 @@ def _state(session: Session, moment: Checkpoint, chain: str) -> State:
     return session.node.state(chain, moment.heads[chain][1])
 
 
+@command(
+    SNAPSHOTS, "head BLOCK", "Go back to an earlier relay block of the branch, which continues from there.", "head 5"
+)
 def _head(session: Session, given: Given) -> Iterator[Shown]:
     target, first = number(given.one("BLOCK"), "BLOCK is the height of a relay block"), session.facts.first
     if not first <= target <= session.number:
@@ -104,6 +130,20 @@ def _head(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"the network is at relay block {target}")
 
 
+@command(
+    SNAPSHOTS,
+    "diff A [B] [CHAIN] [ITEM]",
+    "Show decoded differences of two snapshots or branches: published keys and storage, by chain.",
+    "diff before",
+    "diff main attack",
+    "diff main attack 3000",
+    "diff before now relay TtlData",
+    details=(
+        "B is `now` by default. Without CHAIN the first rows of each chain are shown; with it all rows, and the trie\n"
+        "node that contains the first one. With ITEM only its rows are shown, with full values. What every block\n"
+        "writes (numbers, slots, hashes, events) comes last."
+    ),
+)
 def _diff(session: Session, given: Given) -> Iterator[Shown]:
     a_name, b_name = given.one("A"), given.maybe("B") or "now"
     a, b = session.named(a_name), session.named(b_name)
@@ -150,6 +190,14 @@ def _first_node(chain: str, left: State, right: State) -> Iterator[Shown]:
             yield Line(f"  {line}")
 
 
+@command(
+    SNAPSHOTS,
+    "write FILE [NAME:snapshot]",
+    "Write the present state, a snapshot or a branch of a scenario's network to a file.",
+    "write attack.json",
+    "write before.json before",
+    details="The file holds the scenario and the commands; reading it plays them again.",
+)
 def _write(session: Session, given: Given) -> Iterator[Shown]:
     path = Path(given.one("FILE"))
     session.node.local()
@@ -161,79 +209,15 @@ def _write(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"written: {path}, relay block {moment.number}; `load {path}` or `pubsub step {path}` returns to it")
 
 
+@command(
+    SNAPSHOTS,
+    "load FILE",
+    "Load a file that `write` made. Snapshots and branches of this session are dropped.",
+    "load attack.json",
+)
 def _load(session: Session, given: Given) -> Iterator[Shown]:
     path = Path(given.one("FILE"))
     made: list[Session] = []
     yield from saved.read(path, made, forks=session.node.local().live.simulation.forks)
     session.become(made[0])
     yield Line(f"{path}: {session.facts.name} at relay block {session.number}")
-
-
-_NAME: Final = Parameter("NAME", Kind.NAME)
-_SNAPSHOT: Final = Parameter("NAME", Kind.SNAPSHOT)
-
-SNAPSHOTS: Final = (
-    Command(
-        "save",
-        "Save a snapshot under a name. It replaces an older one of that name.",
-        _save,
-        (_NAME,),
-        "A snapshot ends with the session, or with the node; `write` stores one in a file.",
-        ("save before",),
-    ),
-    Command(
-        "restore",
-        "Go back to a snapshot; the branch continues from there.",
-        _restore,
-        (_SNAPSHOT,),
-        examples=("restore before",),
-    ),
-    Command(
-        "head",
-        "Go back to an earlier relay block of the branch, which continues from there.",
-        _head,
-        (Parameter("BLOCK", Kind.NUMBER),),
-        examples=("head 5",),
-    ),
-    Command(
-        "branch",
-        "Start a branch, here or at a snapshot, and switch to it.",
-        _branch,
-        (_NAME, Parameter("FROM", Kind.SNAPSHOT, optional=True)),
-        "The present branch keeps its state; `switch` goes back to it.",
-        ("branch honest", "branch attack before"),
-    ),
-    Command("switch", "Switch to another branch.", _switch, (_SNAPSHOT,), examples=("switch main",)),
-    Command("snapshots", "List snapshots and branches.", _snapshots, examples=("snapshots",), aliases=("branches",)),
-    Command("forget", "Drop a snapshot or a branch.", _forget, (_SNAPSHOT,), examples=("forget before",)),
-    Command(
-        "diff",
-        "Show decoded differences of two snapshots or branches: published keys and storage, by chain.",
-        _diff,
-        (
-            Parameter("A", Kind.SNAPSHOT),
-            Parameter("B", Kind.SNAPSHOT, optional=True),
-            Parameter("CHAIN", Kind.CHAIN, optional=True),
-            Parameter("ITEM", Kind.ITEM, optional=True),
-        ),
-        "B is `now` by default. Without CHAIN the first rows of each chain are shown; with it all rows, and the trie\n"
-        "node that contains the first one. With ITEM only its rows are shown, with full values. What every block\n"
-        "writes (numbers, slots, hashes, events) comes last.",
-        ("diff before", "diff main attack", "diff main attack 3000", "diff before now relay TtlData"),
-    ),
-    Command(
-        "write",
-        "Write the present state, a snapshot or a branch of a scenario's network to a file.",
-        _write,
-        (Parameter("FILE", Kind.FILE), Parameter("NAME", Kind.SNAPSHOT, optional=True)),
-        "The file holds the scenario and the commands; reading it plays them again.",
-        ("write attack.json", "write before.json before"),
-    ),
-    Command(
-        "load",
-        "Load a file that `write` made. Snapshots and branches of this session are dropped.",
-        _load,
-        (Parameter("FILE", Kind.FILE),),
-        examples=("load attack.json",),
-    ),
-)

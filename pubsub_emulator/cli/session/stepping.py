@@ -7,10 +7,12 @@ from typing import Final
 from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Built, RelayBlock
 from pubsub_emulator.cli.session.arguments import number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, Kind, Parameter, near_to
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, near_to
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.runtime.parachain.block import Verdict
+
+STEPPING: Final[list[Command]] = []
 
 MOST: Final = 1000
 """Blocks after which `until` gives up by default."""
@@ -46,11 +48,25 @@ def _count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
+@command(
+    STEPPING,
+    "step [BLOCKS]",
+    "Build relay blocks (default 1).",
+    "step",
+    "step 10",
+    "n",
+    details=(
+        "Each contains the scenario's traffic and what was requested since the last block.\n"
+        "After the scenario's last block its publishers continue as before."
+    ),
+    aliases=("n", "next"),
+)
 def _step(session: Session, given: Given) -> Iterator[Shown]:
     blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1)
     yield from _build(session, blocks)
 
 
+@command(STEPPING, "to BLOCK", "Build relay blocks up to a height.", "to 100")
 def _to(session: Session, given: Given) -> Iterator[Shown]:
     target, now = number(given.one("BLOCK"), "BLOCK is the height of a relay block"), session.number
     if target <= now:
@@ -67,6 +83,24 @@ def _build(session: Session, blocks: int) -> Iterator[Shown]:
 HAPPENINGS: Final = ("verdict", "delivery", "removal", "stop", "event")
 
 
+@command(
+    STEPPING,
+    "until WHAT [WHICH] [MOST]",
+    "Build relay blocks until something happens; the block in which it happens is the last one.",
+    "until verdict",
+    "until verdict OmittedBelowBudget",
+    "until delivery 3000",
+    "until event KeyExpired 50",
+    details=(
+        "verdict [NAME]    a parachain block is refused\n"
+        "delivery [PARA]   a subscriber receives a value\n"
+        "removal [PARA]    a subscriber learns that a key was removed\n"
+        "stop [PARA]       a subscriber stops reading at its budget\n"
+        "event NAME        an event is deposited, on any chain\n"
+        f"WHICH may be `any`. `until` gives up after MOST blocks (default {MOST})."
+    ),
+    words={"WHAT": HAPPENINGS},
+)
 def _until(session: Session, given: Given) -> Iterator[Shown]:
     what, which = given.one("WHAT"), given.maybe("WHICH")
     most = number(given.maybe("MOST") or str(MOST), "MOST is a number of blocks, at least 1", 1)
@@ -105,41 +139,3 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Rela
         return bool(built.removed if what == "removal" else built.delivered - built.removed)
 
     return lambda block: any(met(each) for each in block.valid if para in {None, each.para})
-
-
-STEPPING: Final = (
-    Command(
-        "step",
-        "Build relay blocks (default 1).",
-        _step,
-        (Parameter("BLOCKS", Kind.NUMBER, optional=True),),
-        "Each contains the scenario's traffic and what was requested since the last block.\n"
-        "After the scenario's last block its publishers continue as before.",
-        ("step", "step 10", "n"),
-        ("n", "next"),
-    ),
-    Command(
-        "to",
-        "Build relay blocks up to a height.",
-        _to,
-        (Parameter("BLOCK", Kind.NUMBER),),
-        examples=("to 100",),
-    ),
-    Command(
-        "until",
-        "Build relay blocks until something happens; the block in which it happens is the last one.",
-        _until,
-        (
-            Parameter("WHAT", Kind.WORD, words=HAPPENINGS),
-            Parameter("WHICH", Kind.WORD, optional=True),
-            Parameter("MOST", Kind.NUMBER, optional=True),
-        ),
-        "verdict [NAME]    a parachain block is refused\n"
-        "delivery [PARA]   a subscriber receives a value\n"
-        "removal [PARA]    a subscriber learns that a key was removed\n"
-        "stop [PARA]       a subscriber stops reading at its budget\n"
-        "event NAME        an event is deposited, on any chain\n"
-        f"WHICH may be `any`. `until` gives up after MOST blocks (default {MOST}).",
-        ("until verdict", "until verdict OmittedBelowBudget", "until delivery 3000", "until event KeyExpired 50"),
-    ),
-)

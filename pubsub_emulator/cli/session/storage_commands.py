@@ -8,7 +8,7 @@ from typing import Final
 from pubsub_emulator.cli.screen.blocks import ttl_words
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session.arguments import hexadecimal, number
-from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
 from pubsub_emulator.cli.session.session import ChainState, Session
 from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
@@ -22,6 +22,8 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.rules import chosen
 
+STORAGE: Final[list[Command]] = []
+
 MOST_ROWS: Final = 200
 """The most rows of storage shown."""
 
@@ -31,6 +33,20 @@ MOST_COUNTED: Final = 1000
 _PUBSUB: Final = b"pubsub"
 
 
+@command(
+    STORAGE,
+    "storage CHAIN [ITEM] [KEY…]",
+    "Show what a chain stores under an item or a raw key; without one, list the items.",
+    "storage relay",
+    "storage relay Broadcaster.PublishedKeys",
+    "storage relay Broadcaster.TtlData 1006",
+    "storage 3000 ProcessedRoots",
+    "storage relay 0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac",
+    details=(
+        "ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's order. For a node\n"
+        "that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE bytes."
+    ),
+)
 def _storage(session: Session, given: Given) -> Iterator[Shown]:
     chain, name = given.one("CHAIN"), given.maybe("ITEM")
     if session.setting is None and name is not None and not name.startswith("0x"):
@@ -105,6 +121,14 @@ def _cell(session: Session, key: object) -> str:
     return session.key_name(key) if isinstance(key, bytes) and len(key) == 32 else words(key)
 
 
+@command(
+    STORAGE,
+    "child [PUBLISHER] [KEY]",
+    "List the publishers' child tries, the entries of one, or one full entry.",
+    "child",
+    "child 1000",
+    "child 1000 1000/3",
+)
 def _child(session: Session, given: Given) -> Iterator[Shown]:
     state, publisher = session.relay_state, given.maybe("PUBLISHER")
     if publisher is None:
@@ -167,6 +191,13 @@ def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, byte
     )
 
 
+@command(
+    STORAGE,
+    "cache SUBSCRIBER [PUBLISHER]",
+    "Show a subscriber's cache by publisher, or that of one publisher by key and row.",
+    "cache 3000",
+    "cache 3000 1000",
+)
 def _cache(session: Session, given: Given) -> Iterator[Shown]:
     chain = session.chain(session.para(given.one("SUBSCRIBER"), "a subscriber's id is a whole number"))
     storage, spec = Storage(chain.state), chain.spec()
@@ -234,6 +265,9 @@ def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterat
         yield Grid("cached nodes", ("hash", "bytes"), tuple((words(node), len(held)) for node, held in nodes))
 
 
+@command(
+    STORAGE, "cursor [SUBSCRIBER]", "Show where a subscriber's next block continues to read.", "cursor", "cursor 3002"
+)
 def _cursor(session: Session, given: Given) -> Iterator[Shown]:
     for chain in session.chains(given.maybe("SUBSCRIBER"), subscribers=True):
         storage = Storage(chain.state)
@@ -241,51 +275,3 @@ def _cursor(session: Session, given: Given) -> Iterator[Shown]:
         behind = "none yet" if parent is None else f"{parent}"
         goes_on = "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"
         yield Line(f"{chain.para}: the next block reads on {goes_on}; last relay parent {behind}")
-
-
-_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER)
-_ANY_SUBSCRIBER: Final = Parameter("SUBSCRIBER", Kind.SUBSCRIBER, optional=True)
-_ANY_PUBLISHER: Final = Parameter("PUBLISHER", Kind.PUBLISHER, optional=True)
-
-STORAGE: Final = (
-    look(
-        "storage",
-        "Show what a chain stores under an item or a raw key; without one, list the items.",
-        _storage,
-        (
-            Parameter("CHAIN", Kind.CHAIN),
-            Parameter("ITEM", Kind.ITEM, optional=True),
-            Parameter("KEY", Kind.KEY, optional=True, many=True),
-        ),
-        (
-            "storage relay",
-            "storage relay Broadcaster.PublishedKeys",
-            "storage relay Broadcaster.TtlData 1006",
-            "storage 3000 ProcessedRoots",
-            "storage relay 0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac",
-        ),
-        "ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's order. For a node\n"
-        "that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE bytes.",
-    ),
-    look(
-        "child",
-        "List the publishers' child tries, the entries of one, or one full entry.",
-        _child,
-        (_ANY_PUBLISHER, Parameter("KEY", Kind.KEY, optional=True)),
-        ("child", "child 1000", "child 1000 1000/3"),
-    ),
-    look(
-        "cache",
-        "Show a subscriber's cache by publisher, or that of one publisher by key and row.",
-        _cache,
-        (_SUBSCRIBER, _ANY_PUBLISHER),
-        ("cache 3000", "cache 3000 1000"),
-    ),
-    look(
-        "cursor",
-        "Show where a subscriber's next block continues to read.",
-        _cursor,
-        (_ANY_SUBSCRIBER,),
-        ("cursor", "cursor 3002"),
-    ),
-)

@@ -4,16 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Shown
-from pubsub_emulator.cli.session.command import (
-    Command,
-    CommandError,
-    Given,
-    Kind,
-    Parameter,
-    explained,
-    find,
-    register,
-)
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, explained, find, register
 from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.inspection import INSPECTION
 from pubsub_emulator.cli.session.network_commands import NETWORK
@@ -24,33 +15,24 @@ from pubsub_emulator.cli.session.stepping import STEPPING
 from pubsub_emulator.cli.session.storage_commands import STORAGE
 from pubsub_emulator.cli.session.trials import TRIALS
 
+_LEAVING: Final[list[Command]] = []
 
+
+@command(_LEAVING, "help [COMMAND]", "List all commands, or explain one.", "help", "help cheat", aliases=("?",))
 def _help(_session: Session, given: Given) -> Iterator[Shown]:
     return explained(given, SECTIONS, find)
 
 
+@command(
+    _LEAVING,
+    "quit",
+    "Leave the session. Whatever was not written to a file is lost; a node at a URL keeps running.",
+    aliases=("exit", "q"),
+)
 def _quit(session: Session, _given: Given) -> Iterator[Shown]:
     session.over = True
     yield from ()
 
-
-_LEAVING: Final = (
-    Command(
-        "help",
-        "List all commands, or explain one.",
-        _help,
-        (Parameter("COMMAND", Kind.COMMAND, optional=True),),
-        examples=("help", "help cheat"),
-        aliases=("?",),
-    ),
-    Command(
-        "quit",
-        "Leave the session. Whatever was not written to a file is lost; a node at a URL keeps running.",
-        _quit,
-        examples=("quit",),
-        aliases=("exit", "q"),
-    ),
-)
 
 SECTIONS: Final = {
     "build blocks": STEPPING,

@@ -7,7 +7,7 @@ from typing import Final
 from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Delivery, RelayBlock
 from pubsub_emulator.cli.session.arguments import hexadecimal, number
-from pubsub_emulator.cli.session.command import CommandError, Given, Kind, Parameter, look
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
 from pubsub_emulator.cli.session.inspection import deliveries, delivery_grid, refusal_grid
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.stepping import summary
@@ -19,9 +19,20 @@ from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.rules import chosen
 from pubsub_emulator.trie import StateTrie
 
+TRIALS: Final[list[Command]] = []
+
 _KINDS: Final = ("block", "keys", "child")
 
 
+@command(
+    TRIALS,
+    "dry-run [BLOCKS]",
+    "Show what the next relay blocks would do, with deliveries and refusals; keep nothing.",
+    "dry-run",
+    "dry-run 3",
+    details="The node builds the blocks and goes back; whoever else uses it sees that.",
+    aliases=("try",),
+)
 def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
     count = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1)
     before = session.checkpoint()
@@ -44,6 +55,22 @@ def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"nothing was kept: the network is at relay block {before.number}, and your requests still wait")
 
 
+@command(
+    TRIALS,
+    "draw FILE WHAT CHAIN [KEY…]",
+    "Draw a proof as a trie into an SVG file: a block's, or one of storage keys or published keys.",
+    "draw block.svg block 3000",
+    "draw block.svg block 3000 7",
+    "draw read.svg child 1000 1000/3",
+    "draw top.svg keys relay 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed",
+    details=(
+        "block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY; of a node\n"
+        "        at a URL, `pubsub explore --connect` draws them\n"
+        "child   published KEYs of publisher CHAIN, in its trie on the relay chain\n"
+        "keys    raw storage KEYs of CHAIN, as 0x and digits"
+    ),
+    words={"WHAT": _KINDS},
+)
 def _draw(session: Session, given: Given) -> Iterator[Shown]:
     path, kind, chain = Path(given.one("FILE")), given.one("WHAT"), given.one("CHAIN")
     if path.suffix != ".svg":
@@ -93,37 +120,3 @@ def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> P
         keys = [hexadecimal(word, "a storage key") for word in words]
     trie.prove(keys, nodes)
     return picture_of_proof(trie.root(), nodes.values(), keys)
-
-
-TRIALS: Final = (
-    look(
-        "dry-run",
-        "Show what the next relay blocks would do, with deliveries and refusals; keep nothing.",
-        _dry_run,
-        (Parameter("BLOCKS", Kind.NUMBER, optional=True),),
-        ("dry-run", "dry-run 3"),
-        "The node builds the blocks and goes back; whoever else uses it sees that.",
-        aliases=("try",),
-    ),
-    look(
-        "draw",
-        "Draw a proof as a trie into an SVG file: a block's, or one of storage keys or published keys.",
-        _draw,
-        (
-            Parameter("FILE", Kind.FILE),
-            Parameter("WHAT", Kind.WORD, words=_KINDS),
-            Parameter("CHAIN", Kind.CHAIN),
-            Parameter("KEY", Kind.KEY, optional=True, many=True),
-        ),
-        (
-            "draw block.svg block 3000",
-            "draw block.svg block 3000 7",
-            "draw read.svg child 1000 1000/3",
-            "draw top.svg keys relay 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed",
-        ),
-        "block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY; of a node\n"
-        "        at a URL, `pubsub explore --connect` draws them\n"
-        "child   published KEYs of publisher CHAIN, in its trie on the relay chain\n"
-        "keys    raw storage KEYs of CHAIN, as 0x and digits",
-    ),
-)
