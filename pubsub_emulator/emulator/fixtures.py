@@ -32,6 +32,7 @@ from pubsub_emulator.runtime.parachain.validate import BadState, RelayContext, j
 
 FIXTURE_VERSION: Final = 1
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 
 def _hex(text: str) -> str:
@@ -208,15 +209,20 @@ def parse_fixture(data: bytes, place: str) -> Fixture:
     """The fixture in `data`. Raises `FixtureError`, with `place` in its message, also if its parts do not match."""
     document = parse_json(data, place, FixtureError)
     try:
-        fixture = Fixture.model_validate(document)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise FixtureError(f"{place}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from error
-    try:
+        fixture = checked(Fixture, document, FixtureError)
         opened(fixture)
     except FixtureError as error:
         raise FixtureError(f"{place}: {error}") from error
     return fixture
+
+
+def checked(kind: type[M], document: object, error: type[PubsubError]) -> M:
+    """A document as a model. Raises `error` with the first field that is wrong."""
+    try:
+        return kind.model_validate(document)
+    except ValidationError as fault:
+        first = fault.errors()[0]
+        raise error(f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from fault
 
 
 class Opened(NamedTuple):

@@ -27,6 +27,7 @@ from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
 from pubsub_emulator.collator.draws import Draws
 from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy, no_strategy
 from pubsub_emulator.laboratory.cases import Case, JudgingContext
+from pubsub_emulator.laboratory.mutation import mutate_bytes
 from pubsub_emulator.laboratory.worlds import PARA, World
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -187,7 +188,6 @@ class Comparison:
     """The result of a run of two verifiers: cases by our first verdict, the other's judgements, and differences."""
 
     cases: int = 0
-    undecodable: int = 0
     by_verdict: Counter[str] = field(default_factory=Counter)
     judged: set[str] = field(default_factory=set)
     differences: dict[str, list[Difference]] = field(default_factory=dict)
@@ -201,18 +201,12 @@ class Comparison:
 Judge = Callable[[dict[str, object]], Answer]
 
 
-@dataclass(slots=True)
-class _Ours:
-    """Our judgement of the bytes of a candidate."""
-
-    judging: JudgingContext
-
-    def found(self, raw: bytes) -> tuple[str, ...] | None:
-        """Our verdicts; `None` for bytes that do not decode."""
-        try:
-            return self.judging.judge(Candidate.decode(raw))
-        except ScaleError:
-            return None
+def _ours(judging: JudgingContext, raw: bytes) -> tuple[str, ...] | None:
+    """Our verdicts on the bytes of a candidate; `None` for bytes that do not decode."""
+    try:
+        return judging.judge(Candidate.decode(raw))
+    except ScaleError:
+        return None
 
 
 class _Run:
@@ -239,7 +233,7 @@ class _Run:
                 self._try(now, judging, names, steps)
         honest = now.honest.encode()
         for _ in range(MUTATIONS_A_BLOCK):
-            self._compare(judging, ("bytes",), (), _mutated(honest, draws))
+            self._compare(judging, ("bytes",), (), mutate_bytes(honest, (honest,), draws))
 
     def kept(self, case: Case) -> None:
         """Compare on a kept case. A case of a proof alone has no block and is skipped."""
@@ -263,7 +257,7 @@ class _Run:
     def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:
         """The other's answer, and what each of the two says, as far as the other judges it."""
         answer = self.judge(case_of(judging, raw, self.result.cases))
-        ours = _Ours(judging).found(raw)
+        ours = _ours(judging, raw)
         if ours is None or answer.undecodable is not None:
             mine = "undecodable" if ours is None else "decodes"
             return answer, mine, "decodes" if answer.undecodable is None else "undecodable"
@@ -275,7 +269,7 @@ class _Run:
         if self.result.cases >= self.wanted:
             return
         answer, ours, theirs = self._difference(judging, raw)
-        found = _Ours(judging).found(raw)
+        found = _ours(judging, raw)
         verdict = "undecodable" if found is None else next(iter(found), "accepted")
         self.result.by_verdict[verdict] += 1
         self.result.judged |= answer.judged
@@ -302,19 +296,6 @@ def case_of(judging: JudgingContext, raw: bytes, number: int) -> dict[str, objec
         "relay": {"number": at, "storage_root": None if root is None else hexed(root), "slot_now": judging.slot_now},
         "candidate": hexed(raw),
     }
-
-
-def _mutated(raw: bytes, draws: Draws) -> bytes:
-    """The bytes with one of them changed, cut off, doubled or added."""
-    at = draws.below(len(raw))
-    kind = draws.below(4)
-    if kind == 0:
-        return raw[:at] + bytes((raw[at] ^ 1 << draws.below(8),)) + raw[at + 1 :]
-    if kind == 1:
-        return raw[:at]
-    if kind == 2:
-        return raw[:at] + raw[at:][:1] + raw[at:]
-    return raw + draws.take(1)
 
 
 def compare_verifiers(

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
 
-from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.collator.draws import MILLION, Draws
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.config import with_forks
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.check import check
-from pubsub_emulator.emulator.scenario.model import MILLION, Scenario
+from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.network import network_config, subscriber_spec, with_accounts
 from pubsub_emulator.emulator.scenario.traffic import deletions, loads, message, publications
 from pubsub_emulator.emulator.settings import Problem, SettingsError
