@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.laboratory.experiments.experiment import Workload, measure
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import ValidFor, derive_child_key
 from pubsub_emulator.primitives.types import ParaId
@@ -113,6 +115,13 @@ def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_
     assert any(value == b"" for made in seen[0][0] for _, _, value, _ in made)
     assert seen[0][:2] == seen[1][:2]
     assert seen[0][2] != seen[1][2]
+
+
+@pytest.mark.parametrize("other", [BACKWARDS, SHARED], ids=["encoding", "place"])
+def test_an_experiment_stores_entries_as_the_rules_do(other: Rules) -> None:
+    with using(other):
+        found = measure(Workload(publishers=2, keys=3, update_rate=MILLION, spread=2))
+    assert (found.latency_max, found.undelivered) == (1, 0)
 
 
 def test_one_trie_for_all_loses_the_entries_of_a_publisher_that_leaves_and_no_others() -> None:
