@@ -1,11 +1,13 @@
 """Which kind of file or folder a path is, by its content, and which function shows it."""
 
 from pathlib import Path
+from typing import Final
 
 from pubsub_emulator.cli.inspect.view import InspectError, View
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 
-_KNOWN = (
+NO_TOML: Final = "no TOML by its name, and"
+_KNOWN: Final = (
     "a scenario, session, fixture, case of a campaign, difference of two verifiers, relay proof, finding "
     "or Parquet file"
 )
@@ -21,7 +23,6 @@ def look(path: Path, block: str | None = None) -> View:
     if block is not None:
         raise InspectError(f"{path}: --block needs a history")
     from pubsub_emulator.cli.inspect import files
-    from pubsub_emulator.laboratory.differences import is_difference
 
     if path.suffix == ".toml":
         return files.scenario(path)
@@ -29,32 +30,39 @@ def look(path: Path, block: str | None = None) -> View:
         from pubsub_emulator.cli.inspect.parquet import parquet
 
         return parquet(path)
-    content = _json(path)
-    if str(content.get("format", "")).startswith("pubsub-session/"):
-        return files.session(path)
-    if str(content.get("format", "")).startswith("pubsub-case/"):
-        return files.case(path)
+    kind = kind_of(parse_json(read_bytes(path, error=InspectError), f"{path}: {NO_TOML}", InspectError))
+    readers = {
+        "session": files.session,
+        "case": files.case,
+        "difference": files.difference,
+        "fixture": files.fixture,
+        "relay proof": files.relay_proof,
+        "finding": files.finding,
+    }
+    if kind is None:
+        raise InspectError(f"{path}: not {_KNOWN}")
+    return readers[kind](path)
+
+
+def kind_of(content: object) -> str | None:
+    """The kind of a JSON document that this program writes or reads: `case`, `fixture`, …; `None` for another."""
+    from pubsub_emulator.laboratory.differences import is_difference
+
+    if not isinstance(content, dict):
+        return None
+    for kind in ("session", "case", "finding"):
+        if str(content.get("format", "")).startswith(f"pubsub-{kind}/"):
+            return kind
     if is_difference(content):
-        return files.difference(path)
+        return "difference"
     if {"version", "candidate", "expected"} <= content.keys():
-        return files.fixture(path)
-    if "trieNodes" in content:
-        return files.relay_proof(path)
-    if str(content.get("format", "")).startswith("pubsub-finding/"):
-        return files.finding(path)
-    raise InspectError(f"{path}: not {_KNOWN}")
+        return "fixture"
+    return "relay proof" if "trieNodes" in content else None
 
 
 def _begins_with(path: Path, magic: bytes) -> bool:
     with path.open("rb") as file:
         return file.read(len(magic)) == magic
-
-
-def _json(path: Path) -> dict[str, object]:
-    content = parse_json(read_bytes(path, error=InspectError), f"{path}: no TOML by its name, and", InspectError)
-    if not isinstance(content, dict):
-        raise InspectError(f"{path}: not {_KNOWN}")
-    return content
 
 
 def _folder(path: Path, block: str | None) -> View:

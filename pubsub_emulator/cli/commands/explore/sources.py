@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.cli.inspect.folders import history_folder
+from pubsub_emulator.cli.inspect.kinds import NO_TOML, kind_of
 from pubsub_emulator.cli.screen import Advance, stage
 from pubsub_emulator.cli.screen.pages import Doing
 from pubsub_emulator.collator.cheats.steps import Draft
@@ -51,17 +52,11 @@ def page_from(path: Path, network: str | None, blocks: int) -> str:
         if found is None:
             raise ExploreError(f"{path}: this folder holds no history; sources are {KINDS}")
         return _history(found, network, blocks)
-    content = parse_json(read_bytes(path, error=ExploreError), f"{path}: no TOML by its name, and", ExploreError)
-    kind = str(content.get("format", "")) if isinstance(content, dict) else ""
-    if kind.startswith("pubsub-session/"):
-        return _session(path)
-    if kind.startswith("pubsub-case/"):
-        return _case(path)
-    if kind.startswith("pubsub-finding/"):
-        return _finding(path)
-    if isinstance(content, dict) and {"version", "candidate", "expected"} <= content.keys():
-        return _fixture(path)
-    raise ExploreError(f"{path}: not a source that can be drawn: {KINDS}")
+    kind = kind_of(parse_json(read_bytes(path, error=ExploreError), f"{path}: {NO_TOML}", ExploreError))
+    drawn = {"session": _session, "case": _case, "finding": _finding, "fixture": _fixture}
+    if kind not in drawn:
+        raise ExploreError(f"{path}: not a source that can be drawn: {KINDS}")
+    return drawn[kind](path)
 
 
 def _session(path: Path) -> str:

@@ -7,13 +7,14 @@ from typing import Final
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
+from pubsub_emulator.cli.inspect.kinds import kind_of
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.collator.cheats.steps import to_json
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.laboratory.campaign import ReplayResult, replay
 from pubsub_emulator.laboratory.cases import Found
-from pubsub_emulator.laboratory.differences import is_difference, read_difference
+from pubsub_emulator.laboratory.differences import read_difference
 from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_STEPS: Final = 12
@@ -54,14 +55,8 @@ def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _kind(path: Path) -> str | None:
-    content = read_json(path, error=UnknownFile)
-    if not isinstance(content, dict):
-        return None
-    if str(content.get("format", "")).startswith("pubsub-case/"):
-        return "case"
-    if is_difference(content):
-        return "difference"
-    return "fixture" if {"version", "candidate", "expected"} <= content.keys() else None
+    kind = kind_of(read_json(path, error=UnknownFile))
+    return kind if kind in _PLAYED else None
 
 
 def _play_case(path: Path) -> list[str]:
