@@ -20,21 +20,24 @@ Bytes are hex after 0x. A block's proof is not repeated in `block`, and is put b
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import BaseModel, Field
 
 from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdicts
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Json, Step, Stuff, apply_to_proof, from_json, to_json
+from pubsub_emulator.emulator.fixtures import U32, U64, HashHex, Hex, checked
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, Hash, RelayBlockNumber, Slot
+from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, runtime_spec
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
@@ -49,11 +52,7 @@ from pubsub_emulator.runtime.parachain.validate import (
 )
 
 FORMAT = "pubsub-case/1"
-SEED_LENGTH: Final = 32
-HASH_LENGTH: Final = 32
 T = TypeVar("T")
-_KNOWN: Final = ("label", "strategies", "budget", "parent", "state", "relays", "slot_now", "root", "seeds", "block")
-_FOUND: Final = ("proof", "expected", "verdicts", "shrunk", "steps")
 
 Found = tuple[str, ...]
 """Verdicts by name, in their order, each once; empty for a block that was accepted."""
@@ -178,143 +177,98 @@ class Case:
     @staticmethod
     def from_json(text: str) -> "Case":
         """The case in a file. Raises `BadCase`."""
-        return _Fields(parse_json(text.encode(), "no case", BadCase)).case()
+        return checked(_File, parse_json(text.encode(), "no case", BadCase), BadCase).case()
 
 
-class _Fields:
-    """The fields of a case, each checked for its type and range when it is read. Everything may raise `BadCase`."""
+class _File(BaseModel):
+    """A case's file."""
 
-    def __init__(self, document: object, wanted: Sequence[str] = (*_KNOWN, *_FOUND)) -> None:
-        if not isinstance(document, dict):
-            raise BadCase("no case: not a table")
-        if document.get("format") != FORMAT:
-            raise BadCase(f"format {document.get('format')!r}, not {FORMAT}")
-        missing = [name for name in wanted if name not in document]
-        if missing:
-            raise BadCase(f"{missing[0]}: missing")
-        self._document = document
+    format: Literal["pubsub-case/1"]
+    label: str
+    strategies: tuple[str, ...]
+    budget: U64 | None
+    parent: Hex
+    state: dict[Hex, Hex]
+    relays: tuple[tuple[U32, HashHex], ...]
+    slot_now: U64
+    root: HashHex
+    seeds: Annotated[tuple[HashHex, ...], Field(min_length=1)]
+    block: Hex | None
+    proof: tuple[Hex, ...]
+    shrunk: list[object]
+    steps: list[object] | None
+    expected: tuple[str, ...]
+    verdicts: tuple[str, ...]
 
     def case(self) -> Case:
-        """All of them."""
-        proof = tuple(self._hex("proof", node) for node in self._list("proof"))
-        block = self._block(proof)
-        shrunk = self._steps("shrunk")
-        case = Case(
-            self._text("label", self._document["label"]),
-            tuple(self._text("strategies", name) for name in self._list("strategies")),
-            self.context(),
-            self._seeds(),
-            block,
-            proof,
-            shrunk if self._document["steps"] is None else self._steps("steps"),
-            shrunk,
-            tuple(self._text("expected", name) for name in self._list("expected")),
-            tuple(self._text("verdicts", name) for name in self._list("verdicts")),
-        )
-        if (case.block is None) != (case.judging.budget is not None):
+        """The case. Raises `BadCase`."""
+        if (self.block is None) != (self.budget is not None):
             raise BadCase("budget: a case of a proof needs one, and a case of a block has none")
-        return case
-
-    def context(self) -> JudgingContext:
-        """The part of them that a verifier knows."""
-        document = self._document
-        state = self._state()
-        try:
-            check_state(Storage(state))
-        except (ScaleError, ImpossibleConfig) as fault:
-            raise BadCase(f"state: {fault}") from fault
-        budget = document["budget"]
-        return JudgingContext(
-            ChainHead(self._decoded("parent", Header.decode), state),
-            tuple(self._relay(entry) for entry in self._list("relays")),
-            Slot(self._number("slot_now", document["slot_now"], U64_MAX)),
-            self._hash("root", document["root"]),
-            None if budget is None else self._number("budget", budget, U64_MAX),
+        proof = tuple(map(unhex, self.proof))
+        shrunk = _steps("shrunk", self.shrunk)
+        return Case(
+            self.label,
+            self.strategies,
+            judging_context(self.parent, self.state, self.relays, self.slot_now, self.root, self.budget),
+            tuple(map(unhex, self.seeds)),
+            None if self.block is None else _block(self.block, proof),
+            proof,
+            shrunk if self.steps is None else _steps("steps", self.steps),
+            shrunk,
+            self.expected,
+            self.verdicts,
         )
 
-    def _state(self) -> State:
-        rows = self._document["state"]
-        if not isinstance(rows, dict):
-            raise BadCase("state: not a table of keys and values")
-        entries = [(self._hex("state", key), self._hex("state", value)) for key, value in rows.items()]
-        if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
-            raise BadCase("state: a parachain's state holds no child tries")
-        return State.from_entries(entries)
 
-    def _relay(self, entry: object) -> tuple[RelayBlockNumber, Hash]:
-        if not isinstance(entry, list) or len(entry) != 2:
-            raise BadCase("relays: an entry is a number and a storage root")
-        return RelayBlockNumber(self._number("relays", entry[0], U32_MAX)), self._hash("relays", entry[1])
-
-    def _seeds(self) -> tuple[bytes, ...]:
-        seeds = tuple(self._hex("seeds", seed) for seed in self._list("seeds"))
-        if not seeds or any(len(seed) != SEED_LENGTH for seed in seeds):
-            raise BadCase(f"seeds: at least one, each of {SEED_LENGTH} bytes")
-        return seeds
-
-    def _block(self, proof: tuple[bytes, ...]) -> Candidate | None:
-        if self._document["block"] is None:
-            return None
-        bare = self._decoded("block", Candidate.decode)
-        if bare.header.aura_slot() is None:
-            raise BadCase("block: its header has no slot")
-        return replace(bare, inherent=replace(bare.inherent, proof=proof))
-
-    def _steps(self, name: str) -> tuple[Step, ...]:
-        try:
-            steps = tuple(from_json(step) for step in self._list(name))
-        except BadStep as fault:
-            raise BadCase(f"{name}: {fault}") from fault
-        stuffed = sum(step.size for step in steps if isinstance(step, Stuff))
-        if stuffed > MAX_CANDIDATE_BYTES:
-            raise BadCase(f"{name}: messages of {stuffed} bytes, more than a block can hold")
-        return steps
-
-    def _list(self, name: str) -> list[object]:
-        found = self._document[name]
-        if not isinstance(found, list):
-            raise BadCase(f"{name}: not a list")
-        return found
-
-    def _decoded(self, name: str, decode: Callable[[bytes], T]) -> T:
-        try:
-            return decode(self._hex(name, self._document[name]))
-        except ScaleError as fault:
-            raise BadCase(f"{name}: {fault}") from fault
-
-    def _hash(self, name: str, text: object) -> Hash:
-        found = self._hex(name, text)
-        if len(found) != HASH_LENGTH:
-            raise BadCase(f"{name}: a hash has {HASH_LENGTH} bytes, not {len(found)}")
-        return Hash(found)
-
-    @staticmethod
-    def _hex(name: str, text: object) -> bytes:
-        if isinstance(text, str) and text.startswith("0x"):
-            try:
-                return bytes.fromhex(text[2:])
-            except ValueError:
-                pass
-        raise BadCase(f"{name}: not 0x and hexadecimal digits: {str(text)[:20]!r}")
-
-    @staticmethod
-    def _text(name: str, value: object) -> str:
-        if not isinstance(value, str):
-            raise BadCase(f"{name}: not text: {value!r}")
-        return value
-
-    @staticmethod
-    def _number(name: str, value: object, most: int) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-            raise BadCase(f"{name}: not a number from 0 to {most}: {str(value)[:20]}")
-        return value
+def judging_context(  # noqa: PLR0917  # the fields of a case
+    parent: str,
+    state: Mapping[str, str],
+    relays: Iterable[tuple[int, str]],
+    slot_now: int,
+    root: str,
+    budget: int | None,
+) -> JudgingContext:
+    """The context in these fields of a case, bytes in hex. Raises `BadCase`."""
+    entries = [(unhex(key), unhex(value)) for key, value in state.items()]
+    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
+        raise BadCase("state: a parachain's state holds no child tries")
+    before = State.from_entries(entries)
+    try:
+        check_state(Storage(before))
+    except (ScaleError, ImpossibleConfig) as fault:
+        raise BadCase(f"state: {fault}") from fault
+    return JudgingContext(
+        ChainHead(_decoded("parent", Header.decode, parent), before),
+        tuple((RelayBlockNumber(number), Hash(unhex(each))) for number, each in relays),
+        Slot(slot_now),
+        Hash(unhex(root)),
+        budget,
+    )
 
 
-def read_context(document: dict[str, object]) -> JudgingContext:
-    """The context in `parent`, `state`, `relays`, `slot_now`, `root` and `budget`, as in a case. Raises `BadCase`."""
-    return _Fields(
-        {**document, "format": FORMAT}, ("parent", "state", "relays", "slot_now", "root", "budget")
-    ).context()
+def _block(text: str, proof: tuple[bytes, ...]) -> Candidate:
+    bare = _decoded("block", Candidate.decode, text)
+    if bare.header.aura_slot() is None:
+        raise BadCase("block: its header has no slot")
+    return replace(bare, inherent=replace(bare.inherent, proof=proof))
+
+
+def _steps(name: str, rows: list[object]) -> tuple[Step, ...]:
+    try:
+        steps = tuple(map(from_json, rows))
+    except BadStep as fault:
+        raise BadCase(f"{name}: {fault}") from fault
+    stuffed = sum(step.size for step in steps if isinstance(step, Stuff))
+    if stuffed > MAX_CANDIDATE_BYTES:
+        raise BadCase(f"{name}: messages of {stuffed} bytes, more than a block can hold")
+    return steps
+
+
+def _decoded(name: str, decode: Callable[[bytes], T], text: str) -> T:
+    try:
+        return decode(unhex(text))
+    except ScaleError as fault:
+        raise BadCase(f"{name}: {fault}") from fault
 
 
 def _lines(value: object) -> str:
@@ -345,4 +299,4 @@ def read_case(path: Path) -> Case:
         raise BadCase(str(fault) if str(fault).startswith(str(path)) else f"{path}: {fault}") from fault
 
 
-__all__ = ["BadCase", "Case", "Found", "Json", "JudgingContext", "read_case", "read_context", "write_case"]
+__all__ = ["BadCase", "Case", "Found", "Json", "JudgingContext", "judging_context", "read_case", "write_case"]

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from pubsub_emulator.emulator.fixtures import U32, U64, HashHex, Hex, checked
 from pubsub_emulator.emulator.untrusted import read_json
-from pubsub_emulator.laboratory.cases import BadCase, Found, JudgingContext, read_context
+from pubsub_emulator.laboratory.cases import BadCase, Found, JudgingContext, judging_context
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.runtime.parachain.block import Candidate
@@ -59,8 +59,8 @@ class _Relay(BaseModel):
 class _Case(BaseModel):
     format: Literal["pubsub-verifier/1"]
     chain: U32
-    parent_header: str
-    pre_state: tuple[tuple[str, str], ...]
+    parent_header: Hex
+    pre_state: tuple[tuple[Hex, Hex], ...]
     relay: _Relay
     candidate: Hex
 
@@ -80,15 +80,9 @@ def _read(document: object) -> KeptDifference:
     kept = checked(_Document, document, BadCase)
     case, raw = kept.case, unhex(kept.case.candidate)
     root = case.relay.storage_root
-    judging = read_context(
-        {
-            "parent": case.parent_header,
-            "state": dict(case.pre_state),
-            "relays": [] if root is None else [[case.relay.number, root]],
-            "slot_now": case.relay.slot_now,
-            "root": _NOBODY if root is None else root,
-            "budget": None,
-        }
+    relays = () if root is None else ((case.relay.number, root),)
+    judging = judging_context(
+        case.parent_header, dict(case.pre_state), relays, case.relay.slot_now, root or _NOBODY, None
     )
     try:
         found: Found | None = judging.judge(Candidate.decode(raw))

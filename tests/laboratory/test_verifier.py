@@ -139,7 +139,7 @@ def test_a_kept_difference_is_played_again_and_looked_into(tmp_path: Path) -> No
     [
         ("case", 7, "case: "),
         ("case.pre_state", [["0x00"]], "case.pre_state.0.1: "),
-        ("case.pre_state", [["0x0", "0x00"]], "state: not 0x and hexadecimal digits"),
+        ("case.pre_state", [["0x0", "0x00"]], "case.pre_state.0.0: "),
         ("case.relay", {}, "case.relay.number: "),
         ("case.parent_header", None, "case.parent_header: "),
         ("case.candidate", "00", "case.candidate: "),
