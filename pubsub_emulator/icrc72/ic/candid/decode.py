@@ -112,12 +112,11 @@ class Decoder:
 
 
 class _Plans:
-    """Readers and skippers for the types of one type table."""
+    """Readers for the types of one type table. What nobody expects is read as what it is, and dropped."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
         self._readers: dict[tuple[int, int], Read] = {}
-        self._skippers: dict[int, Read] = {}
         self._kept: list[Type] = []
 
     def reader(self, wire: Type, wanted: Type) -> Read:
@@ -128,27 +127,16 @@ class _Plans:
             known = self._readers[id(wire), id(wanted)] = self._make(wire, wanted)
         return known
 
-    def skipper(self, wire: Type) -> Read:
-        wire = resolved(wire)
-        known = self._skippers.get(id(wire))
-        if known is None:
-            self._kept.append(wire)
-            known = self._skippers[id(wire)] = self._make_skipper(wire)
-        return known
-
     def _make(self, wire: Type, wanted: Type) -> Read:
+        if isinstance(wire, Prim) and (wire is wanted or wire.name == "empty"):
+            return _PRIMITIVE_READERS[wire.name]
         if isinstance(wanted, Prim):
             if wanted.name == "reserved":
-                return _as_none(self.skipper(wire))
-            if isinstance(wire, Prim) and (
-                wire.name in {wanted.name, "empty"} or (wire.name, wanted.name) == _NAT_AS_INT
-            ):
-                return _PRIMITIVE_READERS[wire.name]
-            return _mismatch
+                return _always(None, after=self.skipper(wire))
+            same = isinstance(wire, Prim) and (wire.name, wanted.name) == _NAT_AS_INT
+            return Reader.leb if same else _mismatch
         if isinstance(wanted, Opt):
             return self._opt(wire, wanted)
-        if isinstance(wire, Prim):
-            return _empty if wire.name == "empty" else _mismatch
         if isinstance(wire, Vec) and isinstance(wanted, Vec):
             if is_blob(wire) and is_blob(wanted):
                 return _blob
@@ -157,7 +145,12 @@ class _Plans:
             return self._record(wire, wanted)
         if isinstance(wire, Cases) and isinstance(wanted, Cases):
             return self._variant(wire, wanted)
+        if isinstance(wire, Reference) and wire is wanted:
+            return _REFERENCES[wire.kind]
         return _mismatch
+
+    def skipper(self, wire: Type) -> Read:
+        return self.reader(wire, wire)
 
     def _lazy(self, wire: Type, wanted: Type, put: Callable[[Read], None]) -> Read:
         """A reader that makes the real reader when it is first called and is replaced by it."""
@@ -171,10 +164,7 @@ class _Plans:
         return self.reader(wire, wanted) if isinstance(simple, Prim) or is_blob(simple) else read
 
     def _lazy_skip(self, wire: Type) -> Read:
-        def skip(reader: Reader) -> object:
-            return self.skipper(wire)(reader)
-
-        return skip
+        return lambda reader: self.skipper(wire)(reader)
 
     def _opt(self, wire: Type, wanted: Opt) -> Read:
         wrapped = may_be_null(wanted.inner)
@@ -272,71 +262,6 @@ class _Plans:
 
         return read
 
-    def _make_skipper(self, wire: Type) -> Read:
-        if isinstance(wire, Prim):
-            return _PRIMITIVE_READERS[wire.name]
-        if isinstance(wire, Reference):
-            return _SKIPPED_REFERENCES[wire.kind]
-        if isinstance(wire, Opt):
-            return self._skip_opt(wire)
-        if isinstance(wire, Vec):
-            return _blob if is_blob(wire) else self._skip_vec(wire)
-        if isinstance(wire, Record):
-            return self._skip_all([self._lazy_skip(each.type) for each in wire.fields])
-        if isinstance(wire, Cases):
-            return self._skip_one([self._lazy_skip(each.type) for each in wire.fields])
-        raise CandidError("the type of a value is unknown")
-
-    def _skip_opt(self, wire: Opt) -> Read:
-        inner = self._lazy_skip(wire.inner)
-
-        def skip(reader: Reader) -> None:
-            there = reader.byte()
-            if there > 1:
-                raise CandidError("an optional value must begin with 0 or 1")
-            reader.count()
-            if there:
-                reader.enter()
-                inner(reader)
-                reader.depth -= 1
-
-        return skip
-
-    def _skip_vec(self, wire: Vec) -> Read:
-        inner = self._lazy_skip(wire.inner)
-
-        def skip(reader: Reader) -> None:
-            count = reader.leb()
-            reader.count(count + 1)
-            reader.enter()
-            for _ in range(count):
-                inner(reader)
-            reader.depth -= 1
-
-        return skip
-
-    def _skip_all(self, inner: list[Read]) -> Read:
-        def skip(reader: Reader) -> None:
-            reader.count()
-            reader.enter()
-            for each in inner:
-                each(reader)
-            reader.depth -= 1
-
-        return skip
-
-    def _skip_one(self, inner: list[Read]) -> Read:
-        def skip(reader: Reader) -> None:
-            at = reader.leb()
-            if at >= len(inner):
-                raise CandidError(f"the variant has no case {shown(at)}")
-            reader.count()
-            reader.enter()
-            inner[at](reader)
-            reader.depth -= 1
-
-        return skip
-
 
 def _mismatch(_reader: Reader) -> object:
     raise _Mismatch("a value does not have the expected type")
@@ -387,10 +312,6 @@ def _always(value: object, after: Read | None = None) -> Read:
     return read
 
 
-def _as_none(skip: Read) -> Read:
-    return _always(None, after=skip)
-
-
 def _nothing_of(type_: Type) -> Callable[[object], object]:
     found = resolved(type_)
     nothing: object = () if isinstance(found, Opt) and may_be_null(found.inner) else None
@@ -435,7 +356,7 @@ def _skip_future(reader: Reader) -> None:
     reader.take(length)
 
 
-_SKIPPED_REFERENCES: Final[dict[str, Read]] = {"service": _skip_principal, "func": _skip_func, "future": _skip_future}
+_REFERENCES: Final[dict[str, Read]] = {"service": _skip_principal, "func": _skip_func, "future": _skip_future}
 
 _PRIMITIVE_READERS: Final[dict[str, Read]] = {
     "null": lambda _reader: None,
