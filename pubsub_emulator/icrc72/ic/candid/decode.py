@@ -164,7 +164,10 @@ class _Plans:
         return self.reader(wire, wanted) if isinstance(simple, Prim) or is_blob(simple) else read
 
     def _lazy_skip(self, wire: Type) -> Read:
-        return lambda reader: self.skipper(wire)(reader)
+        def skip(reader: Reader) -> object:
+            return self.skipper(wire)(reader)
+
+        return skip
 
     def _opt(self, wire: Type, wanted: Opt) -> Read:
         wrapped = may_be_null(wanted.inner)

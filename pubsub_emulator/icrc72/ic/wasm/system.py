@@ -1,8 +1,8 @@
 """The system's functions that a module imports from `ic0`, for the execution that is under way.
 
 Each has a signature (`I` is an address: 32 or 64 bits as the module's memory has it, `i` 32 and `j` 64 bits), the kinds
-of executions in which it may be called, and a method. The kinds are letters as in the interface specification: G start,
-I init and post-upgrade, P pre-upgrade, U update, H heartbeat and timer, Q query, F inspect, Y reply and R reject
+of executions in which it may be called, and a function. The kinds are letters as in the interface specification: G
+start, I init and post-upgrade, P pre-upgrade, U update, H heartbeat and timer, Q query, F inspect, Y reply and R reject
 callback, C clean-up. Where the kind is another one, the execution traps.
 """
 
@@ -19,7 +19,7 @@ import wasmtime
 
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, GUARANTEED, Answer, Context
 from pubsub_emulator.icrc72.ic.errors import PrincipalError, Trap
-from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.ic.principal import LONGEST, Principal
 from pubsub_emulator.icrc72.ic.wasm.module import Module, ModuleError, engine
 from pubsub_emulator.icrc72.ic.wasm.stable_memory import PAGE, StableMemory
 from pubsub_emulator.primitives.shown import safe
@@ -102,58 +102,22 @@ class Execution:
             raise Trap(f"{size} bytes at {at} are outside the memory")
         return ctypes.addressof(memory.data_ptr(store).contents) + at
 
-    def _copy(self, data: bytes, to: int, at: int, size: int) -> None:
+    def copy(self, data: bytes, to: int, at: int, size: int) -> None:
+        """Write a part of some data into the canister's memory. Raises `Trap` where there is no such part."""
         if at + size > len(data):
             raise Trap(f"{size} bytes from {at} on are asked for, there are {len(data)}")
         self.save(to, data[at : at + size])
 
-    def _low(self, number: int) -> int:
-        if number > _WIDE:
-            raise Trap(f"{number} cycles do not fit into 64 bits")
-        return number
-
-    def _save_cycles(self, number: int, to: int) -> None:
+    def save_cycles(self, number: int, to: int) -> None:
+        """Write an amount of 128 bits."""
         self.save(to, number.to_bytes(16, "little"))
 
     # The message
-
-    def msg_arg_data_size(self) -> int:
-        return len(self.arg)
-
-    def msg_arg_data_copy(self, to: int, at: int, size: int) -> None:
-        self._copy(self.arg, to, at, size)
-
-    def msg_caller_size(self) -> int:
-        return len(self.caller)
-
-    def msg_caller_copy(self, to: int, at: int, size: int) -> None:
-        self._copy(self.caller, to, at, size)
-
-    def msg_method_name_size(self) -> int:
-        return len(self.method.encode())
-
-    def msg_method_name_copy(self, to: int, at: int, size: int) -> None:
-        self._copy(self.method.encode(), to, at, size)
 
     def accept_message(self) -> None:
         if self.let_in:
             raise Trap("the message was accepted before")
         self.let_in = True
-
-    def msg_reject_code(self) -> int:
-        return 0 if self.answer is None else self.answer.code
-
-    def msg_reject_msg_size(self) -> int:
-        return len(self._rejection())
-
-    def msg_reject_msg_copy(self, to: int, at: int, size: int) -> None:
-        self._copy(self._rejection(), to, at, size)
-
-    def _rejection(self) -> bytes:
-        return b"" if self.answer is None else self.answer.message.encode()
-
-    def msg_deadline(self) -> int:
-        return self.ctx.deadline
 
     def msg_reply_data_append(self, at: int, size: int) -> None:
         if self.ctx.answered:
@@ -167,44 +131,21 @@ class Execution:
 
     def msg_reject(self, at: int, size: int) -> None:
         self.ctx.bound(size)
-        self.ctx.reject(self.bytes_at(at, size).decode(errors="replace"))
+        self.ctx.reject(self.text(at, size))
 
-    # Cycles
-
-    def msg_cycles_available(self) -> int:
-        return self._low(self.ctx.available)
-
-    def msg_cycles_available128(self, to: int) -> None:
-        self._save_cycles(self.ctx.available, to)
-
-    def msg_cycles_refunded(self) -> int:
-        return self._low(0 if self.answer is None else self.answer.refunded)
-
-    def msg_cycles_refunded128(self, to: int) -> None:
-        self._save_cycles(0 if self.answer is None else self.answer.refunded, to)
-
-    def msg_cycles_accept(self, most: int) -> int:
-        return self.ctx.accept(most)
-
-    def msg_cycles_accept128(self, high: int, low: int, to: int) -> None:
-        self._save_cycles(self.ctx.accept(high << 64 | low), to)
+    def text(self, at: int, size: int) -> str:
+        return self.bytes_at(at, size).decode(errors="replace")
 
     def cycles_burn128(self, high: int, low: int, to: int) -> None:
         burnt = min(high << 64 | low, self.ctx.balance)
         self.ctx.balance -= burnt
-        self._save_cycles(burnt, to)
-
-    def canister_cycle_balance(self) -> int:
-        return self._low(self.ctx.balance)
-
-    def canister_cycle_balance128(self, to: int) -> None:
-        self._save_cycles(self.ctx.balance, to)
+        self.save_cycles(burnt, to)
 
     # Calls
 
     def call_new(self, who: int, size: int, name: int, length: int, *callbacks: int) -> None:
         reply, reply_env, reject, reject_env = callbacks
-        self._drop()
+        self.finish()
         try:
             receiver = Principal(self.bytes_at(who, size))
             method = self.bytes_at(name, length).decode()
@@ -217,8 +158,8 @@ class Execution:
             raise Trap("no call is being made")
         return self.call
 
-    def _drop(self) -> None:
-        """A call that was begun and not performed never was: its cycles are the canister's again."""
+    def finish(self) -> None:
+        """Drop a call that was begun and not performed: its cycles are the canister's again."""
         if self.call is not None:
             self.ctx.balance += self.call.cycles
             self.call = None
@@ -245,9 +186,6 @@ class Execution:
         self.ctx.balance -= amount
         call.cycles += amount
 
-    def call_cycles_add128(self, high: int, low: int) -> None:
-        self.call_cycles_add(high << 64 | low)
-
     def call_perform(self) -> int:
         call, self.call = self._made(), None
         ignored = min(call.reply[0], call.reject[0]) >= _NOBODY  # how a one-way call is made
@@ -267,12 +205,6 @@ class Execution:
 
     # Stable memory
 
-    def stable64_size(self) -> int:
-        return self.machine.stable.pages
-
-    def stable64_grow(self, pages: int) -> int:
-        return self.machine.stable.grow(pages)
-
     def stable64_write(self, at: int, source: int, size: int) -> None:
         self.machine.stable.write(at, self.bytes_at(source, size))
 
@@ -291,21 +223,9 @@ class Execution:
 
     # What surrounds it
 
-    def canister_self_size(self) -> int:
-        return len(self.ctx.me)
-
-    def canister_self_copy(self, to: int, at: int, size: int) -> None:
-        self._copy(self.ctx.me, to, at, size)
-
-    def canister_status(self) -> int:
-        return _STATUS[self.ctx.host.status]
-
-    def canister_version(self) -> int:
-        return self.ctx.host.life + 1
-
     def is_controller(self, at: int, size: int) -> int:
-        if size > 29:
-            raise Trap(f"a principal has at most 29 bytes, not {size}")
+        if size > LONGEST:
+            raise Trap(f"a principal has at most {LONGEST} bytes, not {size}")
         return int(self.bytes_at(at, size) in self.ctx.host.controllers)
 
     def certified_data_set(self, at: int, size: int) -> None:
@@ -313,17 +233,8 @@ class Execution:
             raise Trap(f"certified data has at most {_CERTIFIED} bytes, not {size}")
         self.machine.certified = self.bytes_at(at, size)
 
-    def data_certificate_present(self) -> int:
-        return 0
-
-    def data_certificate_size(self) -> int:
+    def data_certificate(self) -> bytes:
         raise Trap("there is no certificate")
-
-    def data_certificate_copy(self, *_: int) -> None:
-        raise Trap("there is no certificate")
-
-    def time(self) -> int:
-        return self.ctx.time
 
     def global_timer_set(self, time: int) -> int:
         before = self.ctx.timer or 0
@@ -335,87 +246,93 @@ class Execution:
             raise Trap(f"there is no performance counter {kind}")
         return self.fuel - self.machine.store().get_fuel()
 
-    def in_replicated_execution(self) -> int:
-        return int(self.kind not in "QF")
-
-    def debug_print(self, at: int, size: int) -> None:
-        self.machine.printed(self.bytes_at(at, size).decode(errors="replace"))
-
     def trap(self, at: int, size: int) -> None:
-        raise Trap(self.bytes_at(at, size).decode(errors="replace"))
-
-    def cost_call(self, _method: int, _argument: int, to: int) -> None:
-        self._save_cycles(0, to)  # calls cost nothing here
-
-    def finish(self) -> None:
-        """Drop a call that was not performed."""
-        self._drop()
+        raise Trap(self.text(at, size))
 
 
-_FUNCTIONS: Final[dict[str, tuple[str, str, str]]] = {
-    "msg_arg_data_size": ("", "I", "IUQFY"),
-    "msg_arg_data_copy": ("III", "", "IUQFY"),
-    "msg_caller_size": ("", "I", _ANY),
-    "msg_caller_copy": ("III", "", _ANY),
-    "msg_method_name_size": ("", "I", "F"),
-    "msg_method_name_copy": ("III", "", "F"),
-    "accept_message": ("", "", "F"),
-    "msg_reject_code": ("", "i", "YR"),
-    "msg_reject_msg_size": ("", "I", "R"),
-    "msg_reject_msg_copy": ("III", "", "R"),
-    "msg_deadline": ("", "j", "UQYR"),
-    "msg_reply_data_append": ("II", "", "UQYR"),
-    "msg_reply": ("", "", "UQYR"),
-    "msg_reject": ("II", "", "UQYR"),
-    "msg_cycles_available": ("", "j", "UYR"),
-    "msg_cycles_available128": ("I", "", "UYR"),
-    "msg_cycles_refunded": ("", "j", "YR"),
-    "msg_cycles_refunded128": ("I", "", "YR"),
-    "msg_cycles_accept": ("j", "j", "UYR"),
-    "msg_cycles_accept128": ("jjI", "", "UYR"),
-    "cycles_burn128": ("jjI", "", "IPUHYRC"),
-    "canister_cycle_balance": ("", "j", _ANY),
-    "canister_cycle_balance128": ("I", "", _ANY),
-    "canister_liquid_cycle_balance128": ("I", "", _ANY),
-    "call_new": ("IIIIIIII", "", _CALLS),
-    "call_on_cleanup": ("II", "", _CALLS),
-    "call_data_append": ("II", "", _CALLS),
-    "call_with_best_effort_response": ("i", "", _CALLS),
-    "call_cycles_add": ("j", "", _CALLS),
-    "call_cycles_add128": ("jj", "", _CALLS),
-    "call_perform": ("", "i", _CALLS),
-    "cost_call": ("jjI", "", _ANY),
-    "stable_size": ("", "i", _ANY),
-    "stable_grow": ("i", "i", _ANY),
-    "stable_write": ("iii", "", _ANY),
-    "stable_read": ("iii", "", _ANY),
-    "stable64_size": ("", "j", _ANY),
-    "stable64_grow": ("j", "j", _ANY),
-    "stable64_write": ("jjj", "", _ANY),
-    "stable64_read": ("jjj", "", _ANY),
-    "canister_self_size": ("", "I", _ANY),
-    "canister_self_copy": ("III", "", _ANY),
-    "canister_status": ("", "i", _ANY),
-    "canister_version": ("", "j", _ANY),
-    "is_controller": ("II", "i", _ANY),
-    "certified_data_set": ("II", "", "IPUHYR"),
-    "data_certificate_present": ("", "i", _ANY),
-    "data_certificate_size": ("", "I", "Q"),
-    "data_certificate_copy": ("III", "", "Q"),
-    "time": ("", "j", _ANY),
-    "global_timer_set": ("j", "j", "IUHYRC"),
-    "performance_counter": ("i", "j", _ANY),
-    "in_replicated_execution": ("", "i", _ANY),
-    "debug_print": ("II", "", _ANY),
-    "trap": ("II", "", _ANY),
+_Function = Callable[..., int | None]
+_Offered = tuple[str, str, str, _Function]
+"""Parameters, result, where it may be called, and what it does for an execution."""
+
+
+def _data(name: str, where: str, data: Callable[[Execution], bytes]) -> dict[str, _Offered]:
+    """The two functions by which a module reads some data: its size, and a copy of a part of it."""
+    return {
+        f"{name}_size": ("", "I", where, lambda now: len(data(now))),
+        f"{name}_copy": ("III", "", where, lambda now, *part: now.copy(data(now), *part)),
+    }
+
+
+def _amount(name: str, where: str, amount: Callable[[Execution], int]) -> dict[str, _Offered]:
+    """The two functions that tell an amount of cycles: in 64 bits, where it fits, and in 128."""
+
+    def narrow(now: Execution) -> int:
+        if (number := amount(now)) > _WIDE:
+            raise Trap(f"{number} cycles do not fit into 64 bits")
+        return number
+
+    wide: _Function = lambda now, to: now.save_cycles(amount(now), to)  # noqa: E731  # one of two
+    return {name: ("", "j", where, narrow), f"{name}128": ("I", "", where, wide)}
+
+
+def _balance(now: Execution) -> int:
+    return now.ctx.balance
+
+
+_FUNCTIONS: Final[dict[str, _Offered]] = {
+    **_data("msg_arg_data", "IUQFY", lambda now: now.arg),
+    **_data("msg_caller", _ANY, lambda now: now.caller),
+    **_data("msg_method_name", "F", lambda now: now.method.encode()),
+    **_data("msg_reject_msg", "R", lambda now: b"" if now.answer is None else now.answer.message.encode()),
+    **_data("canister_self", _ANY, lambda now: now.ctx.me),
+    **_data("data_certificate", "Q", Execution.data_certificate),
+    **_amount("msg_cycles_available", "UYR", lambda now: now.ctx.available),
+    **_amount("msg_cycles_refunded", "YR", lambda now: 0 if now.answer is None else now.answer.refunded),
+    **_amount("canister_cycle_balance", _ANY, _balance),
+    "canister_liquid_cycle_balance128": _amount("", _ANY, _balance)["128"],
+    "msg_cycles_accept": ("j", "j", "UYR", lambda now, most: now.ctx.accept(most)),
+    "msg_cycles_accept128": (
+        "jjI",
+        "",
+        "UYR",
+        lambda now, high, low, to: now.save_cycles(now.ctx.accept(high << 64 | low), to),
+    ),
+    "cycles_burn128": ("jjI", "", "IPUHYRC", Execution.cycles_burn128),
+    "accept_message": ("", "", "F", Execution.accept_message),
+    "msg_reject_code": ("", "i", "YR", lambda now: 0 if now.answer is None else now.answer.code),
+    "msg_deadline": ("", "j", "UQYR", lambda now: now.ctx.deadline),
+    "msg_reply_data_append": ("II", "", "UQYR", Execution.msg_reply_data_append),
+    "msg_reply": ("", "", "UQYR", Execution.msg_reply),
+    "msg_reject": ("II", "", "UQYR", Execution.msg_reject),
+    "call_new": ("IIIIIIII", "", _CALLS, Execution.call_new),
+    "call_on_cleanup": ("II", "", _CALLS, Execution.call_on_cleanup),
+    "call_data_append": ("II", "", _CALLS, Execution.call_data_append),
+    "call_with_best_effort_response": ("i", "", _CALLS, Execution.call_with_best_effort_response),
+    "call_cycles_add": ("j", "", _CALLS, Execution.call_cycles_add),
+    "call_cycles_add128": ("jj", "", _CALLS, lambda now, high, low: now.call_cycles_add(high << 64 | low)),
+    "call_perform": ("", "i", _CALLS, Execution.call_perform),
+    "cost_call": ("jjI", "", _ANY, lambda now, _method, _argument, to: now.save_cycles(0, to)),  # calls cost nothing
+    "stable_size": ("", "i", _ANY, Execution.stable_size),
+    "stable_grow": ("i", "i", _ANY, Execution.stable_grow),
+    "stable_write": ("iii", "", _ANY, Execution.stable64_write),
+    "stable_read": ("iii", "", _ANY, Execution.stable64_read),
+    "stable64_size": ("", "j", _ANY, lambda now: now.machine.stable.pages),
+    "stable64_grow": ("j", "j", _ANY, lambda now, pages: now.machine.stable.grow(pages)),
+    "stable64_write": ("jjj", "", _ANY, Execution.stable64_write),
+    "stable64_read": ("jjj", "", _ANY, Execution.stable64_read),
+    "canister_status": ("", "i", _ANY, lambda now: _STATUS[now.ctx.host.status]),
+    "canister_version": ("", "j", _ANY, lambda now: now.ctx.host.life + 1),
+    "is_controller": ("II", "i", _ANY, Execution.is_controller),
+    "certified_data_set": ("II", "", "IPUHYR", Execution.certified_data_set),
+    "data_certificate_present": ("", "i", _ANY, lambda _now: 0),
+    "time": ("", "j", _ANY, lambda now: now.ctx.time),
+    "global_timer_set": ("j", "j", "IUHYRC", Execution.global_timer_set),
+    "performance_counter": ("i", "j", _ANY, Execution.performance_counter),
+    "in_replicated_execution": ("", "i", _ANY, lambda now: int(now.kind not in "QF")),
+    "debug_print": ("II", "", _ANY, lambda now, at, size: now.machine.printed(now.text(at, size))),
+    "trap": ("II", "", _ANY, Execution.trap),
 }
-"""Each function of the system: parameters, result, and where it may be called."""
-
-_SAME: Final = {
-    "canister_liquid_cycle_balance128": "canister_cycle_balance128",
-    "stable_write": "stable64_write",
-    "stable_read": "stable64_read",
-}
+"""Each function of the system."""
 
 RUNNING: Final = threading.local()
 """The execution of this thread, as `now`."""
@@ -431,13 +348,12 @@ def linker(module: Module) -> wasmtime.Linker:
         name, kind = each.name or "", each.type
         if name not in _FUNCTIONS or not isinstance(kind, wasmtime.FuncType):
             raise ModuleError(f"the module imports ic0.{safe(name)}, which is not offered")
-        takes, gives, where = _FUNCTIONS[name]
+        takes, gives, where, function = _FUNCTIONS[name]
         wanted = [letters.replace("I", address) for letters in (takes, gives)]
         has = ["".join({"i32": "i", "i64": "j"}.get(str(t), "?") for t in part) for part in (kind.params, kind.results)]
         if has != wanted:
             raise ModuleError(f"ic0.{name} is imported as {has[0]} -> {has[1]}, it is {wanted[0]} -> {wanted[1]}")
         masks = tuple(_WIDE if letter == "j" else _NARROW for letter in wanted[0])
-        function = getattr(Execution, _SAME.get(name, name))
         made.define_func("ic0", name, kind, partial(_called, name, function, where, masks, wanted[1]))
     return made
 
@@ -445,9 +361,7 @@ def linker(module: Module) -> wasmtime.Linker:
 atexit.register(linker.cache_clear)  # before the library itself is gone
 
 
-def _called(
-    name: str, function: Callable[..., int | None], where: str, masks: tuple[int, ...], gives: str, *values: int
-) -> int | None:
+def _called(name: str, function: _Function, where: str, masks: tuple[int, ...], gives: str, *values: int) -> int | None:
     """Call a function of the system with naturals; its result is an integer as WebAssembly has it."""
     now: Execution = RUNNING.now
     if now.kind not in where:
