@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
 
+from pubsub_emulator.icrc72.config import new_publication, new_subscription
 from pubsub_emulator.icrc72.errors import ConfigError, Icrc72Error
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import Trap
@@ -31,7 +32,6 @@ from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.inbox import Inbox
 from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.messages import Event, EventNotification
-from pubsub_emulator.icrc72.orchestrator.config import new_publication, new_subscription
 from pubsub_emulator.icrc72.publisher.core import Publisher
 from pubsub_emulator.icrc72.role import ROLE_METHODS, Core, RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings

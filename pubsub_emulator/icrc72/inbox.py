@@ -68,6 +68,7 @@ class Inbox(Core):
     """Receives notifications for the roles of a canister."""
 
     name = "inbox"
+    state: InboxState
 
     def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
         self.state = InboxState()
@@ -90,10 +91,6 @@ class Inbox(Core):
         """Ask for valid broadcasters, then register the system namespaces of the roles (IC-39)."""
         self._ask_valid(ctx)
         self._register(ctx)
-
-    def saved(self) -> InboxState:
-        """Everything remembered."""
-        return self.state
 
     def resume(self, state: object) -> None:
         """Go on; calls under way have ended before the upgrade."""

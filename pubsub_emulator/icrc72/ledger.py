@@ -26,10 +26,7 @@ class TokenLedger(Core):
 
     def __init__(self, balances: Mapping[Principal, int], fee: int = 0) -> None:
         self.fee = fee
-        self.balances: dict[Principal, int] = dict(balances)
-        """Of the default accounts."""
-        self.others: dict[tuple[Principal, bytes], int] = {}
-        """Of the accounts with a subaccount that is not all zeros."""
+        self.balances: dict[Account, int] = {Account(who): amount for who, amount in balances.items()}
         self.allowances: dict[tuple[Account, Account], tuple[int, int | None]] = {}
         """Of each account and spender: the amount, and the time (ns) until which it holds."""
         self.blocks = 0
@@ -53,27 +50,23 @@ class TokenLedger(Core):
 
     def saved(self) -> object:
         """Balances and allowances."""
-        return self.balances, self.others, self.allowances, self.blocks, self.burnt
+        return self.balances, self.allowances, self.blocks, self.burnt
 
     def resume(self, state: object) -> None:
         """Continue with the saved state."""
-        self.balances, self.others, self.allowances, self.blocks, self.burnt = restored(state, tuple)
+        self.balances, self.allowances, self.blocks, self.burnt = restored(state, tuple)
 
     def total(self) -> int:
         """All tokens, with the fees that were taken: no method here changes it."""
-        return sum(self.balances.values()) + sum(self.others.values()) + self.burnt
+        return sum(self.balances.values()) + self.burnt
 
     def balance(self, account: Account) -> int:
         """The tokens of an account."""
-        owner, inside = _account(account)
-        return self.balances.get(owner, 0) if inside is None else self.others.get((owner, inside), 0)
+        return self.balances.get(_account(account), 0)
 
-    def _put(self, account: Account, amount: int) -> None:
-        owner, inside = _account(account)
-        if inside is None:
-            self.balances[owner] = amount
-        else:
-            self.others[owner, inside] = amount
+    def give(self, who: Principal, amount: int) -> None:
+        """Make tokens for somebody."""
+        self.balances[Account(who)] = self.balance(Account(who)) + amount
 
     def _block(self) -> Ok[int]:
         self.blocks += 1
@@ -88,9 +81,9 @@ class TokenLedger(Core):
         balance = self.balance(source)
         if balance < amount + self.fee:
             return _wrong("InsufficientFunds", balance)
-        self._put(source, balance - amount - self.fee)
+        self.balances[_account(source)] = balance - amount - self.fee
         self.burnt += self.fee
-        self._put(to, self.balance(to) + amount)
+        self.balances[_account(to)] = self.balance(to) + amount
         return None
 
     def _transfer(self, ctx: Context, order: TransferArg) -> None:

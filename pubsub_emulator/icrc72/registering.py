@@ -1,11 +1,12 @@
 """Registration by publishers and subscribers: in batches, each name once at a time (IC-30, IC-39)."""
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Protocol, TypeVar
 
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import Results
+from pubsub_emulator.icrc72.messages import PublicationRegistration, Results
 from pubsub_emulator.icrc72.methods import Method
 from pubsub_emulator.icrc72.results import words_of
 from pubsub_emulator.icrc72.role import RoleCanister
@@ -21,10 +22,6 @@ class Registrable(Protocol):
 
 
 R = TypeVar("R", bound=Registrable)
-I = TypeVar("I")  # noqa: E741 — an item of a batch
-
-Registered = Callable[[str, int | None, str], None]
-"""What is done with an answer: the name, and its id or why it was refused."""
 
 
 class Registering:
@@ -38,25 +35,33 @@ class Registering:
         ctx: Context,
         role: RoleCanister,
         orchestrator: Principal,
-        method: Method[tuple[I, ...], Results[int]],
-        items: Mapping[str, I],
-        registered: Registered,
-        after: Callable[[Context], None],
+        method: Method[tuple[PublicationRegistration, ...], Results[int]],
+        mine: Mapping[str, Registrable],
+        most: int,
+        after: Callable[[Context], None] = lambda _ctx: None,
     ) -> None:
-        """Register `items` by a guaranteed call; what is not answered may be asked again."""
+        """Register what has no id by a guaranteed call, so many at once; what is not answered may be asked again."""
+        items = dict(islice(((name, each) for name, each in mine.items() if self.lacks(name, each)), most))
+        if not items:
+            return
         self.under_way.update(dict.fromkeys(items))
 
         def got(ctx: Context, results: Results[int] | None) -> None:
-            for at, name in enumerate(items):
+            for at, (name, each) in enumerate(items.items()):
                 self.under_way.pop(name, None)
                 match results[at] if results is not None and at < len(results) else None:
                     case ("Ok", number):
-                        registered(name, number, "")
+                        each.id = number
                     case ("Err", error):
-                        registered(name, None, words_of(error))
+                        each.error = words_of(error)
             after(ctx)
 
-        role.ask(ctx, orchestrator, method, tuple(items.values()), got, kind=GUARANTEED)
+        batch = tuple(PublicationRegistration(name, each.config) for name, each in items.items())
+        role.ask(ctx, orchestrator, method, batch, got, kind=GUARANTEED)
+
+    def lacks(self, name: str, each: Registrable) -> bool:
+        """True when something is to be registered, and is not under way."""
+        return each.id is None and not each.error and name not in self.under_way
 
 
 def renew(given: Mapping[str, R], known: dict[str, R]) -> None:

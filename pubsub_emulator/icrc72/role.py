@@ -4,7 +4,6 @@ A core is a pure state machine: methods and answers go in, responses, calls and 
 woken come out. A role writes only after every check, so nothing traps half-way and no copy of the state is needed.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, TypeVar, cast
 
@@ -30,11 +29,14 @@ Got = Callable[[Context, R | None], None]
 ROLE_METHODS: Final = ("icrc72_", "icrc77_")
 
 
-class Core(ABC):
+class Core:
     """One role of a canister. By default it has no methods and is never woken."""
 
     name: str
     """The key of its state in an upgrade."""
+
+    state: object = None
+    """What it remembers, also over an upgrade."""
 
     role: "RoleCanister"
     """The canister that it is part of."""
@@ -51,10 +53,10 @@ class Core(ABC):
         """Queries by name. They are called with caller, time and the arguments, and return the results."""
         return {}
 
-    def begin(self, ctx: Context) -> None:  # noqa: B027  # most cores have nothing to do
+    def begin(self, ctx: Context) -> None:
         """Called when the canister is installed."""
 
-    def wake(self, ctx: Context) -> None:  # noqa: B027  # as in `begin`
+    def wake(self, ctx: Context) -> None:
         """Called in the round that `due` returned, and possibly earlier."""
 
     def due(self, now: int) -> int | None:
@@ -62,13 +64,13 @@ class Core(ABC):
         del now
         return None
 
-    @abstractmethod
     def saved(self) -> object:
         """The state that is kept over an upgrade."""
+        return self.state
 
-    @abstractmethod
     def resume(self, state: object) -> None:
         """Continue with a saved state."""
+        self.state = restored(state, type(self.state))
 
 
 class RoleCanister(Canister):

@@ -1,5 +1,6 @@
 """The hash of ICRC16 values (IC-21): ICRC-3's for its six variants, and a Map that names the variant for the others."""
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Final, assert_never
 
@@ -12,18 +13,19 @@ _NAN: Final = bytes.fromhex("000000000000f87f")
 def value_hash(value: Value) -> bytes:
     """The 32-byte hash of a value."""
     if value.tag == "Map":
-        return _hash_map([(name, value_hash(each)) for name, each in value.value])
+        pairs = [sha256(name.encode()).digest() + value_hash(each) for name, each in value.value]
+        return sha256(b"".join(sorted(pairs))).digest()
     if value.tag == "Nat":
-        return _nat(value.value)
-    if value.tag == "Text":
-        return _text(value.value)
-    if value.tag == "Blob":
-        return _blob(value.value)
-    if value.tag == "Array":
-        return _hash_array([value_hash(each) for each in value.value])
+        return _hashed(leb128, value.value)
     if value.tag == "Int":
-        return _int(value.value)
-    return _hash_map([(f"icrc16:{value.tag}", value_hash(_stand_in(value)))])
+        return _hashed(sleb128, value.value)
+    if value.tag == "Text":
+        return sha256(value.value.encode()).digest()
+    if value.tag == "Blob":
+        return sha256(value.value).digest()
+    if value.tag == "Array":
+        return sha256(b"".join(map(value_hash, value.value))).digest()
+    return value_hash(map_({f"icrc16:{value.tag}": _stand_in(value)}))
 
 
 def icrc3_value(value: Value) -> Value:
@@ -71,32 +73,10 @@ def _stand_in(value: Value) -> Value:
             assert_never(value)
 
 
-def _nat(number: int) -> bytes:
+def _hashed(write: Callable[[int, bytearray], None], number: int) -> bytes:
     out = bytearray()
-    leb128(number, out)
+    write(number, out)
     return sha256(out).digest()
-
-
-def _int(number: int) -> bytes:
-    out = bytearray()
-    sleb128(number, out)
-    return sha256(out).digest()
-
-
-def _text(words: str) -> bytes:
-    return sha256(words.encode()).digest()
-
-
-def _blob(raw: bytes) -> bytes:
-    return sha256(raw).digest()
-
-
-def _hash_array(hashes: list[bytes]) -> bytes:
-    return sha256(b"".join(hashes)).digest()
-
-
-def _hash_map(entries: list[tuple[str, bytes]]) -> bytes:
-    return sha256(b"".join(sorted(_text(name) + hashed for name, hashed in entries))).digest()
 
 
 def _float(raw: bytes) -> bytes:

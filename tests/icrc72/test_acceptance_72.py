@@ -19,6 +19,7 @@ from support.canister_apps import (
 )
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
 from pubsub_emulator.icrc72.deployment import deploy
@@ -29,15 +30,6 @@ from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening
-from pubsub_emulator.icrc72.messages import (
-    ByPrincipal,
-    Event,
-    OrchestrationFilter,
-    PublicationDelete,
-    PublicationRegistration,
-    PublicationUpdate,
-    SubscriptionUpdate,
-)
 from pubsub_emulator.icrc72.methods import HANDLE
 from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
 from pubsub_emulator.icrc72.role import RoleCanister
@@ -78,7 +70,7 @@ def test_row_5_ic_31_system_namespaces_are_nobodys() -> None:
 def test_row_6_ic_30_a_hundred_items_are_answered() -> None:
     lab = Canisters()
     probe = lab.probe()
-    items = tuple(PublicationRegistration(f"a.n{at}", ()) for at in range(101))
+    items = tuple(m.PublicationRegistration(f"a.n{at}", ()) for at in range(101))
     results = lab.answer(probe, lab.orchestrator, "icrc72_register_publication", items)
     assert len(results) == 101
     assert err(results[100]) == "GenericBatchError"
@@ -156,7 +148,7 @@ def test_row_13_ic_41_a_relayed_event_is_not_relayed_again() -> None:
     entry, exit_ = lab.broadcasters
     twice = lab.system.broadcaster(exit_)
     headers = ((keys.BROADCASTER, blob(entry)), (keys.RELAY, blob(exit_)))
-    event = Event(1, None, 1, NAME, nat(1), source, headers)
+    event = m.Event(1, None, 1, NAME, nat(1), source, headers)
     ctx = Context(lab.network.host(exit_), exit_, entry, 1)
     (refused,) = twice.publish(ctx, (event,))
     assert err(refused) == "Unauthorized"
@@ -298,7 +290,7 @@ def test_row_23_ic_42_the_same_batch_again_is_ok_and_makes_nothing_double() -> N
     publish(lab, probe)
     reader = lab.install(Sink, 0, subscriptions={NAME: {}})
     lab.step(80)
-    events = tuple(Event(at, at - 1 or None, 1, NAME, map_({"n": nat(at)}), probe, None) for at in (1, 2))
+    events = tuple(m.Event(at, at - 1 or None, 1, NAME, map_({"n": nat(at)}), probe, None) for at in (1, 2))
     (broadcaster,) = lab.broadcasters
     once = lab.answer(probe, broadcaster, "icrc72_publish", events)
     again = lab.answer(probe, broadcaster, "icrc72_publish", events)
@@ -369,14 +361,14 @@ def test_row_26_ic_34_after_a_deletion_nothing_is_published_or_confirmed() -> No
     subscribe(lab, other)
     confirm_all(lab, probe, other, turns=12)
     (broadcaster,) = lab.broadcasters
-    event = (Event(1, None, 1, NAME, nat(1), probe, None),)
+    event = (m.Event(1, None, 1, NAME, nat(1), probe, None),)
     assert lab.answer(probe, broadcaster, "icrc72_publish", event)[0].tag == "Ok"
     lab.step(10)
     numbers = tuple(note.notificationId for _, note in lab.probed(other).notified if note.namespace == NAME)[:1]
-    gone = (PublicationDelete(Variant("namespace", NAME)),)
+    gone = (m.PublicationDelete(Variant("namespace", NAME)),)
     assert lab.answer(probe, lab.orchestrator, "icrc72_delete_publication", gone) == (("Ok", True),)
     lab.step(60)
-    late = (Event(2, 1, 1, NAME, nat(1), probe, None),)
+    late = (m.Event(2, 1, 1, NAME, nat(1), probe, None),)
     assert err(lab.answer(probe, broadcaster, "icrc72_publish", late)[0]) == "Unauthorized"
     (answer,) = lab.answer(other, broadcaster, "icrc72_confirm_notifications", numbers).value
     assert err(answer) == "NotFound"
@@ -435,7 +427,7 @@ def test_row_31_ic_40_42_a_relay_that_ends_while_another_begins_goes_on() -> Non
     emit(lab, source, 1, 2)
     lab.step(30)
     other = lab.probe(1)
-    update = (SubscriptionUpdate(Variant("namespace", NAME), (keys.FILTER, of(None)), reader),)
+    update = (m.SubscriptionUpdate(Variant("namespace", NAME), (keys.FILTER, of(None)), reader),)
     subscription_id = lab.app(reader).subscriber.state.wanted[NAME].id
     record = lab.system.registry.state.subscriptions[subscription_id]
     record.config = replace(record.config, controllers=(reader, other))
@@ -487,7 +479,7 @@ def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed() -> None:
     reader = lab.install(Sizes, 1, subscriptions={NAME: {}})
     lab.step(80)
     size = type_codec("broadcaster", "Event").size
-    small = Event(1, None, 1, NAME, blob(bytes(1 << 20)), probe, None)
+    small = m.Event(1, None, 1, NAME, blob(bytes(1 << 20)), probe, None)
     exact = small._replace(data=blob(bytes((1 << 20) - (size(small) - (1 << 20)))))
     assert size(exact) == 1 << 20
     entry = lab.broadcasters[0]
@@ -545,12 +537,12 @@ def test_ic_35_who_is_listed_satisfies_every_slice() -> None:
     lab = Canisters()
     source, reader = source_and_sink(lab)
     slices = (Variant("ByPublisher", source), Variant("BySubscriber", reader), Variant("ByNamespace", "org.**"))
-    page = ByPrincipal(None, None, OrchestrationFilter(Variant("All"), slices))
+    page = m.ByPrincipal(None, None, m.OrchestrationFilter(Variant("All"), slices))
     assert [each.publisher for each in lab.ask("icrc72_get_publishers", page)] == [source]
     assert [each.subscriber for each in lab.ask("icrc72_get_subscribers", page)] == [reader]
     found = lab.ask("icrc72_get_broadcasters", page)
     assert [each.broadcaster for each in found] == sorted(lab.broadcasters)
-    nobody = page._replace(filter=OrchestrationFilter(Variant("None"), (Variant("ByPublisher", reader),)))
+    nobody = page._replace(filter=m.OrchestrationFilter(Variant("None"), (Variant("ByPublisher", reader),)))
     assert lab.ask("icrc72_get_publishers", nobody) == ()
 
 
@@ -558,7 +550,7 @@ def test_ic_34_a_publication_changes_by_one_key_of_its_controller() -> None:
     lab = Canisters()
     owner, other = lab.probe(), lab.probe()
     publish(lab, owner)
-    change = (PublicationUpdate(Variant("publicationId", 1), (keys.TRUSTED, boolean(True))),)
+    change = (m.PublicationUpdate(Variant("publicationId", 1), (keys.TRUSTED, boolean(True))),)
     method = "icrc72_update_publication"
     assert err(lab.answer(other, lab.orchestrator, method, change)[0]) == "Unauthorized"
     assert lab.answer(owner, lab.orchestrator, method, change) == (("Ok", True),)

@@ -137,7 +137,7 @@ def paid_lab(count: int, approved: int) -> tuple[Canisters, TokenLedger, Princip
     ledger, token, price = with_ledger(lab)
     source = published(lab, count, **{keys.PRICING: price})
     probe = subscribed(lab)
-    ledger.balances[probe] = 1000
+    ledger.give(probe, 1000)
     order = ApproveArgs(None, Account(lab.orchestrator), approved)
     lab.answer(probe, token, "icrc2_approve", order)
     return lab, ledger, token, source, probe
@@ -149,17 +149,17 @@ def test_row_7_rp_4_without_allowance_the_price_is_told() -> None:
     assert err(result) == "PaymentRequired"
     expected = f"perEvent=5;count=100;amount=500;currency=icrc2:{token.text};spender={lab.orchestrator.text}"
     assert result.value.value == expected
-    assert ledger.balances[probe] == 1000
+    assert ledger.balance(Account(probe)) == 1000
 
 
 def test_row_8_rp_4_r4_what_was_not_replayed_is_paid_back() -> None:
     lab, ledger, _, source, probe = paid_lab(60, 500)
     assert replay(lab, probe, 1, 101) == ("Ok", 1)
-    assert ledger.balances[lab.orchestrator] == 500
+    assert ledger.balance(Account(lab.orchestrator)) == 500
     confirm_all(lab, probe)
     lab.step(60)
     assert statuses(lab) == {1: Variant("completed", 60)}
-    assert (ledger.balances[source], ledger.balances[probe], ledger.total()) == (300, 700, 1000)
+    assert (ledger.balance(Account(source)), ledger.balance(Account(probe)), ledger.total()) == (300, 700, 1000)
 
 
 def test_row_9_rp_6_the_filter_lets_some_pass_and_the_end_is_told() -> None:

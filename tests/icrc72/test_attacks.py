@@ -9,6 +9,7 @@ import pytest
 from support.canister_apps import NAME, Sink, confirm_all, happenings, member, publish, replay, subscribe, with_ledger
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context
 from pubsub_emulator.icrc72.ic.candid.types import Variant
@@ -16,15 +17,6 @@ from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits
 from pubsub_emulator.icrc72.ledger import TokenLedger
-from pubsub_emulator.icrc72.messages import (
-    Account,
-    ApproveArgs,
-    ByText,
-    Event,
-    EventNotification,
-    PublicationRegistration,
-    ReplayStatusUpdate,
-)
 from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import blob, class_, map_, nat, of
@@ -65,7 +57,7 @@ def test_ic_44_what_is_confirmed_before_the_hundred_and_first_counts() -> None:
     lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, batch_items=2))
     teller = entry(lab)
     (reader,) = [each for each in lab.network.running() if each not in {teller, lab.orchestrator, *lab.broadcasters}]
-    events = tuple(Event(at, at - 1 or None, 1, NAME, nat(at), teller, None) for at in (1, 2))
+    events = tuple(m.Event(at, at - 1 or None, 1, NAME, nat(at), teller, None) for at in (1, 2))
     lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
     lab.step(5)
     numbers = [note.notificationId for _, note in lab.probed(reader).notified]
@@ -81,7 +73,7 @@ def test_ic_41_i8_busy_from_where_the_ids_of_notifications_would_fill_the_answer
     core = lab.system.broadcaster(lab.broadcasters[0])
     crowd = {Principal(b"%d" % at): ((at, None, None),) for at in range(3000)}
     core.state.subscribers[NAME] = crowd
-    events = tuple(Event(at, at - 1 or None, 1, NAME, nat(at), teller, None) for at in range(1, 6))
+    events = tuple(m.Event(at, at - 1 or None, 1, NAME, nat(at), teller, None) for at in range(1, 6))
     with without_traps(lab):
         answer = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
     assert [len(each.value) if each.tag == "Ok" else each.value.tag for each in answer] == [3000, 3000] + ["Busy"] * 3
@@ -93,7 +85,7 @@ def test_ic_41_busy_holds_for_the_rest_of_the_chain() -> None:
     lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, store_bytes=450))
     teller = entry(lab)
     to = lab.broadcasters[0]
-    events = tuple(Event(at, at - 1 or None, 1, NAME, blob(bytes(99)), teller, None) for at in range(1, 9))
+    events = tuple(m.Event(at, at - 1 or None, 1, NAME, blob(bytes(99)), teller, None) for at in range(1, 9))
     assert lab.answer(teller, to, "icrc72_publish", events[:1])[0].tag == "Ok"
     answer = lab.answer(teller, to, "icrc72_publish", events[1:])
     assert [each.tag if each.tag == "Ok" else each.value.tag for each in answer] == ["Ok", *["Busy"] * 6]
@@ -110,7 +102,7 @@ def test_ic_38_i8_a_thousand_refusals_are_told_in_messages_that_fit() -> None:
         for at in range(8):
             if at == 4:
                 lab.network.stop(lab.broadcasters[0])  # everything is told at once after this
-            items = tuple(PublicationRegistration(f"{long}.n{at}n{each}", closed) for each in range(50))
+            items = tuple(m.PublicationRegistration(f"{long}.n{at}n{each}", closed) for each in range(50))
             lab.answer(lab.probe(), lab.orchestrator, "icrc72_register_publication", items)
         lab.network.start(lab.broadcasters[0])
         for _ in range(60):
@@ -125,8 +117,8 @@ def test_ic_7_an_answer_to_a_query_has_at_most_so_many_bytes() -> None:
     for at in range(4):
         publish(lab, owner, ("own", "x" * 9000), name=f"{NAME}{at}")
     arg = codec("icrc72_get_publications").args.encode
-    assert lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(ByText(None, 1))).ok
-    whole = lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(ByText(None, 4)))
+    assert lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(m.ByText(None, 1))).ok
+    whole = lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_publications", arg(m.ByText(None, 4)))
     assert whole.code == CANISTER_ERROR
     assert "20000 bytes" in whole.message
 
@@ -155,8 +147,8 @@ def priced(subnet: int) -> tuple[Canisters, TokenLedger, Principal, Principal]:
     teller, reader = member(lab, "publisher"), member(lab, "subscriber", subnet)
     publish(lab, teller, (REPLAY, True), (keys.PRICING, price))
     subscribe(lab, reader)
-    ledger.balances[reader] = 1000
-    lab.answer(reader, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), 500))
+    ledger.give(reader, 1000)
+    lab.answer(reader, token, "icrc2_approve", m.ApproveArgs(None, m.Account(lab.orchestrator), 500))
     confirm_all(lab, teller, reader)
     assert replay(lab, reader, 1, 101) == ("Ok", 1)
     confirm_all(lab, teller, reader)
@@ -164,7 +156,7 @@ def priced(subnet: int) -> tuple[Canisters, TokenLedger, Principal, Principal]:
 
 
 def report(lab: Canisters, teller: Principal, tag: str, inside: Any = None) -> None:
-    item = (ReplayStatusUpdate(1, Variant(tag, inside)),)
+    item = (m.ReplayStatusUpdate(1, Variant(tag, inside)),)
     assert lab.answer(teller, lab.orchestrator, "icrc77_replay_status", item) == (("Ok", 1),)
 
 
@@ -175,7 +167,7 @@ def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(subnet: int, e
     lab, ledger, teller, reader = priced(subnet)
     headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(1)))
     report(lab, teller, "running")
-    events = tuple(Event(at, None, 1, NAME, map_({"n": nat(at)}), teller, headers) for at in range(1, sent + 1))
+    events = tuple(m.Event(at, None, 1, NAME, map_({"n": nat(at)}), teller, headers) for at in range(1, sent + 1))
     accepted = lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
     assert [each.tag for each in accepted] == ["Ok"] * sent
     if end == "canceled":
@@ -183,8 +175,8 @@ def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(subnet: int, e
     report(lab, teller, end, 100)
     confirm_all(lab, teller, reader)
     lab.step(260)
-    assert (ledger.balances.get(teller, 0), ledger.total()) == (5 * sent, 1000)
-    assert ledger.balances[reader] == 1000 - 5 * sent
+    assert (ledger.balance(m.Account(teller)), ledger.total()) == (5 * sent, 1000)
+    assert ledger.balance(m.Account(reader)) == 1000 - 5 * sent
 
 
 def test_rp_4_the_report_counts_where_the_entry_is_dead() -> None:
@@ -194,7 +186,7 @@ def test_rp_4_the_report_counts_where_the_entry_is_dead() -> None:
     lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (1,))
     report(lab, teller, "canceled", 7)
     lab.step(200)
-    assert (ledger.balances[teller], ledger.total()) == (35, 1000)
+    assert (ledger.balance(m.Account(teller)), ledger.total()) == (35, 1000)
 
 
 def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() -> None:
@@ -204,7 +196,7 @@ def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() ->
     lab.system.registry.publications.judge(publication)
     lab.step(260)
     assert lab.system.registry.state.replays[1].state == "canceled"
-    assert ledger.balances[reader] == 1000
+    assert ledger.balance(m.Account(reader)) == 1000
 
 
 def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names() -> None:
@@ -216,7 +208,7 @@ def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names(
     lab.step(60)
     confirm_all(lab, teller)
     lab.network.stop(reader)
-    events = tuple(Event(at, at - 1 or None, 1, NAME, map_({"n": nat(at)}), teller, None) for at in range(1, 90))
+    events = tuple(m.Event(at, at - 1 or None, 1, NAME, map_({"n": nat(at)}), teller, None) for at in range(1, 90))
     with without_traps(lab):
         for at in range(0, 90, 30):
             lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events[at : at + 30])
@@ -242,15 +234,15 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody() -> None:
         for end in (huge, 11, None):
             assert replay(lab, reader, 1, end).value.tag == "PaymentRequired"
         for number, former in ((huge, None), (1, huge), (huge, huge - 1)):
-            event = Event(number, former, 0, NAME, map_({"n": nat(huge)}), teller, ())
+            event = m.Event(number, former, 0, NAME, map_({"n": nat(huge)}), teller, ())
             lab.answer(teller, lab.broadcasters[0], "icrc72_publish", (event,))
         lab.answer(reader, lab.broadcasters[1], "icrc72_confirm_notifications", (huge,))
         lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (huge,))
-        report = (ReplayStatusUpdate(huge, Variant("completed", huge)),)
+        report = (m.ReplayStatusUpdate(huge, Variant("completed", huge)),)
         lab.answer(teller, lab.orchestrator, "icrc77_replay_status", report)
-        lab.answer(reader, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), huge))
+        lab.answer(reader, token, "icrc2_approve", m.ApproveArgs(None, m.Account(lab.orchestrator), huge))
         lab.step(100)
-        note = EventNotification(huge, huge, huge - 1, 0, NAME, map_({"n": nat(huge)}), (), teller, None)
+        note = m.EventNotification(huge, huge, huge - 1, 0, NAME, map_({"n": nat(huge)}), (), teller, None)
         arg = codec("icrc72_handle_notification").args.encode((note,))
         lab.probed(teller).todo.append((reader, "icrc72_handle_notification", arg, ONE_WAY, 0))
         lab.step(10)

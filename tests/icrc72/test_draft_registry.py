@@ -6,6 +6,7 @@ import pytest
 from support.canister_apps import NAME, publish, subscribe
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.client import FILTER, SKIP, App
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
@@ -13,13 +14,6 @@ from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.messages import (
-    ByNat,
-    ByText,
-    OrchestrationFilter,
-    PublicationRegistration,
-    PublicationUpdate,
-)
 from pubsub_emulator.icrc72.orchestrator.queries import MOST_SLICES
 from pubsub_emulator.icrc72.services import codec, interface
 from pubsub_emulator.icrc72.skip import Skip, skip_of
@@ -30,7 +24,7 @@ NAMED = Variant("namespace", NAME)
 
 
 def publication(lab: Canisters) -> Pairs:
-    (found,) = lab.ask("icrc72_get_publications", ByText())
+    (found,) = lab.ask("icrc72_get_publications", m.ByText())
     return tuple(found.config)
 
 
@@ -52,7 +46,7 @@ def test_s000_059_061_the_publication_of_the_draft_is_registered_and_its_memo_an
     shown = publication(lab)
     assert first(shown, keys.MEMO) == ("Blob", memo)
     assert first(shown, keys.CONTROLLERS_ADD) == of([bytes(owner)])
-    change = (PublicationUpdate(NAMED, (keys.TRUSTED, of(True)), b"again"),)
+    change = (m.PublicationUpdate(NAMED, (keys.TRUSTED, of(True)), b"again"),)
     lab.answer(owner, lab.orchestrator, "icrc72_update_publication", change)
     assert first(publication(lab), keys.MEMO) == ("Blob", b"again")
 
@@ -61,7 +55,7 @@ def test_s000_085_a_subscription_shows_its_memo_and_controllers() -> None:
     lab = Canisters()
     reader = lab.probe(1)
     assert subscribe(lab, reader, memo=b"mine").tag == "Ok"
-    (found,) = lab.ask("icrc72_get_subscriptions", ByNat())
+    (found,) = lab.ask("icrc72_get_subscriptions", m.ByNat())
     assert first(found.config, keys.SUBSCRIPTION_MEMO) == ("Blob", b"mine")
     assert first(found.config, keys.SUBSCRIPTION_ADD) == of([bytes(reader)])
 
@@ -70,7 +64,7 @@ def test_s000_077_the_mode_is_changed_by_an_update() -> None:
     lab = Canisters()
     owner = lab.probe()
     publish(lab, owner)
-    change = (PublicationUpdate(NAMED, (keys.MODE, of("unordered"))),)
+    change = (m.PublicationUpdate(NAMED, (keys.MODE, of("unordered"))),)
     assert lab.answer(owner, lab.orchestrator, "icrc72_update_publication", change) == (("Ok", True),)
     assert first(publication(lab), keys.MODE) == ("Text", "unordered")
 
@@ -131,14 +125,14 @@ def test_a_wrong_configuration_raises_in_python_and_names_the_subscription() -> 
 def test_s000_166_a_query_with_many_slices_or_rows_is_refused_at_once() -> None:
     lab = Canisters()
     owner = lab.probe()
-    names = [PublicationRegistration(f"org.n{at}", ()) for at in range(60)]
+    names = [m.PublicationRegistration(f"org.n{at}", ()) for at in range(60)]
     lab.answer(owner, lab.orchestrator, "icrc72_register_publication", tuple(names))
     for _ in range(3):
         subscribe(lab, lab.probe(1), name="org.*")
 
     def asked(count: int) -> Any:
         slices = tuple(Variant("ByNamespace", f"org.x{at}" if at else "org.n1") for at in range(count))
-        page = ByNat(None, None, OrchestrationFilter(Variant("None"), slices))
+        page = m.ByNat(None, None, m.OrchestrationFilter(Variant("None"), slices))
         arg = codec("icrc72_get_subscriptions").args.encode(page)
         return lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_subscriptions", arg)
 
@@ -148,8 +142,8 @@ def test_s000_166_a_query_with_many_slices_or_rows_is_refused_at_once() -> None:
     assert f"at most {MOST_SLICES} different slices, not 20000" in refused.message
     for method in ("icrc72_get_publications", "icrc77_get_replays"):
         slices = tuple(Variant("ByNamespace", f"org.n{at}") for at in range(MOST_SLICES + 1))
-        page: Any = ByText if "publications" in method else ByNat
-        arg = codec(method).args.encode(page(None, None, OrchestrationFilter(Variant("None"), slices)))
+        page: Any = m.ByText if "publications" in method else m.ByNat
+        arg = codec(method).args.encode(page(None, None, m.OrchestrationFilter(Variant("None"), slices)))
         assert "different slices" in lab.network.query(ANONYMOUS, lab.orchestrator, method, arg).message
 
 
@@ -159,11 +153,11 @@ def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         subscribe(lab, lab.probe(1))
     monkeypatch.setattr("pubsub_emulator.icrc72.orchestrator.queries.MOST_STEPS", 2)
-    page = ByNat(None, None, OrchestrationFilter(Variant("None"), (Variant("ByPublisher", ANONYMOUS),)))
+    page = m.ByNat(None, None, m.OrchestrationFilter(Variant("None"), (Variant("ByPublisher", ANONYMOUS),)))
     arg = codec("icrc72_get_subscriptions").args.encode(page)
     answer = lab.network.query(ANONYMOUS, lab.orchestrator, "icrc72_get_subscriptions", arg)
     assert "too many rows" in answer.message
-    assert len(lab.ask("icrc72_get_subscriptions", ByNat())) == 3
+    assert len(lab.ask("icrc72_get_subscriptions", m.ByNat())) == 3
 
 
 def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_whole() -> None:
@@ -172,11 +166,11 @@ def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_w
     large = (("own", text("x" * 15_000)),)
     for who in (owner, other):
         for start in range(0, 90, 30):
-            items = tuple(PublicationRegistration(f"org.{who.text}.n{start + at}", large) for at in range(30))
+            items = tuple(m.PublicationRegistration(f"org.{who.text}.n{start + at}", large) for at in range(30))
             lab.answer(who, lab.orchestrator, "icrc72_register_publication", items)
     found: list[str] = []
     while True:
-        page = lab.ask("icrc72_get_publications", ByText(found[-1] if found else None, 200))
+        page = lab.ask("icrc72_get_publications", m.ByText(found[-1] if found else None, 200))
         if not page:
             break
         assert len(page) < 180

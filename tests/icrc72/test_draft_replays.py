@@ -188,13 +188,13 @@ def test_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_noth
     (source,) = sources(lab, 60, **{keys.PRICING: price})
     probe = lab.probe(1)
     subscribe(lab, probe)
-    ledger.balances[probe] = 1000
+    ledger.give(probe, 1000)
     lab.answer(probe, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), 510))
     assert replay(lab, probe, 1, 101).tag == "Ok"
     lab.step(300)
-    assert ledger.balances[source] == 300 - 10
-    assert ledger.balances[probe] == 1000 - 510 + 200 - 10
-    assert ledger.balances[lab.orchestrator] == 0
+    assert ledger.balance(Account(source)) == 300 - 10
+    assert ledger.balance(Account(probe)) == 1000 - 510 + 200 - 10
+    assert ledger.balance(Account(lab.orchestrator)) == 0
     assert ledger.total() == 1000
 
 

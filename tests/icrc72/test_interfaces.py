@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pubsub_emulator.events.log.memory import MemoryStore
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.archive import Archive
 from pubsub_emulator.icrc72.client import App
 from pubsub_emulator.icrc72.deployment import deploy, deploy_direct
@@ -13,25 +14,6 @@ from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, CANISTER_REJECT
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ledger import TokenLedger
-from pubsub_emulator.icrc72.messages import (
-    Account,
-    ApproveArgs,
-    ByNat,
-    ByPrincipal,
-    ByText,
-    Event,
-    EventNotification,
-    PublicationDelete,
-    PublicationRegistration,
-    PublicationUpdate,
-    ReplayRegistration,
-    ReplayStatusUpdate,
-    SubscriptionDelete,
-    SubscriptionRegistration,
-    SubscriptionUpdate,
-    TransferArg,
-    TransferFromArgs,
-)
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import codec, interface
 from pubsub_emulator.icrc72.values import boolean, nat
@@ -40,41 +22,41 @@ from pubsub_emulator.testing.canisters import Canisters
 NAME = "org.example.a"
 WHO = Principal(b"\1\2\3")
 NAMED = Variant("namespace", NAME)
-NOTE = EventNotification(1, 1, None, 1, NAME, nat(1), None, WHO, None)
-BANK = Account(WHO)
+NOTE = m.EventNotification(1, 1, None, 1, NAME, nat(1), None, WHO, None)
+BANK = m.Account(WHO)
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "icrc72_register_publication": ((PublicationRegistration(NAME, ()),),),
-    "icrc72_register_subscription": ((SubscriptionRegistration(NAME, ()),),),
-    "icrc72_update_publication": ((PublicationUpdate(NAMED, ("own", boolean(True))),),),
-    "icrc72_update_subscription": ((SubscriptionUpdate(NAMED, ("own", boolean(True))),),),
-    "icrc72_delete_publication": ((PublicationDelete(NAMED),),),
-    "icrc72_delete_subscription": ((SubscriptionDelete(NAMED),),),
+    "icrc72_register_publication": ((m.PublicationRegistration(NAME, ()),),),
+    "icrc72_register_subscription": ((m.SubscriptionRegistration(NAME, ()),),),
+    "icrc72_update_publication": ((m.PublicationUpdate(NAMED, ("own", boolean(True))),),),
+    "icrc72_update_subscription": ((m.SubscriptionUpdate(NAMED, ("own", boolean(True))),),),
+    "icrc72_delete_publication": ((m.PublicationDelete(NAMED),),),
+    "icrc72_delete_subscription": ((m.SubscriptionDelete(NAMED),),),
     "icrc72_get_valid_broadcasters": (),
     "icrc72_get_valid_broadcaster": (),
     "icrc72_confirm_notifications": ((1,),),
-    "icrc72_get_publishers": (ByPrincipal(),),
-    "icrc72_get_publications": (ByText(),),
-    "icrc72_get_subscribers": (ByPrincipal(),),
-    "icrc72_get_subscriptions": (ByNat(),),
-    "icrc72_get_broadcasters": (ByPrincipal(),),
-    "icrc77_register_replay": ((ReplayRegistration(NAME, (1, 2), ()),),),
+    "icrc72_get_publishers": (m.ByPrincipal(),),
+    "icrc72_get_publications": (m.ByText(),),
+    "icrc72_get_subscribers": (m.ByPrincipal(),),
+    "icrc72_get_subscriptions": (m.ByNat(),),
+    "icrc72_get_broadcasters": (m.ByPrincipal(),),
+    "icrc77_register_replay": ((m.ReplayRegistration(NAME, (1, 2), ()),),),
     "icrc77_cancel_replay": ((1,),),
     "icrc3_get_blocks": (((0, 1),),),
     "icrc3_get_archives": ((None,),),
     "icrc3_supported_block_types": (),
-    "icrc77_replay_status": ((ReplayStatusUpdate(1, Variant("running")),),),
-    "icrc77_get_replays": (ByNat(),),
-    "icrc72_publish": ((Event(1, None, 1, NAME, nat(1), WHO, None),),),
+    "icrc77_replay_status": ((m.ReplayStatusUpdate(1, Variant("running")),),),
+    "icrc77_get_replays": (m.ByNat(),),
+    "icrc72_publish": ((m.Event(1, None, 1, NAME, nat(1), WHO, None),),),
     "icrc72_handle_notification": ((NOTE,),),
     "icrc72_handle_notification_trusted": ((NOTE,),),
     "icrc72_get_broadcaster_stats": (),
     "icrc72_get_subscriber_stats": (),
     "icrc1_fee": (),
     "icrc1_balance_of": (BANK,),
-    "icrc1_transfer": (TransferArg(None, BANK, 1),),
-    "icrc2_approve": (ApproveArgs(None, BANK, 1),),
-    "icrc2_transfer_from": (TransferFromArgs(None, BANK, BANK, 1),),
+    "icrc1_transfer": (m.TransferArg(None, BANK, 1),),
+    "icrc2_approve": (m.ApproveArgs(None, BANK, 1),),
+    "icrc2_transfer_from": (m.TransferFromArgs(None, BANK, BANK, 1),),
     "icrc2_allowance": ((BANK, BANK),),
     "archive_page": ((NAME, 1, 2, 10),),
 }

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pubsub_emulator.icrc72 import filters
+from pubsub_emulator.icrc72.config import PublicationConfig, SubscriptionConfig
 from pubsub_emulator.icrc72.errors import FilterError
 from pubsub_emulator.icrc72.ic.candid.decode import Decoder
 from pubsub_emulator.icrc72.ic.candid.types import Variant
@@ -17,7 +18,6 @@ from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
 from pubsub_emulator.icrc72.identifiers import from_text, to_text
 from pubsub_emulator.icrc72.messages import ByPrincipal, OrchestrationFilter
 from pubsub_emulator.icrc72.namespaces import matches
-from pubsub_emulator.icrc72.orchestrator.config import PublicationConfig, SubscriptionConfig
 from pubsub_emulator.icrc72.orchestrator.queries import Queries, Row, satisfies
 from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
 from pubsub_emulator.icrc72.ranges import Ranges

@@ -6,22 +6,10 @@ import pytest
 from support.canister_apps import NAME, emit, subscribe
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import (
-    ByNat,
-    ByPrincipal,
-    ByText,
-    OrchestrationFilter,
-    PublicationDelete,
-    PublicationRegistration,
-    PublicationUpdate,
-    ReplayRegistration,
-    SubscriptionDelete,
-    SubscriptionRegistration,
-    SubscriptionUpdate,
-)
 from pubsub_emulator.icrc72.services import interface
 from pubsub_emulator.icrc72.values import Pairs, array, blob, boolean, first, nat, of, option, text
 from pubsub_emulator.testing.canisters import Canisters
@@ -85,8 +73,8 @@ class Desk:
     def __init__(self) -> None:
         self.lab = Canisters()
         self.owner, self.reader = self.lab.probe(0), self.lab.probe(1)
-        self.ask(self.owner, "icrc72_register_publication", PublicationRegistration(NAME, ((REPLAY, of(True)),)))
-        self.ask(self.reader, "icrc72_register_subscription", SubscriptionRegistration(NAME, ()))
+        self.ask(self.owner, "icrc72_register_publication", m.PublicationRegistration(NAME, ((REPLAY, of(True)),)))
+        self.ask(self.reader, "icrc72_register_subscription", m.SubscriptionRegistration(NAME, ()))
         self.number = 0
 
     def ask(self, who: Principal, method: str, item: Any) -> Any:
@@ -95,12 +83,12 @@ class Desk:
     def sets(self, table: str, config: Pairs) -> Any:
         self.number += 1
         if table == "publication":
-            item: Any = PublicationRegistration(f"{NAME}{self.number}", config)
+            item: Any = m.PublicationRegistration(f"{NAME}{self.number}", config)
             return self.ask(self.owner, "icrc72_register_publication", item)
         if table == "subscription":
-            item = SubscriptionRegistration(f"{NAME}{self.number}", config)
+            item = m.SubscriptionRegistration(f"{NAME}{self.number}", config)
             return self.ask(self.reader, "icrc72_register_subscription", item)
-        return self.ask(self.reader, "icrc77_register_replay", ReplayRegistration(NAME, (1, 2), config))
+        return self.ask(self.reader, "icrc77_register_replay", m.ReplayRegistration(NAME, (1, 2), config))
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -125,17 +113,17 @@ def test_ic_30b_a_long_memo_and_a_large_configuration_are_refused() -> None:
     named = Variant("namespace", NAME)
     long, fits, huge = bytes(33), bytes(32), bytes((16 << 10) + 1)
     for who, method, item in (
-        (desk.owner, "icrc72_register_publication", PublicationRegistration(NAME, (), huge)),
-        (desk.owner, "icrc72_update_publication", PublicationUpdate(named, ("x", nat(1)), huge)),
-        (desk.reader, "icrc72_register_subscription", SubscriptionRegistration(NAME, (), long)),
-        (desk.reader, "icrc72_update_subscription", SubscriptionUpdate(named, ("x", nat(1)), None, long)),
-        (desk.reader, "icrc77_register_replay", ReplayRegistration(NAME, (1, 2), (), long)),
+        (desk.owner, "icrc72_register_publication", m.PublicationRegistration(NAME, (), huge)),
+        (desk.owner, "icrc72_update_publication", m.PublicationUpdate(named, ("x", nat(1)), huge)),
+        (desk.reader, "icrc72_register_subscription", m.SubscriptionRegistration(NAME, (), long)),
+        (desk.reader, "icrc72_update_subscription", m.SubscriptionUpdate(named, ("x", nat(1)), None, long)),
+        (desk.reader, "icrc77_register_replay", m.ReplayRegistration(NAME, (1, 2), (), long)),
     ):
         assert desk.ask(who, method, item).value.tag == "ImproperConfig"
         assert desk.ask(who, method, item._replace(memo=fits)).tag == "Ok"
     for who, method, kind, memo in (
-        (desk.reader, "icrc72_delete_subscription", SubscriptionDelete, long),
-        (desk.owner, "icrc72_delete_publication", PublicationDelete, huge),
+        (desk.reader, "icrc72_delete_subscription", m.SubscriptionDelete, long),
+        (desk.owner, "icrc72_delete_publication", m.PublicationDelete, huge),
     ):
         deletion: Any = kind(named, memo=memo)  # type: ignore[call-arg]
         assert desk.ask(who, method, deletion).value.value.error_code == keys.TOO_LARGE
@@ -149,9 +137,9 @@ def test_ic_30b_a_long_memo_and_a_large_configuration_are_refused() -> None:
 def test_ic_34_i9_controllers_count_in_the_size_of_a_configuration() -> None:
     desk = Desk()
     crowd = array(blob(b"%08d" % at) for at in range(2000))
-    change = PublicationUpdate(Variant("namespace", NAME), (keys.CONTROLLERS_ADD, crowd))
+    change = m.PublicationUpdate(Variant("namespace", NAME), (keys.CONTROLLERS_ADD, crowd))
     assert desk.ask(desk.owner, "icrc72_update_publication", change).value.tag == "ImproperConfig"
-    mine = SubscriptionUpdate(Variant("namespace", NAME), (keys.SUBSCRIPTION_ADD, crowd))
+    mine = m.SubscriptionUpdate(Variant("namespace", NAME), (keys.SUBSCRIPTION_ADD, crowd))
     assert desk.ask(desk.reader, "icrc72_update_subscription", mine).value.tag == "ImproperConfig"
 
 
@@ -160,9 +148,9 @@ def test_ic_31_ic_32_quotas_and_ids_that_are_never_used_again() -> None:
     results = [desk.sets("publication", ()) for _ in range(100)]
     assert [each.tag for each in results[:99]] == ["Ok"] * 99
     assert results[99].value.value.error_code == keys.QUOTA
-    gone = PublicationDelete(Variant("namespace", NAME))
+    gone = m.PublicationDelete(Variant("namespace", NAME))
     assert desk.ask(desk.owner, "icrc72_delete_publication", gone) == ("Ok", True)
-    again = desk.ask(desk.owner, "icrc72_register_publication", PublicationRegistration(NAME, ()))
+    again = desk.ask(desk.owner, "icrc72_register_publication", m.PublicationRegistration(NAME, ()))
     assert again == ("Ok", 101)
     results = [desk.sets("subscription", ()) for _ in range(100)]
     assert results[99].value.value.error_code == keys.QUOTA
@@ -172,10 +160,10 @@ def test_ic_32_system_namespaces_are_for_whom_they_name_and_take_no_filter() -> 
     desk = Desk()
     me = f"icrc72:subscriber:sys:{desk.reader.text}"
     for name in (f"icrc72:subscriber:sys:{desk.owner.text}", f"icrc72:broadcaster:sys:{desk.reader.text}", "icrc9:x"):
-        result = desk.ask(desk.reader, "icrc72_register_subscription", SubscriptionRegistration(name, ()))
+        result = desk.ask(desk.reader, "icrc72_register_subscription", m.SubscriptionRegistration(name, ()))
         assert result.value.tag == "Unauthorized"
     for key, value in ((FILTER, text("a")), (keys.SKIP, array([nat(2)])), (keys.STOPPED, boolean(True))):
-        item = SubscriptionRegistration(me, ((key, value),))
+        item = m.SubscriptionRegistration(me, ((key, value),))
         assert desk.ask(desk.reader, "icrc72_register_subscription", item).value.tag == "ImproperConfig"
     one, two = (subscribe(desk.lab, desk.reader, name=me) for _ in range(2))
     assert one == two
@@ -186,25 +174,25 @@ def test_ic_35_pages_statistics_and_waiting_subscriptions() -> None:
     lab = desk.lab
     for number in range(3):
         desk.sets("publication", ())
-        desk.ask(desk.reader, "icrc72_register_subscription", SubscriptionRegistration(f"wait.{number}.**", ()))
-    names = [each.namespace for each in lab.ask("icrc72_get_publications", ByText())]
+        desk.ask(desk.reader, "icrc72_register_subscription", m.SubscriptionRegistration(f"wait.{number}.**", ()))
+    names = [each.namespace for each in lab.ask("icrc72_get_publications", m.ByText())]
     assert names == sorted(names, key=str.encode)
-    assert [each.namespace for each in lab.ask("icrc72_get_publications", ByText("org.example.a0", 2))] == names[1:3]
-    assert lab.ask("icrc72_get_publications", ByText(None, 0)) == ()
+    assert [each.namespace for each in lab.ask("icrc72_get_publications", m.ByText("org.example.a0", 2))] == names[1:3]
+    assert lab.ask("icrc72_get_publications", m.ByText(None, 0)) == ()
     prefix = "icrc72:publication:stats:"
-    every = lab.ask("icrc72_get_publications", ByText())[0].stats
+    every = lab.ask("icrc72_get_publications", m.ByText())[0].stats
     assert [name for name, _ in every] == [prefix + name for name in keys.STATISTICS[prefix]]
     for wanted, shown in (
         (Variant("None"), ()),
         (Variant("All"), every),
         (Variant("List", (f"{prefix}events", "other")), ((f"{prefix}events", nat(0)),)),
     ):
-        page = ByText(None, 1, OrchestrationFilter(wanted, ()))
+        page = m.ByText(None, 1, m.OrchestrationFilter(wanted, ()))
         assert lab.ask("icrc72_get_publications", page)[0].stats == shown
 
     def waiting(text_: str) -> list[str]:
         slices = (Variant("ByNamespace", text_),)
-        page = ByNat(None, None, OrchestrationFilter(Variant("None"), slices))
+        page = m.ByNat(None, None, m.OrchestrationFilter(Variant("None"), slices))
         return [each.namespace for each in lab.ask("icrc72_get_subscriptions", page)]
 
     assert waiting("wait.1.x") == ["wait.1.**"]  # the pattern matches the text
@@ -216,20 +204,20 @@ def test_ic_35_pages_statistics_and_waiting_subscriptions() -> None:
 def test_rp_12_replays_are_listed_by_id_without_memos() -> None:
     desk = Desk()
     for _ in range(3):
-        item = ReplayRegistration(NAME, (1, 2), (("own", nat(1)),), b"secret")
+        item = m.ReplayRegistration(NAME, (1, 2), (("own", nat(1)),), b"secret")
         assert desk.ask(desk.reader, "icrc77_register_replay", item).tag == "Ok"
     lab = desk.lab
-    found = lab.ask("icrc77_get_replays", ByNat())
+    found = lab.ask("icrc77_get_replays", m.ByNat())
     assert [each.replayId for each in found] == [1, 2, 3]
     assert found[0].config == (("own", nat(1)),)
-    assert [each.replayId for each in lab.ask("icrc77_get_replays", ByNat(1, 1))] == [2]
+    assert [each.replayId for each in lab.ask("icrc77_get_replays", m.ByNat(1, 1))] == [2]
     for slices, count in (
         ((Variant("BySubscriber", desk.reader),), 3),
         ((Variant("BySubscriber", desk.owner),), 0),
         ((Variant("ByPublisher", desk.owner), Variant("ByNamespace", "org.**")), 3),
         ((Variant("ByBroadcaster", WHO),), 0),
     ):
-        page = ByNat(None, None, OrchestrationFilter(Variant("None"), slices))
+        page = m.ByNat(None, None, m.OrchestrationFilter(Variant("None"), slices))
         assert len(lab.ask("icrc77_get_replays", page)) == count
 
 
@@ -239,7 +227,7 @@ def test_rp_1_replay_adds_methods_to_the_orchestrator_and_changes_none() -> None
     for service in ("broadcaster", "publisher", "subscriber"):
         assert not any(name.startswith("icrc77_") for name in interface(service).methods)
     desk = Desk()
-    item = ReplayRegistration(NAME, (1, 2), ())
+    item = m.ReplayRegistration(NAME, (1, 2), ())
     assert [desk.ask(desk.reader, "icrc77_register_replay", item).value for _ in range(2)] == [1, 2]
 
 
@@ -288,19 +276,19 @@ def test_ic_35d_the_orchestrator_shows_the_sums_of_what_broadcasters_say() -> No
         return {name.removeprefix(prefix): value.value for name, value in pairs}
 
     slices = (Variant("ByNamespace", NAME),)
-    page = OrchestrationFilter(Variant("All"), slices)
-    (publication,) = lab.ask("icrc72_get_publications", ByText(None, None, page))
+    page = m.OrchestrationFilter(Variant("All"), slices)
+    (publication,) = lab.ask("icrc72_get_publications", m.ByText(None, None, page))
     expected = {"publishers": 1, "events": 3, "events:sent": 3, "notifications": 3, "confirmations": 3}
     assert shown(publication.stats, "icrc72:publication:stats:") == expected
-    (subscription,) = lab.ask("icrc72_get_subscriptions", ByNat(None, None, page))
+    (subscription,) = lab.ask("icrc72_get_subscriptions", m.ByNat(None, None, page))
     assert shown(subscription.stats, "icrc72:subscription:stats:") == {"notifications": 3, "confirmations": 3}
-    (publisher,) = lab.ask("icrc72_get_publishers", ByPrincipal(None, None, page))
+    (publisher,) = lab.ask("icrc72_get_publishers", m.ByPrincipal(None, None, page))
     assert shown(publisher.stats, "icrc72:publisher:stats:") == {"publications": 1, "events": 3}
-    (subscriber,) = lab.ask("icrc72_get_subscribers", ByPrincipal(None, None, page))
+    (subscriber,) = lab.ask("icrc72_get_subscribers", m.ByPrincipal(None, None, page))
     told = {"subscriptions": 1, "notifications": 3, "confirmations": 3, "unconfirmed": 0}
     assert shown(subscriber.stats, "icrc72:subscriber:stats:") == told
     own = shown(lab.ask("icrc72_get_subscriber_stats", to=reader), "icrc72:subscriber:stats:")
     rate = own.pop("notifications_last_100_rounds")
     assert (rate, {**own, "confirmations": 3}) == (0, {**dict.fromkeys(own, 0), **told})  # more than 100 rounds ago
-    brokers = lab.ask("icrc72_get_broadcasters", ByPrincipal(None, None, page))
+    brokers = lab.ask("icrc72_get_broadcasters", m.ByPrincipal(None, None, page))
     assert [shown(each.stats, "icrc72:broadcaster:stats:")["events"] for each in brokers] == [3, 3]

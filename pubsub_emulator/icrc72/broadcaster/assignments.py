@@ -42,14 +42,14 @@ class Pulled:
     isolated: set[int] = field(default_factory=set)
 
 
+@dataclass(slots=True)
 class Assignments:
     """The publishers, subscribers, relays and replays of a broadcaster."""
 
-    def __init__(self, state: BroadcasterState, settings: Settings, delivery: Delivery, relaying: Relaying) -> None:
-        self.state = state
-        self.settings = settings
-        self.delivery = delivery
-        self.relaying = relaying
+    state: BroadcasterState
+    settings: Settings
+    delivery: Delivery
+    relaying: Relaying
 
     def apply(self, ctx: Context, pulled: Pulled) -> None:
         """Apply a system event as a whole, removals before additions."""

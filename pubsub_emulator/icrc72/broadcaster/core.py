@@ -24,6 +24,7 @@ class Broadcaster(Core):
     """The role of a broadcaster."""
 
     name = "broadcaster"
+    state: BroadcasterState
     accepts: type[Acceptance] = Acceptance
     delivers: type[Delivery] = Delivery
 
@@ -59,10 +60,6 @@ class Broadcaster(Core):
         """Register for alerts; nothing is done before the orchestrator says so."""
         self.state.registered = False
         self._register(ctx)
-
-    def saved(self) -> BroadcasterState:
-        """Everything remembered."""
-        return self.state
 
     def resume(self, state: object) -> None:
         """Go on: chains, queues and ids are kept (IC-47a)."""

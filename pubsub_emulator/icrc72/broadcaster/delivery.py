@@ -3,6 +3,7 @@
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.alerts import error_entry
@@ -32,16 +33,18 @@ _OVERHEAD = 200
 """Bytes that a notification adds to its event besides a filter, at most; batches are measured with it."""
 
 
+@dataclass
 class Delivery:
     """Notifies subscribers."""
 
-    def __init__(self, state: BroadcasterState, settings: Settings, role: RoleCanister) -> None:
-        self.state = state
-        self.settings = settings
-        self.role = role
-        self._ready: list[tuple[tuple[int, int, int], Principal, int]] = []
-        self._repeats: list[tuple[int, Principal, int]] = []
-        for who, queue in state.queues.items():
+    state: BroadcasterState
+    settings: Settings
+    role: RoleCanister
+    _ready: list[tuple[tuple[int, int, int], Principal, int]] = field(default_factory=list)
+    _repeats: list[tuple[int, Principal, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for who, queue in self.state.queues.items():
             for number, window in self._windows(queue):
                 window.busy = False
                 self._enlist((who, number), window)

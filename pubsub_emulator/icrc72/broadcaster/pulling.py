@@ -5,28 +5,17 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pubsub_emulator.icrc72 import keys, methods
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.alerts import read_broker_alert
 from pubsub_emulator.icrc72.broadcaster.assignments import Assignments, Pulled
 from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, PublicationView
+from pubsub_emulator.icrc72.config import read_publication, read_subscription
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import ONE_WAY, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import (
-    NO_STATISTICS,
-    ByNat,
-    ByText,
-    EventNotification,
-    OrchestrationFilter,
-    PublicationInfo,
-    ReplayStatus,
-    SubscriptionInfo,
-    by_namespace,
-    by_subscriber,
-)
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
 from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.skip import Skip, skip_of
-from pubsub_emulator.icrc72.values import Pairs, as_items, as_nat, as_principal, as_text, first
+from pubsub_emulator.icrc72.values import first
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -39,17 +28,15 @@ class _Pulling:
     again: list[Callable[[Context], None]] = field(default_factory=list)
 
 
+@dataclass(slots=True)
 class Pulling:
     """The system event that is being looked up, if there is one."""
 
-    def __init__(
-        self, state: BroadcasterState, role: RoleCanister, orchestrator: Principal, assignments: Assignments
-    ) -> None:
-        self.state = state
-        self.role = role
-        self.orchestrator = orchestrator
-        self.assignments = assignments
-        self._pulling: _Pulling | None = None
+    state: BroadcasterState
+    role: RoleCanister
+    orchestrator: Principal
+    assignments: Assignments
+    _pulling: _Pulling | None = None
 
     def waits(self) -> bool:
         """Whether a question must be asked again."""
@@ -62,7 +49,7 @@ class Pulling:
             for ask in again:
                 ask(ctx)
 
-    def handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
+    def handle(self, ctx: Context, notifications: tuple[m.EventNotification, ...]) -> None:
         """Take what the orchestrator notifies; an event that was applied is confirmed again."""
         mine = system_namespace("broadcaster", ctx.me)
         taken = [each for each in notifications if each.namespace == mine and ctx.caller == self.orchestrator]
@@ -77,7 +64,7 @@ class Pulling:
     def _confirm(self, ctx: Context, notification: int) -> None:
         self.role.ask(ctx, self.orchestrator, methods.CONFIRM, (notification,), kind=ONE_WAY)
 
-    def _pull(self, ctx: Context, event: EventNotification) -> None:
+    def _pull(self, ctx: Context, event: m.EventNotification) -> None:
         try:
             adds, removes = read_broker_alert(event.data)
         except ConfigError:
@@ -129,34 +116,39 @@ class Pulling:
         ask(ctx)
 
     def _ask_subscriptions(self, ctx: Context, pulling: _Pulling, namespace: str, who: Principal) -> None:
-        slices = (by_subscriber(who), by_namespace(namespace))
-        page = ByNat(None, 1000, OrchestrationFilter(NO_STATISTICS, slices))
+        slices = (m.by_subscriber(who), m.by_namespace(namespace))
+        page = m.ByNat(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
-        def got(infos: tuple[SubscriptionInfo, ...]) -> None:
-            found = [_subscription(each.subscriptionId, each.config) for each in infos]
-            pulling.pulled.subscriptions[namespace, who] = tuple(each for each in found if each is not None)
+        def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
+            found = [(each.subscriptionId, read_subscription(each.config)) for each in infos]
+            pulling.pulled.subscriptions[namespace, who] = tuple(
+                (number, config.filter, config.skip) for number, config in found if not config.stopped
+            )
 
         self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
 
     def _ask_publication(self, ctx: Context, pulling: _Pulling, namespace: str) -> None:
-        page = ByText(None, 1, OrchestrationFilter(NO_STATISTICS, (by_namespace(namespace),)))
+        page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(namespace),)))
 
-        def got(infos: tuple[PublicationInfo, ...]) -> None:
+        def got(infos: tuple[m.PublicationInfo, ...]) -> None:
             for each in infos:
                 if each.namespace == namespace:
-                    pulling.pulled.publications[namespace] = _publication(each.publicationId, each.config)
+                    config = read_publication(each.config)
+                    pulling.pulled.publications[namespace] = PublicationView(
+                        each.publicationId, config.mode, config.partitions, config.priorities, config.trusted
+                    )
 
         self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)
 
     def _ask_replay(self, ctx: Context, pulling: _Pulling, number: int) -> None:
-        def got(infos: tuple[ReplayStatus | None, ...]) -> None:
+        def got(infos: tuple[m.ReplayStatus | None, ...]) -> None:
             for each in infos:
                 if each is not None and each.replayId == number:
                     value = first(each.config, keys.REPLAY_ISOLATED)
                     if value is not None and value.value is True:
                         pulling.pulled.isolated.add(number)
 
-        page = ByNat(number - 1, 1, OrchestrationFilter(NO_STATISTICS, ()))
+        page = m.ByNat(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
         self._ask(ctx, pulling, methods.GET_REPLAYS, page, got, optional=True)
 
     def _ended(self, ctx: Context, pulling: _Pulling) -> None:
@@ -166,32 +158,3 @@ class Pulling:
         self.assignments.apply(ctx, pulling.pulled)
         self.state.applied = pulling.pulled.id
         self._confirm(ctx, pulling.pulled.notification)
-
-
-def _subscription(number: int, config: Pairs) -> tuple[int, str | None, Skip | None] | None:
-    stopped = first(config, keys.STOPPED)
-    if stopped is not None and stopped.value is True:
-        return None
-    written = first(config, keys.SKIP)
-    try:
-        skip = None if written is None else skip_of(written)
-    except ConfigError:
-        skip = None
-    return number, as_text(first(config, keys.FILTER)), skip
-
-
-def _publication(number: int, config: Pairs) -> PublicationView:
-    priorities: dict[Principal, int] = {}
-    for each in as_items(first(config, keys.PRIORITIES)) or ():
-        pair = as_items(each) or ()
-        who = as_principal(pair[0]) if len(pair) == 2 else None
-        if who is not None:
-            priorities[who] = as_nat(pair[1]) or 0
-    trusted = first(config, keys.TRUSTED)
-    return PublicationView(
-        number,
-        as_text(first(config, keys.MODE)) or "fifo",
-        as_nat(first(config, keys.PARTITIONS)) or 1,
-        priorities,
-        trusted is not None and trusted.value is True,
-    )

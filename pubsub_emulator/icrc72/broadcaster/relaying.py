@@ -1,6 +1,7 @@
 """Relaying: events of a chain, or of a replay, go to another broadcaster in order (IC-43d)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
@@ -19,14 +20,14 @@ _LATE_BYTES: Final = 40
 """Bytes of a principal in the header of an event that waits for a relay."""
 
 
+@dataclass(slots=True)
 class Relaying:
     """The lanes of a broadcaster."""
 
-    def __init__(self, state: BroadcasterState, settings: Settings, role: RoleCanister, delivery: Delivery) -> None:
-        self.state = state
-        self.settings = settings
-        self.role = role
-        self.delivery = delivery
+    state: BroadcasterState
+    settings: Settings
+    role: RoleCanister
+    delivery: Delivery
 
     def lanes(self) -> list[Lane]:
         """Every lane."""

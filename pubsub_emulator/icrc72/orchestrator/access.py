@@ -1,12 +1,13 @@
 """Access of publishers and subscribers (IC-33): lists, and list canisters."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from pubsub_emulator.icrc72.config import PublicationConfig
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.methods import IS_MEMBER, member
-from pubsub_emulator.icrc72.orchestrator.config import PublicationConfig
 from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, Said
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import Settings
@@ -26,13 +27,13 @@ class Question(NamedTuple):
         return self.canister, self.list, self.who
 
 
+@dataclass(slots=True)
 class Access:
     """Judges by lists and by what list canisters said last."""
 
-    def __init__(self, state: Registry, settings: Settings, role: RoleCanister) -> None:
-        self.state = state
-        self.settings = settings
-        self.role = role
+    state: Registry
+    settings: Settings
+    role: RoleCanister
 
     def may(self, publication: Publication, side: str, who: Principal) -> bool:
         """True when `who` may publish or subscribe (`side` is publishers or subscribers)."""

@@ -15,7 +15,6 @@ from pubsub_emulator.icrc72.orchestrator.moves import Moves
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.publications import Hook, Publications
 from pubsub_emulator.icrc72.orchestrator.queries import Queries
-from pubsub_emulator.icrc72.orchestrator.replay_queries import ReplayQueries
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Registry
 from pubsub_emulator.icrc72.orchestrator.subscriptions import Subscriptions
@@ -33,6 +32,7 @@ class Orchestrator(Core):
     """The role of the orchestrator."""
 
     name = "orchestrator"
+    state: Registry
 
     def __init__(
         self,
@@ -86,17 +86,13 @@ class Orchestrator(Core):
 
     def queries(self) -> Mapping[str, Query]:
         """Queries by name."""
-        return {**self.asked.queries(), **ReplayQueries(self.state, self.settings).queries()}
+        return self.asked.queries()
 
     def begin(self, ctx: Context) -> None:
         """Know the broadcasters of the list."""
         self.state.last_wake = ctx.now
         for each in self._listed:
             self.state.brokers[each] = Broker(each, subnet_of(each) or 0)
-
-    def saved(self) -> Registry:
-        """Everything remembered."""
-        return self.state
 
     def resume(self, state: object) -> None:
         """Go on with what was remembered; calls under way have ended before the upgrade."""

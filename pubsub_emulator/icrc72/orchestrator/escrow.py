@@ -1,6 +1,7 @@
 """Payment of replays: into escrow when they are registered, out when they have ended (RP-4)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer, Context
 from pubsub_emulator.icrc72.ic.principal import MANAGEMENT
@@ -14,12 +15,12 @@ from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import Settings
 
 
+@dataclass(slots=True)
 class Escrow:
     """The money of an orchestrator's replays, in the ledgers that publications name."""
 
-    def __init__(self, settings: Settings, role: RoleCanister) -> None:
-        self.settings = settings
-        self.role = role
+    settings: Settings
+    role: RoleCanister
 
     def pay(self, ctx: Context, replay: Replay, paid: Callable[[Context, Replay, Err | None], None]) -> None:
         """Take the price of a replay; `paid` is told of it, or of the refusal."""
@@ -36,9 +37,6 @@ class Escrow:
             paid(ctx, replay, None if enough else refused("PaymentRequired", f"{terms}currency=cycles"))
             return
         terms += f"currency=icrc2:{ledger.text};spender={ctx.me.text}"
-
-        def deposited(ctx: Context, answer: Answer) -> None:
-            moved(ctx, ok(0) if answer.ok else None)
 
         def moved(ctx: Context, result: Transferred | None) -> None:
             done = result is not None and result.tag == "Ok"

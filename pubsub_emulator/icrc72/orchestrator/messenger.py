@@ -6,6 +6,7 @@ counts as known when it was handed over.
 """
 
 import heapq
+from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.icrc72.alerts import broker_alert, member_alert
@@ -28,21 +29,24 @@ _CALLS: Final = 20
 """How many calls with members' system events may be under way to one exit."""
 
 
+@dataclass(slots=True)
 class Messenger:
     """Sends system events and hears of their confirmation."""
 
-    def __init__(self, state: Registry, planner: Planner, settings: Settings, role: RoleCanister) -> None:
-        self.state = state
-        self.planner = planner
-        self.settings = settings
-        self.role = role
-        self._later: list[tuple[int, MemberKey]] = []
-        """Members that are told again, by round."""
-        self._outbox: dict[Principal, dict[MemberKey, None]] = {}
-        """Members whose system event is to be published at an exit."""
-        self._calls: dict[Principal, int] = {}
-        """How many calls to each exit are under way."""
-        state.restless.update({key: None for key, each in state.members.items() if each.alert is not None})
+    state: Registry
+    planner: Planner
+    settings: Settings
+    role: RoleCanister
+    _later: list[tuple[int, MemberKey]] = field(default_factory=list)
+    """Members that are told again, by round."""
+    _outbox: dict[Principal, dict[MemberKey, None]] = field(default_factory=dict)
+    """Members whose system event is to be published at an exit."""
+    _calls: dict[Principal, int] = field(default_factory=dict)
+    """How many calls to each exit are under way."""
+
+    def __post_init__(self) -> None:
+        members = self.state.members.items()
+        self.state.restless.update({key: None for key, each in members if each.alert is not None})
 
     def wake(self, ctx: Context, elapsed: int) -> list[Principal]:
         """Send what is due; returns the broadcasters that are taken for dead now."""

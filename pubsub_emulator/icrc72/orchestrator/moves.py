@@ -5,6 +5,8 @@ subscribers get other exits, while the old one still delivers what it has; then 
 queues are empty, its subscribers. What a relay had not taken over by then shows as a gap and is replayed.
 """
 
+from dataclasses import dataclass
+
 from pubsub_emulator.icrc72.facts import Fact
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
@@ -17,17 +19,15 @@ from pubsub_emulator.icrc72.settings import Settings
 _QUEUED = "icrc72:broadcaster:stats:queued"
 
 
+@dataclass(slots=True)
 class Moves:
     """Publishers that are being moved and broadcasters that are being retired."""
 
-    def __init__(
-        self, state: Registry, planner: Planner, asked: Queries, settings: Settings, role: RoleCanister
-    ) -> None:
-        self.state = state
-        self.planner = planner
-        self.asked = asked
-        self.settings = settings
-        self.role = role
+    state: Registry
+    planner: Planner
+    asked: Queries
+    settings: Settings
+    role: RoleCanister
 
     def move_publisher(self, namespace: str, publisher: Principal) -> bool:
         """Move a publisher to other broadcasters: its entries are emptied first. False when it has none."""

@@ -7,6 +7,7 @@ never narrower than what its exit may still serve.
 """
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, cast
 
 from pubsub_emulator.icrc72 import keys
@@ -31,13 +32,14 @@ _Told = tuple[tuple[str, Principal], MemberFact, MemberValue]
 """Which member is to be told what."""
 
 
+@dataclass(slots=True)
 class Planner:
     """Decides on assignments, and keeps the facts that each member should know."""
 
-    def __init__(self, state: Registry, settings: Settings, *, everywhere: bool = False) -> None:
-        self.state = state
-        self.settings = settings
-        self.everywhere = everywhere
+    state: Registry
+    settings: Settings
+    _: KW_ONLY
+    everywhere: bool
 
     # Assignment
 

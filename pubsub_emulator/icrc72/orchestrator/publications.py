@@ -1,24 +1,11 @@
 """Publications: registered, changed, deleted, and who may publish and subscribe (IC-31, IC-33)."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.errors import ConfigError
-from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import (
-    Identifier,
-    PublicationDelete,
-    PublicationRegistration,
-    PublicationUpdate,
-    Result,
-    changes,
-    named,
-)
-from pubsub_emulator.icrc72.namespaces import check_namespace, is_system, matches
-from pubsub_emulator.icrc72.orchestrator.access import Access, Question
-from pubsub_emulator.icrc72.orchestrator.config import (
+from pubsub_emulator.icrc72 import messages as m
+from pubsub_emulator.icrc72.config import (
     PublicationConfig,
     changed_publication,
     check_memo,
@@ -26,6 +13,11 @@ from pubsub_emulator.icrc72.orchestrator.config import (
     check_size,
     new_publication,
 )
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.namespaces import check_namespace, is_system, matches
+from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
@@ -36,37 +28,29 @@ Hook = Callable[[Principal, str], bool]
 """Whether a caller may publish in a namespace."""
 
 
+@dataclass(slots=True)
 class Publications:
     """The publications of an orchestrator. What judges an item raises `ConfigError` and `NamespaceError`."""
 
-    def __init__(
-        self,
-        state: Registry,
-        settings: Settings,
-        planner: Planner,
-        access: Access,
-        *,
-        replays: Replays,
-        may_publish: Hook,
-    ) -> None:
-        self.state = state
-        self.settings = settings
-        self.planner = planner
-        self.access = access
-        self.replays = replays
-        self._may_publish = may_publish
+    state: Registry
+    settings: Settings
+    planner: Planner
+    access: Access
+    _: KW_ONLY
+    replays: Replays
+    may_publish: Hook
 
-    def ask(self, ctx: Context, item: PublicationRegistration) -> list[Question]:
+    def ask(self, ctx: Context, item: m.PublicationRegistration) -> list[Question]:
         """The questions to list canisters before a registration is judged."""
         number = self.state.by_namespace.get(item.namespace)
         if number is None:
             return []
         return self.access.questions(self.state.publications[number], "publishers", ctx.caller)
 
-    def register(self, ctx: Context, item: PublicationRegistration, silent: set[Question]) -> Result[int]:
+    def register(self, ctx: Context, item: m.PublicationRegistration, silent: set[Question]) -> m.Result[int]:
         """Register the caller as a publisher; the first one creates the publication (IC-31)."""
         who = ctx.caller
-        if is_system(item.namespace) or not self._may_publish(who, item.namespace):
+        if is_system(item.namespace) or not self.may_publish(who, item.namespace):
             return err("Unauthorized")
         check_namespace(item.namespace)
         check_memo(item.memo, self.settings.config_bytes)
@@ -124,12 +108,12 @@ class Publications:
             member.errors[number, code, namespace] = None
             self.state.restless[role, who] = None
 
-    def _find(self, identifier: Identifier) -> Publication | None:
-        name = named(identifier)
+    def _find(self, identifier: m.Identifier) -> Publication | None:
+        name = m.named(identifier)
         number = self.state.by_namespace.get(name, 0) if isinstance(name, str) else name
         return self.state.publications.get(number)
 
-    def ask_update(self, ctx: Context, item: PublicationUpdate) -> list[Question]:
+    def ask_update(self, ctx: Context, item: m.PublicationUpdate) -> list[Question]:
         """The questions to list canisters before a change is judged."""
         publication = self._find(item.publication)
         if publication is None or ctx.caller not in publication.config.controllers:
@@ -139,7 +123,7 @@ class Publications:
         except ConfigError:
             return []  # it is answered when the item is judged
 
-    def update(self, ctx: Context, item: PublicationUpdate, _silent: set[Question]) -> Result[bool]:
+    def update(self, ctx: Context, item: m.PublicationUpdate, _silent: set[Question]) -> m.Result[bool]:
         """Change a publication, and judge everybody by it."""
         check_memo(item.memo, self.settings.config_bytes)
         publication = self._find(item.publication)
@@ -189,7 +173,7 @@ class Publications:
                     self.replays.forbidden(publication.id, who)
                 self.planner.plan_pair(publication, who)
 
-    def delete(self, ctx: Context, item: PublicationDelete, _silent: set[Question]) -> Result[bool]:
+    def delete(self, ctx: Context, item: m.PublicationDelete, _silent: set[Question]) -> m.Result[bool]:
         """Delete a publication; its replays are canceled."""
         if item.memo is not None and len(item.memo) > self.settings.config_bytes:
             return generic(keys.TOO_LARGE)
@@ -216,7 +200,7 @@ class Publications:
                 self.judge(publication)
 
 
-def _changed(config: PublicationConfig, item: PublicationUpdate) -> PublicationConfig:
-    for key, value in changes(item.config):
+def _changed(config: PublicationConfig, item: m.PublicationUpdate) -> PublicationConfig:
+    for key, value in m.changes(item.config):
         config = changed_publication(config, key, value)
     return config

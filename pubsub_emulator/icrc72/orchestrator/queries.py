@@ -1,43 +1,33 @@
-"""The queries of the orchestrator: one relation, projected and paged (IC-35).
+"""The queries of the orchestrator: one relation, projected and paged (IC-35), and its replays (RP-12).
 
 A row is a publication, a publisher of it with one entry, a subscription that matches it, with its subscriber and exit.
 Parts may be empty. Something is listed when a row that contains it satisfies every slice.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar, cast
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import messages as m
+from pubsub_emulator.icrc72.config import SubscriptionConfig
 from pubsub_emulator.icrc72.facts import Fact, Wanted
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import (
-    ALL,
-    BroadcasterInfo,
-    ByNat,
-    ByPrincipal,
-    ByText,
-    OrchestrationFilter,
-    PublicationInfo,
-    PublisherInfo,
-    Slice,
-    SubscriberInfo,
-    SubscriptionInfo,
-)
 from pubsub_emulator.icrc72.methods import GET_BROADCASTER_STATS
 from pubsub_emulator.icrc72.namespaces import has_wildcard, is_system, matches
-from pubsub_emulator.icrc72.orchestrator.config import SubscriptionConfig
-from pubsub_emulator.icrc72.orchestrator.state import Broker, Publication, Registry, SubscriptionRecord
+from pubsub_emulator.icrc72.orchestrator.state import Broker, Publication, Registry, Replay, SubscriptionRecord
 from pubsub_emulator.icrc72.role import Query, RoleCanister
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import Pairs, as_nat, nat
 
-_ALL: Final = OrchestrationFilter(ALL, ())
+_ALL: Final = m.OrchestrationFilter(m.ALL, ())
 
 E = TypeVar("E")
 K = TypeVar("K", bytes, int)
+P = TypeVar("P")
 
 
 MOST_SLICES: Final = 32
@@ -54,13 +44,18 @@ class Row(NamedTuple):
     subscription: SubscriptionRecord | None
     exit: Principal | None
 
+    @property
+    def met(self) -> tuple[SubscriptionRecord, ...]:
+        """The subscription, if there is one."""
+        return () if self.subscription is None else (self.subscription,)
 
+
+@dataclass(slots=True)
 class Queries:
-    """The five queries, and the statistics that they show."""
+    """The six queries, and the statistics that they show."""
 
-    def __init__(self, state: Registry, settings: Settings) -> None:
-        self.state = state
-        self.settings = settings
+    state: Registry
+    settings: Settings
 
     def queries(self) -> Mapping[str, Query]:
         """Queries by name."""
@@ -70,15 +65,14 @@ class Queries:
             "icrc72_get_subscribers": self._subscribers,
             "icrc72_get_subscriptions": self._subscriptions,
             "icrc72_get_broadcasters": self._broadcasters,
+            "icrc77_get_replays": self._replays,
         }
 
     # The relation
 
-    def rows(self, slices: Iterable[Slice]) -> Iterator[Row]:
+    def rows(self, slices: Iterable[m.Slice]) -> Iterator[Row]:
         """The rows that satisfy every slice. Raises `Trap` for a query that would take long."""
-        wanted = tuple(dict.fromkeys(slices))
-        if len(wanted) > MOST_SLICES:
-            raise Trap(f"a query has at most {MOST_SLICES} different slices, not {len(wanted)}")
+        wanted = different(slices)
         left = MOST_STEPS // max(1, len(wanted))
         for publication in self._met(wanted):
             subside = self._subside(publication, wanted)
@@ -95,7 +89,7 @@ class Queries:
             if all(satisfies(row, each) for each in wanted):
                 yield row
 
-    def _met(self, slices: tuple[Slice, ...]) -> Iterable[Publication]:
+    def _met(self, slices: tuple[m.Slice, ...]) -> Iterable[Publication]:
         names = [each.value for each in slices if each.tag == "ByNamespace" and not has_wildcard(each.value)]
         if names:
             number = self.state.by_namespace.get(names[0])
@@ -111,7 +105,7 @@ class Queries:
         return found or [(None, None)]
 
     def _subside(
-        self, publication: Publication, slices: tuple[Slice, ...]
+        self, publication: Publication, slices: tuple[m.Slice, ...]
     ) -> list[tuple[SubscriptionRecord | None, Principal | None]]:
         whose = [each.value for each in slices if each.tag == "BySubscriber"]
         subscribers: Iterable[Principal] = whose[:1] if whose else publication.subscribers
@@ -122,7 +116,7 @@ class Queries:
         ]
         return found or [(None, None)]
 
-    def _unmatched(self, slices: tuple[Slice, ...]) -> Iterator[SubscriptionRecord]:
+    def _unmatched(self, slices: tuple[m.Slice, ...]) -> Iterator[SubscriptionRecord]:
         whose = [each.value for each in slices if each.tag == "BySubscriber"]
         candidates: Iterable[SubscriptionRecord] = self.state.subscriptions.values()
         if whose:
@@ -162,69 +156,63 @@ class Queries:
 
     # The queries
 
-    def _publishers(self, _caller: Principal, _time: int, page: ByPrincipal) -> tuple[PublisherInfo, ...]:
+    def _found(
+        self, page: m.Page[P], of_row: Callable[[Row], Iterable[E | None]], every: Iterable[E]
+    ) -> tuple[set[E], m.OrchestrationFilter]:
+        """What rows that satisfy the slices of a page contain, or everything; and the page's filter."""
         filter_ = page.filter or _ALL
-        if filter_.slice:
-            found = {row.publisher for row in self.rows(filter_.slice) if row.publisher is not None}
-        else:
-            found = {who for each in self.state.publications.values() for who in each.publishers}
+        if not filter_.slice:
+            return set(every), filter_
+        return {each for row in self.rows(filter_.slice) for each in of_row(row) if each is not None}, filter_
+
+    def _publishers(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.PublisherInfo, ...]:
+        every = (who for each in self.state.publications.values() for who in each.publishers)
+        found, filter_ = self._found(page, lambda row: (row.publisher,), every)
         return tuple(
-            PublisherInfo(each, self._stats(filter_, "icrc72:publisher:stats:", self._publisher_stats(each)))
-            for each in self._page(found, page.prev, page.take, bytes)
+            m.PublisherInfo(each, self._stats(filter_, "icrc72:publisher:stats:", self._publisher_stats(each)))
+            for each in self._page(found, page, bytes)
         )
 
-    def _publications(self, _caller: Principal, _time: int, page: ByText) -> tuple[PublicationInfo, ...]:
+    def _publications(self, _caller: Principal, _time: int, page: m.ByText) -> tuple[m.PublicationInfo, ...]:
         filter_ = page.filter or _ALL
         if all(each.tag == "ByNamespace" for each in filter_.slice):  # every publication has a row
-            wanted = list(dict.fromkeys(each.value for each in filter_.slice if each.tag == "ByNamespace"))
-            if len(wanted) > MOST_SLICES:
-                raise Trap(f"a query has at most {MOST_SLICES} different slices, not {len(wanted)}")
-            found = {
-                each.namespace
-                for each in self._met(filter_.slice)
-                if all(matches(pattern, each.namespace) for pattern in wanted)
-            }
+            wanted = different(each.value for each in filter_.slice if each.tag == "ByNamespace")
+            met = (each.namespace for each in self._met(filter_.slice))
+            found = {name for name in met if all(matches(pattern, name) for pattern in wanted)}
         else:
             found = {row.publication.namespace for row in self.rows(filter_.slice) if row.publication is not None}
-        names = self._page(found, page.prev, page.take, str.encode)
+        names = self._page(found, page, str.encode)
         return self._fitting((self._publication(name, filter_) for name in names), "PublicationInfo")
 
-    def _publication(self, name: str, filter_: OrchestrationFilter) -> PublicationInfo:
+    def _publication(self, name: str, filter_: m.OrchestrationFilter) -> m.PublicationInfo:
         each = self.state.publications[self.state.by_namespace[name]]
         stats = self._stats(filter_, "icrc72:publication:stats:", self._publication_stats(each))
-        return PublicationInfo(name, each.id, each.config.pairs(), stats)
+        return m.PublicationInfo(name, each.id, each.config.pairs(), stats)
 
-    def _subscribers(self, _caller: Principal, _time: int, page: ByPrincipal) -> tuple[SubscriberInfo, ...]:
-        filter_ = page.filter or _ALL
-        if filter_.slice:
-            found = {row.subscription.subscriber for row in self.rows(filter_.slice) if row.subscription is not None}
-        else:
-            found = {each.subscriber for each in self._open()}
+    def _subscribers(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.SubscriberInfo, ...]:
+        every = (each.subscriber for each in self._open())
+        found, filter_ = self._found(page, lambda row: (each.subscriber for each in row.met), every)
         return tuple(
-            SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber:stats:", self._subscriber_stats(each)))
-            for each in self._page(found, page.prev, page.take, bytes)
+            m.SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber:stats:", self._subscriber_stats(each)))
+            for each in self._page(found, page, bytes)
         )
 
-    def _subscriptions(self, caller: Principal, _time: int, page: ByNat) -> tuple[SubscriptionInfo, ...]:
-        filter_ = page.filter or _ALL
+    def _subscriptions(self, caller: Principal, _time: int, page: m.ByNat) -> tuple[m.SubscriptionInfo, ...]:
         broker = self.state.brokers.get(caller)
-        if broker is not None:
-            shown = self._shown(broker, filter_)
-            if shown is not None:
-                return shown
-        if filter_.slice:
-            found = {row.subscription.id for row in self.rows(filter_.slice) if row.subscription is not None}
-        else:
-            found = {each.id for each in self._open()}
-        numbers = self._page(found, page.prev, page.take, lambda number: number)
+        shown = None if broker is None else self._shown(broker, page.filter or _ALL)
+        if shown is not None:
+            return shown
+        every = (each.id for each in self._open())
+        found, filter_ = self._found(page, lambda row: (each.id for each in row.met), every)
+        numbers = self._page(found, page, lambda number: number)
         return self._fitting((self._subscription(number, filter_) for number in numbers), "SubscriptionInfo")
 
-    def _subscription(self, number: int, filter_: OrchestrationFilter) -> SubscriptionInfo:
+    def _subscription(self, number: int, filter_: m.OrchestrationFilter) -> m.SubscriptionInfo:
         each = self.state.subscriptions[number]
         stats = self._stats(filter_, "icrc72:subscription:stats:", self._subscription_stats(number))
-        return SubscriptionInfo(number, each.pattern, each.config.pairs(), stats)
+        return m.SubscriptionInfo(number, each.pattern, each.config.pairs(), stats)
 
-    def _shown(self, broker: Broker, filter_: OrchestrationFilter) -> tuple[SubscriptionInfo, ...] | None:
+    def _shown(self, broker: Broker, filter_: m.OrchestrationFilter) -> tuple[m.SubscriptionInfo, ...] | None:
         """To a broadcaster: the subscriptions that go with the alerts already sent to it (IC-38c)."""
         whose = [each.value for each in filter_.slice if each.tag == "BySubscriber"]
         names = [each.value for each in filter_.slice if each.tag == "ByNamespace"]
@@ -239,35 +227,44 @@ class Queries:
             config = SubscriptionConfig((whose[0],), skip, text)
             subscription = self.state.subscriptions.get(number)
             pattern = names[0] if subscription is None else subscription.pattern
-            made.append(SubscriptionInfo(number, pattern, config.pairs(), ()))
+            made.append(m.SubscriptionInfo(number, pattern, config.pairs(), ()))
         return tuple(made)
 
-    def _broadcasters(self, _caller: Principal, _time: int, page: ByPrincipal) -> tuple[BroadcasterInfo, ...]:
-        filter_ = page.filter or _ALL
-        if filter_.slice:
-            rows = list(self.rows(filter_.slice))
-            found = {each for row in rows for each in (row.entry, row.exit) if each is not None}
-        else:
-            found = {each.id for each in self.state.brokers.values() if each.registered}
+    def _broadcasters(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.BroadcasterInfo, ...]:
+        every = (each.id for each in self.state.brokers.values() if each.registered)
+        found, filter_ = self._found(page, lambda row: (row.entry, row.exit), every)
+        prefix = "icrc72:broadcaster:stats:"
         made = []
-        for each in self._page(found, page.prev, page.take, bytes):
-            prefix = "icrc72:broadcaster:stats:"
+        for each in self._page(found, page, bytes):
             stats = self.state.brokers[each].stats
             numbers = {name: stats.get(prefix + name, 0) for name in keys.STATISTICS[prefix]}
-            made.append(BroadcasterInfo(each, self._stats(filter_, prefix, numbers)))
+            made.append(m.BroadcasterInfo(each, self._stats(filter_, prefix, numbers)))
         return tuple(made)
 
-    def _page(self, found: Iterable[E], prev: E | None, taken: int | None, key: Callable[[E], K]) -> list[E]:
-        take = self.settings.page if taken is None else min(taken, self.settings.page_most)
+    def _replays(self, _caller: Principal, _time: int, page: m.ByNat) -> tuple[m.ReplayStatus, ...]:
+        filter_ = page.filter or _ALL
+        slices, prefix = different(filter_.slice), "icrc77:replay:stats:"
+        known = self.state.replays
+        found = [number for number, each in known.items() if all(_concerns(each, one) for one in slices)]
+        made = []
+        for each in (known[number] for number in self._page(found, page, lambda number: number)):
+            numbers = {name: self._sum(f"icrc77:replay:{each.id}:{name}") for name in keys.STATISTICS[prefix]}
+            numbers["published"] = each.accepted or numbers["published"]
+            stats, state = self._stats(filter_, prefix, numbers), m.state_of(each.state, each.count, each.text)
+            made.append(m.ReplayStatus(each.id, each.namespace, each.config, stats, (each.start, each.end), state))
+        return tuple(made)
+
+    def _page(self, found: Iterable[E], page: m.Page[E], key: Callable[[E], K]) -> list[E]:
+        take = self.settings.page if page.take is None else min(page.take, self.settings.page_most)
         ordered = sorted(found, key=key)
-        if prev is not None:
-            ordered = [each for each in ordered if key(each) > key(prev)]
+        if page.prev is not None:
+            ordered = [each for each in ordered if key(each) > key(page.prev)]
         return ordered[:take]
 
     # Statistics
 
     @staticmethod
-    def _stats(filter_: OrchestrationFilter, prefix: str, numbers: Mapping[str, int]) -> Pairs:
+    def _stats(filter_: m.OrchestrationFilter, prefix: str, numbers: Mapping[str, int]) -> Pairs:
         pairs = [(prefix + name, nat(number)) for name, number in numbers.items()]
         match filter_.statistics:
             case ("None", _):
@@ -325,7 +322,27 @@ class Queries:
         role.ask(ctx, broker.id, GET_BROADCASTER_STATS, None, got)
 
 
-def satisfies(row: Row, slice_: Slice) -> bool:
+def different(slices: Iterable[E]) -> tuple[E, ...]:
+    """The slices of a query, each once. Raises `Trap` for too many."""
+    found = tuple(dict.fromkeys(slices))
+    if len(found) > MOST_SLICES:
+        raise Trap(f"a query has at most {MOST_SLICES} different slices, not {len(found)}")
+    return found
+
+
+def _concerns(replay: Replay, slice_: m.Slice) -> bool:
+    match slice_:
+        case ("BySubscriber", who):
+            return replay.subscriber == who
+        case ("ByPublisher", who):
+            return replay.publisher == who
+        case ("ByBroadcaster", who):
+            return replay.path is not None and who in replay.path
+        case ("ByNamespace", name):
+            return matches(name, replay.namespace)
+
+
+def satisfies(row: Row, slice_: m.Slice) -> bool:
     """True when a row satisfies a slice."""
     match slice_:
         case ("BySubscriber", who):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys, methods
+from pubsub_emulator.icrc72.config import check_memo, check_size, replay_config
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -12,7 +13,6 @@ from pubsub_emulator.icrc72.identifiers import OWN
 from pubsub_emulator.icrc72.messages import Err, Ok, ReplayRegistration, ReplayStatusUpdate, Result, StateName
 from pubsub_emulator.icrc72.namespaces import is_system, matches
 from pubsub_emulator.icrc72.orchestrator.access import Access
-from pubsub_emulator.icrc72.orchestrator.config import check_memo, check_size, replay_config
 from pubsub_emulator.icrc72.orchestrator.escrow import Escrow
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.state import Registry, Replay

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from pubsub_emulator.icrc72.config import PublicationConfig, SubscriptionConfig
 from pubsub_emulator.icrc72.facts import Cause, Fact, Facts, FactValue, MemberFact, MemberValue
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import stable
 from pubsub_emulator.icrc72.messages import Event, StateName
-from pubsub_emulator.icrc72.orchestrator.config import PublicationConfig, SubscriptionConfig
 from pubsub_emulator.icrc72.skip import Skip
 from pubsub_emulator.icrc72.values import Pairs
 

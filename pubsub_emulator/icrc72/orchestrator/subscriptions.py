@@ -1,25 +1,12 @@
 """Subscriptions of subscribers, and of members to what concerns them (IC-32)."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.errors import ConfigError
-from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import (
-    Identifier,
-    Result,
-    SubscriptionDelete,
-    SubscriptionRegistration,
-    SubscriptionUpdate,
-    changes,
-    named,
-)
-from pubsub_emulator.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
-from pubsub_emulator.icrc72.orchestrator.access import Access, Question
-from pubsub_emulator.icrc72.orchestrator.config import (
+from pubsub_emulator.icrc72 import messages as m
+from pubsub_emulator.icrc72.config import (
     MEMO_BYTES,
     SubscriptionConfig,
     changed_subscription,
@@ -28,6 +15,11 @@ from pubsub_emulator.icrc72.orchestrator.config import (
     check_size,
     new_subscription,
 )
+from pubsub_emulator.icrc72.errors import ConfigError
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
+from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.publications import Publications
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
@@ -38,32 +30,23 @@ from pubsub_emulator.icrc72.settings import Settings
 _SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])
 
 
+@dataclass(slots=True)
 class Subscriptions:
     """The subscriptions of an orchestrator. What judges an item raises `ConfigError` and `NamespaceError`.
 
     `died` is told of a broadcaster that has lost its state.
     """
 
-    def __init__(
-        self,
-        state: Registry,
-        settings: Settings,
-        planner: Planner,
-        access: Access,
-        *,
-        replays: Replays,
-        publications: Publications,
-        died: Callable[[Principal], None],
-    ) -> None:
-        self.state = state
-        self.settings = settings
-        self.planner = planner
-        self.access = access
-        self.replays = replays
-        self.publications = publications
-        self._died = died
+    state: Registry
+    settings: Settings
+    planner: Planner
+    access: Access
+    _: KW_ONLY
+    replays: Replays
+    publications: Publications
+    died: Callable[[Principal], None]
 
-    def ask(self, ctx: Context, item: SubscriptionRegistration) -> list[Question]:
+    def ask(self, ctx: Context, item: m.SubscriptionRegistration) -> list[Question]:
         """The questions to list canisters before a registration is judged."""
         if is_system(item.namespace):
             return []
@@ -74,7 +57,7 @@ class Subscriptions:
             met = [each for each in self.state.publications.values() if matches(item.namespace, each.namespace)]
         return [each for one in met for each in self.access.questions(one, "subscribers", ctx.caller)]
 
-    def register(self, ctx: Context, item: SubscriptionRegistration, silent: set[Question]) -> Result[int]:
+    def register(self, ctx: Context, item: m.SubscriptionRegistration, silent: set[Question]) -> m.Result[int]:
         """Register a subscription of the caller, or the caller for system events (IC-32)."""
         who, state = ctx.caller, self.state
         system = is_system(item.namespace)
@@ -141,7 +124,7 @@ class Subscriptions:
             broker = state.brokers[who]
             broker.registered = True
             if again and (broker.held or broker.alert is not None):
-                self._died(who)  # it has lost its state
+                self.died(who)  # it has lost its state
             self.planner.move_all()
             return known
         if not again:
@@ -166,8 +149,8 @@ class Subscriptions:
             if role == "subscriber" and who in publication.subscribers:
                 self.planner.plan_pair(publication, who)
 
-    def _find(self, ctx: Context, identifier: Identifier, whose: Principal | None) -> SubscriptionRecord | None:
-        name = named(identifier)
+    def _find(self, ctx: Context, identifier: m.Identifier, whose: Principal | None) -> SubscriptionRecord | None:
+        name = m.named(identifier)
         mine = self.state.by_subscriber.get(whose or ctx.caller, {})
         number = mine.get(name, 0) if isinstance(name, str) else name
         found = self.state.subscriptions.get(number)
@@ -176,7 +159,7 @@ class Subscriptions:
     def _may_change(self, ctx: Context, subscription: SubscriptionRecord) -> bool:
         return ctx.caller == subscription.subscriber or ctx.caller in subscription.config.controllers
 
-    def update(self, ctx: Context, item: SubscriptionUpdate, _silent: set[Question]) -> Result[bool]:
+    def update(self, ctx: Context, item: m.SubscriptionUpdate, _silent: set[Question]) -> m.Result[bool]:
         """Change a subscription; setting `stopped` to false ends a suspension."""
         check_memo(item.memo)
         subscription = self._find(ctx, item.subscription, item.subscriber)
@@ -185,11 +168,11 @@ class Subscriptions:
         if not self._may_change(ctx, subscription):
             return err("Unauthorized")
         config = subscription.config
-        for key, value in changes(item.config):
+        for key, value in m.changes(item.config):
             config = changed_subscription(config, key, value)
         config = replace(config, memo=config.memo if item.memo is None else item.memo)
         check_size(config, self.settings)
-        resumes = any(keys.canonical(key) == keys.STOPPED for key, _ in changes(item.config)) and not config.stopped
+        resumes = any(keys.canonical(key) == keys.STOPPED for key, _ in m.changes(item.config)) and not config.stopped
         if config == subscription.config and not resumes:
             return ok(True)
         subscription.config = config
@@ -202,7 +185,7 @@ class Subscriptions:
         who = subscription.subscriber
         return [each for each in self.state.publications.values() if subscription.id in each.subscribers.get(who, ())]
 
-    def delete(self, ctx: Context, item: SubscriptionDelete, _silent: set[Question]) -> Result[bool]:
+    def delete(self, ctx: Context, item: m.SubscriptionDelete, _silent: set[Question]) -> m.Result[bool]:
         """Delete a subscription."""
         if item.memo is not None and len(item.memo) > MEMO_BYTES:
             return generic(keys.TOO_LARGE)

@@ -5,6 +5,8 @@ published and the newest `keep` rows follow it, in parts that fit into a call. T
 answer costs a call and nothing else.
 """
 
+from dataclasses import dataclass
+
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import ArchivePart, Event
@@ -16,15 +18,15 @@ from pubsub_emulator.icrc72.values import boolean
 _NOTHING = boolean(False)
 
 
+@dataclass(slots=True)
 class Archiving:
     """The way of a log's old blocks into an archive."""
 
-    def __init__(self, archive: Principal, keep: int, settings: Settings, publisher: Log) -> None:
-        self.archive = archive
-        self.keep = keep
-        self.settings = settings
-        self.publisher = publisher
-        self._busy = False
+    archive: Principal
+    keep: int
+    settings: Settings
+    publisher: Log
+    _busy: bool = False
 
     def resume(self) -> None:
         """After an upgrade: calls under way have ended."""

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.alerts import MemberAlert
+from pubsub_emulator.icrc72.config import read_publication
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.canister import Context
@@ -12,17 +14,6 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.identifiers import OWN, first_id, to_text
 from pubsub_emulator.icrc72.inbox import Inbox
-from pubsub_emulator.icrc72.messages import (
-    NO_STATISTICS,
-    ByText,
-    Error,
-    Event,
-    OrchestrationFilter,
-    PublicationInfo,
-    PublicationRegistration,
-    Results,
-    by_namespace,
-)
 from pubsub_emulator.icrc72.methods import GET_PUBLICATIONS, PUBLISH, REGISTER_PUBLICATION
 from pubsub_emulator.icrc72.publisher.archiving import Archiving
 from pubsub_emulator.icrc72.publisher.replays import Replays
@@ -33,7 +24,7 @@ from pubsub_emulator.icrc72.role import Core, restored
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import Pairs, Value, array, as_nat, as_principal, as_text, blob, first, nat
+from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, nat
 from pubsub_emulator.primitives.hashing import blake2_256
 
 _PATIENCE: Final = 2
@@ -48,6 +39,7 @@ class Publisher(Core):
     """The role of a publisher."""
 
     name = "publisher"
+    state: PublisherState
 
     def __init__(
         self,
@@ -66,16 +58,12 @@ class Publisher(Core):
         self.settings = settings
         self.with_hashes = with_hashes
         inbox.told["publisher"] = self._told
-        self.on_refused: Callable[[Context, Event, str], None] = lambda _ctx, _event, _why: None
+        self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
         """Called with an event that no broadcaster will ever take, and with the reason."""
         self._asking = Registering()
         self.archive = archive
         self.archiving = None if archive is None else Archiving(archive, keep, settings, self)
         self.replays = Replays(orchestrator, settings, self)
-
-    def saved(self) -> PublisherState:
-        """Everything remembered."""
-        return self.state
 
     def resume(self, state: object) -> None:
         """Go on where it was; calls under way have ended. What only the new code has is registered."""
@@ -119,7 +107,7 @@ class Publisher(Core):
             raise Icrc72Error("an event has headers that only broadcasters append")
         if said.hash is not None and said.hash != value_hash(data):
             raise Icrc72Error(f"the header {keys.HASH} is not the hash of the data")
-        trial = Event(OWN * OWN, OWN * OWN, ctx.time, namespace, data, ctx.me, headers)
+        trial = m.Event(OWN * OWN, OWN * OWN, ctx.time, namespace, data, ctx.me, headers)
         size = type_codec("broadcaster", "Event").size(trial)
         if size > self.settings.event_bytes:
             raise TooLarge(f"an event has at most {self.settings.event_bytes} bytes, not {size}")
@@ -150,7 +138,7 @@ class Publisher(Core):
             head.append((keys.HASH, blob(hashed)))
         if mine.partitions > 1:
             head.append((keys.PARTITION, array([nat(partition), nat(mine.partitions)])))
-        event = Event(identifier, prev, time, mine.namespace, data, me, tuple(head))
+        event = m.Event(identifier, prev, time, mine.namespace, data, me, tuple(head))
         index = 0
         if state.log and state.log[-1].round == at:
             index = state.log[-1].index + 1
@@ -182,11 +170,8 @@ class Publisher(Core):
             return None
         found: list[int] = []
         for mine in self.state.mine.values():
-            if (
-                (mine.id is None or mine.creator is None)
-                and mine.namespace not in self._asking.under_way
-                and not mine.error
-            ):
+            unknown = mine.id is None or mine.creator is None
+            if unknown and not mine.error and mine.namespace not in self._asking.under_way:
                 found.append(now + 5)
             for sender in mine.senders.values():
                 waits = sender.entry is not None and not sender.busy and sender.next < len(sender.events)
@@ -195,33 +180,23 @@ class Publisher(Core):
         return min([*found, *(each for each in others if each is not None)], default=None)
 
     def _register(self, ctx: Context) -> None:
-        asking = self._asking.under_way
-        new = [each for each in self.state.mine.values() if each.id is None and each.namespace not in asking]
-        batch = [each for each in new if not each.error][: self.settings.batch_items]
-        if batch:
-            items = {each.namespace: PublicationRegistration(each.namespace, each.config) for each in batch}
-            self._asking.register(
-                ctx, self.role, self.orchestrator, REGISTER_PUBLICATION, items, self._registered, self.wake
-            )
+        method, most = REGISTER_PUBLICATION, self.settings.batch_items
+        self._asking.register(ctx, self.role, self.orchestrator, method, self.state.mine, most, self.wake)
         for each in self.state.mine.values():
-            if each.id is not None and each.creator is None and each.namespace not in asking:
+            if each.id is not None and each.creator is None and each.namespace not in self._asking.under_way:
                 self._look_up(ctx, each)
-
-    def _registered(self, name: str, number: int | None, error: str) -> None:
-        self.state.mine[name].id, self.state.mine[name].error = number, error
 
     def _look_up(self, ctx: Context, mine: Mine) -> None:
         """Look up the publication's creator and order, which ids need."""
         self._asking.under_way[mine.namespace] = None
-        page = ByText(None, 1, OrchestrationFilter(NO_STATISTICS, (by_namespace(mine.namespace),)))
+        page = m.ByText(None, 1, m.OrchestrationFilter(m.NO_STATISTICS, (m.by_namespace(mine.namespace),)))
 
-        def got(ctx: Context, infos: tuple[PublicationInfo, ...] | None) -> None:
+        def got(ctx: Context, infos: tuple[m.PublicationInfo, ...] | None) -> None:
             self._asking.under_way.pop(mine.namespace, None)
             for info in infos or ():
                 if info.namespace == mine.namespace:
-                    mine.creator = as_principal(first(info.config, keys.CREATOR)) or ctx.me
-                    mine.mode = as_text(first(info.config, keys.MODE)) or "fifo"
-                    mine.partitions = as_nat(first(info.config, keys.PARTITIONS)) or 1
+                    config = read_publication(info.config)
+                    mine.creator, mine.mode, mine.partitions = config.creator or ctx.me, config.mode, config.partitions
                     waiting, mine.waiting = mine.waiting, []
                     for made in waiting:
                         self._log(mine, ctx.me, (*made[:4], ctx.now))
@@ -257,7 +232,7 @@ class Publisher(Core):
         self.state.batches += 1
         token = sender.busy = self.state.batches
 
-        def got(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
+        def got(ctx: Context, results: m.Results[tuple[int, ...]] | None) -> None:
             if sender.busy != token:
                 return
             sender.busy = 0
@@ -278,7 +253,7 @@ class Publisher(Core):
 
         self.role.ask(ctx, sender.entry, PUBLISH, tuple(batch), got)
 
-    def _give_up(self, ctx: Context, sender: Sender, event: Event, error: Error) -> None:
+    def _give_up(self, ctx: Context, sender: Sender, event: m.Event, error: m.Error) -> None:
         """A broadcaster will never take an event: its author is told, and the next one follows the one before it."""
         state = self.state
         refused = sender.events.pop(sender.next)
@@ -295,8 +270,8 @@ class Publisher(Core):
             mine.lasts = {at: last if each == event.eventId else each for at, each in mine.lasts.items()}
         self.on_refused(ctx, event, words_of(error))
 
-    def _batch(self, rows: list[int]) -> list[Event]:
-        batch: list[Event] = []
+    def _batch(self, rows: list[int]) -> list[m.Event]:
+        batch: list[m.Event] = []
         size = 0
         for row in rows:
             if row >= self.appended():
@@ -319,6 +294,7 @@ class Publisher(Core):
             if number in by_id:
                 self._assign(by_id[number], tuple(entries))
         self.state.errors += [(number, code, name) for number, code, name, _ in alert.errors]
+        del self.state.errors[:-100]
         for number in alert.replays_lost:
             ended = self.state.replays.pop(number, None)
             if ended is not None and ended.state == "running":
@@ -336,7 +312,7 @@ class Publisher(Core):
                 sender.entry, sender.busy, sender.wait, sender.tries = entry, 0, 0, 0
 
 
-def _is_final(error: Error) -> bool:
+def _is_final(error: m.Error) -> bool:
     """True for an error that the same event would get again."""
     if error.tag == "GenericError":
         return error.value.error_code in {keys.TOO_LARGE, keys.HASH_MISMATCH}

@@ -1,5 +1,6 @@
 """Replays by a publisher: the range of its log in the order of ids, a batch at a time (RP-7)."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from pubsub_emulator.icrc72 import keys
@@ -29,13 +30,13 @@ class Log(Protocol):
         """The number of the log's rows that are in blocks."""
 
 
+@dataclass
 class Replays:
     """The replays that a publisher works on."""
 
-    def __init__(self, orchestrator: Principal, settings: Settings, publisher: Log) -> None:
-        self.orchestrator = orchestrator
-        self.settings = settings
-        self.publisher = publisher
+    orchestrator: Principal
+    settings: Settings
+    publisher: Log
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""

@@ -12,7 +12,7 @@ from pubsub_emulator.icrc72.ic.canister import STOPPING, Answer, Context
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.inbox import Inbox
-from pubsub_emulator.icrc72.messages import EventNotification, SubscriptionRegistration
+from pubsub_emulator.icrc72.messages import EventNotification
 from pubsub_emulator.icrc72.methods import REGISTER_SUBSCRIPTION
 from pubsub_emulator.icrc72.registering import Registering, renew
 from pubsub_emulator.icrc72.role import Core, RoleCanister, restored
@@ -42,6 +42,7 @@ class Subscriber(Core):
     """The role of a subscriber."""
 
     name = "subscriber"
+    state: SubscriberState
 
     def __init__(
         self,
@@ -68,10 +69,6 @@ class Subscriber(Core):
         super().attach(role)
         role.private(RUN, lambda ctx, arg: self.run(ctx, int.from_bytes(arg, "big")))
 
-    def saved(self) -> SubscriberState:
-        """Everything remembered."""
-        return self.state
-
     def resume(self, state: object) -> None:
         """Go on; what waits for the handler is handed over again. What only the new code wants is registered."""
         given, self.state = self.state.wanted, restored(state, SubscriberState)
@@ -94,10 +91,7 @@ class Subscriber(Core):
         """The next round in which there is something to do."""
         state = self.state
         found: list[int] = []
-        if self.inbox.ready("subscriber") and any(
-            each.id is None and not each.error and each.pattern not in self._asking.under_way
-            for each in state.wanted.values()
-        ):
+        if self.inbox.ready("subscriber") and any(self._asking.lacks(*each) for each in state.wanted.items()):
             found.append(now + 5)
         if len(state.waiting) > len(state.called):
             found.append(now + 1)
@@ -116,17 +110,8 @@ class Subscriber(Core):
             self.wake(ctx)
 
     def _register(self, ctx: Context) -> None:
-        asking = self._asking.under_way
-        new = [each for each in self.state.wanted.values() if each.id is None and not each.error]
-        batch = [each for each in new if each.pattern not in asking][: self.settings.batch_items]
-        if batch:
-            items = {each.pattern: SubscriptionRegistration(each.pattern, each.config) for each in batch}
-            self._asking.register(
-                ctx, self.role, self.orchestrator, REGISTER_SUBSCRIPTION, items, self._registered, lambda _ctx: None
-            )
-
-    def _registered(self, name: str, number: int | None, error: str) -> None:
-        self.state.wanted[name].id, self.state.wanted[name].error = number, error
+        method, most = REGISTER_SUBSCRIPTION, self.settings.batch_items
+        self._asking.register(ctx, self.role, self.orchestrator, method, self.state.wanted, most)
 
     # Taking events (IC-49)
 

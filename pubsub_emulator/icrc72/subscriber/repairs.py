@@ -1,21 +1,13 @@
 """Repair of gaps by a subscriber: it ends suspensions and asks for replays, one gap at a time (IC-45f, RP-10)."""
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal, Protocol
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import (
-    NO_STATISTICS,
-    ByNat,
-    Error,
-    OrchestrationFilter,
-    ReplayRegistration,
-    ReplayStatus,
-    Results,
-    SubscriptionUpdate,
-)
 from pubsub_emulator.icrc72.methods import GET_REPLAYS, REGISTER_REPLAY, UPDATE_SUBSCRIPTION
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import Settings
@@ -30,15 +22,16 @@ class Follower(Protocol):
     role: RoleCanister
 
 
+@dataclass
 class Repairs:
     """The gaps of a subscriber; without `asks` it only ends suspensions."""
 
-    def __init__(self, orchestrator: Principal, settings: Settings, subscriber: Follower, *, asks: bool) -> None:
-        self.orchestrator = orchestrator
-        self.settings = settings
-        self.subscriber = subscriber
-        self.asks = asks
-        self._asking: dict[str, None] = {}
+    orchestrator: Principal
+    settings: Settings
+    subscriber: Follower
+    _: KW_ONLY
+    asks: bool
+    _asking: dict[str, None] = field(default_factory=dict)
 
     def resume(self) -> None:
         """After an upgrade: calls under way have ended."""
@@ -81,14 +74,14 @@ class Repairs:
         name = f"resume {number}"
         self._asking[name] = None
 
-        def got(ctx: Context, results: Results[bool] | None) -> None:
+        def got(ctx: Context, results: m.Results[bool] | None) -> None:
             self._asking.pop(name, None)
             if results is not None:
                 self.subscriber.state.resuming.pop(number, None)
             self.subscriber.state.wait = ctx.now + 5
 
         which: Variant[Literal["id"], int] = Variant("id", number)
-        update = SubscriptionUpdate(which, (keys.STOPPED, boolean(False)))
+        update = m.SubscriptionUpdate(which, (keys.STOPPED, boolean(False)))
         self.subscriber.role.ask(ctx, self.orchestrator, UPDATE_SUBSCRIPTION, (update,), got, kind=GUARANTEED)
 
     def _closed(self, gap: Gap) -> bool:
@@ -112,7 +105,7 @@ class Repairs:
         current = state.current = GapReplay(gap, gap.start, end, gap.start - 1, ctx.now)
         state.ever_asked = True
 
-        def got(ctx: Context, results: Results[int] | None) -> None:
+        def got(ctx: Context, results: m.Results[int] | None) -> None:
             if state is not self.subscriber.state or state.current is not current:
                 return
             result = results[0] if results else None
@@ -132,13 +125,13 @@ class Repairs:
             if gap.tries >= self.settings.replay_tries and gap in state.gaps:
                 state.gaps.remove(gap)
 
-        item = ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
+        item = m.ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
         cycles = min(self.settings.replay_cycles, ctx.balance)
         role = self.subscriber.role
         role.ask(ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles)
 
     @staticmethod
-    def _may_come(error: Error) -> bool:
+    def _may_come(error: m.Error) -> bool:
         """A quota passes; other refusals stay."""
         return error.tag == "GenericError" and error.value.error_code == keys.QUOTA
 
@@ -150,9 +143,9 @@ class Repairs:
             return
         current.asking = True
         current.check = ctx.now + 20
-        page = ByNat(current.id - 1, 1, OrchestrationFilter(NO_STATISTICS, ()))
+        page = m.ByNat(current.id - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
 
-        def got(ctx: Context, replays: tuple[ReplayStatus | None, ...] | None) -> None:
+        def got(ctx: Context, replays: tuple[m.ReplayStatus | None, ...] | None) -> None:
             current.asking = False
             if replays is None or self.subscriber.state.current is not current:
                 return

@@ -8,20 +8,7 @@ pair of types are made when a message first needs them, and kept per type table.
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, cast
 
-from pubsub_emulator.icrc72.ic.candid.types import (
-    Cases,
-    Opt,
-    Prim,
-    Record,
-    Reference,
-    Type,
-    Variant,
-    Vec,
-    is_blob,
-    is_readable,
-    may_be_null,
-    resolved,
-)
+from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.candid.wire import Reader, read_header
 from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.words import shown
@@ -51,7 +38,7 @@ class Decoder:
 
     __slots__ = ("_kept", "_recent", "_strict", "_types")
 
-    def __init__(self, types: Sequence[Type], *, strict: bool = False) -> None:
+    def __init__(self, types: Sequence[t.Type], *, strict: bool = False) -> None:
         """`strict` refuses a value that does not fit under `opt`, instead of reading it as null."""
         self._types = tuple(types)
         self._strict = strict
@@ -97,10 +84,10 @@ class Decoder:
         reads: list[Read] = []
         for at, wanted in enumerate(self._types):
             if at >= len(wire):
-                if not may_be_null(wanted):
+                if not t.may_be_null(wanted):
                     raise CandidError(f"argument {at} is missing")
                 reads.append(_nothing_of(wanted))
-            elif not is_readable(wire[at], wanted):
+            elif not t.is_readable(wire[at], wanted):
                 raise CandidError(f"argument {at} does not have the expected type")
             else:
                 reads.append(plans.reader(wire[at], wanted))
@@ -117,42 +104,42 @@ class _Plans:
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
         self._readers: dict[tuple[int, int], Read] = {}
-        self._kept: list[Type] = []
+        self._kept: list[t.Type] = []
 
-    def reader(self, wire: Type, wanted: Type) -> Read:
-        wire, wanted = resolved(wire), resolved(wanted)
+    def reader(self, wire: t.Type, wanted: t.Type) -> Read:
+        wire, wanted = t.resolved(wire), t.resolved(wanted)
         known = self._readers.get((id(wire), id(wanted)))
         if known is None:
             self._kept += [wire, wanted]  # ids stay theirs
             known = self._readers[id(wire), id(wanted)] = self._make(wire, wanted)
         return known
 
-    def _make(self, wire: Type, wanted: Type) -> Read:
-        if isinstance(wire, Prim) and (wire is wanted or wire.name == "empty"):
+    def _make(self, wire: t.Type, wanted: t.Type) -> Read:
+        if isinstance(wire, t.Prim) and (wire is wanted or wire.name == "empty"):
             return _PRIMITIVE_READERS[wire.name]
-        if isinstance(wanted, Prim):
+        if isinstance(wanted, t.Prim):
             if wanted.name == "reserved":
                 return _always(None, after=self.skipper(wire))
-            same = isinstance(wire, Prim) and (wire.name, wanted.name) == _NAT_AS_INT
+            same = isinstance(wire, t.Prim) and (wire.name, wanted.name) == _NAT_AS_INT
             return Reader.leb if same else _mismatch
-        if isinstance(wanted, Opt):
+        if isinstance(wanted, t.Opt):
             return self._opt(wire, wanted)
-        if isinstance(wire, Vec) and isinstance(wanted, Vec):
-            if is_blob(wire) and is_blob(wanted):
+        if isinstance(wire, t.Vec) and isinstance(wanted, t.Vec):
+            if t.is_blob(wire) and t.is_blob(wanted):
                 return _blob
-            return self._vec(wire.inner, wanted.inner, as_bytes=is_blob(wanted))
-        if isinstance(wire, Record) and isinstance(wanted, Record):
+            return self._vec(wire.inner, wanted.inner, as_bytes=t.is_blob(wanted))
+        if isinstance(wire, t.Record) and isinstance(wanted, t.Record):
             return self._record(wire, wanted)
-        if isinstance(wire, Cases) and isinstance(wanted, Cases):
+        if isinstance(wire, t.Cases) and isinstance(wanted, t.Cases):
             return self._variant(wire, wanted)
-        if isinstance(wire, Reference) and wire is wanted:
+        if isinstance(wire, t.Reference) and wire is wanted:
             return _REFERENCES[wire.kind]
         return _mismatch
 
-    def skipper(self, wire: Type) -> Read:
+    def skipper(self, wire: t.Type) -> Read:
         return self.reader(wire, wire)
 
-    def _lazy(self, wire: Type, wanted: Type, put: Callable[[Read], None]) -> Read:
+    def _lazy(self, wire: t.Type, wanted: t.Type, put: Callable[[Read], None]) -> Read:
         """A reader that makes the real reader when it is first called and is replaced by it."""
 
         def read(reader: Reader) -> object:
@@ -160,27 +147,27 @@ class _Plans:
             put(made)
             return made(reader)
 
-        simple = resolved(wire)
-        return self.reader(wire, wanted) if isinstance(simple, Prim) or is_blob(simple) else read
+        simple = t.resolved(wire)
+        return self.reader(wire, wanted) if isinstance(simple, t.Prim) or t.is_blob(simple) else read
 
-    def _lazy_skip(self, wire: Type) -> Read:
+    def _lazy_skip(self, wire: t.Type) -> Read:
         def skip(reader: Reader) -> object:
             return self.skipper(wire)(reader)
 
         return skip
 
-    def _opt(self, wire: Type, wanted: Opt) -> Read:
-        wrapped = may_be_null(wanted.inner)
+    def _opt(self, wire: t.Type, wanted: t.Opt) -> Read:
+        wrapped = t.may_be_null(wanted.inner)
         nothing: object = () if wrapped else None
-        if isinstance(wire, Prim) and wire.name in {"null", "reserved"}:
+        if isinstance(wire, t.Prim) and wire.name in {"null", "reserved"}:
             return _always(nothing)
-        inside = wire.inner if isinstance(wire, Opt) else wire
-        if not isinstance(wire, Opt) and wrapped:
+        inside = wire.inner if isinstance(wire, t.Opt) else wire
+        if not isinstance(wire, t.Opt) and wrapped:
             return _always(nothing, after=self._lazy_skip(wire))
         cell: list[Read] = []
         cell.append(self._lazy(inside, wanted.inner, lambda made: cell.__setitem__(0, made)))
         inner = _as_it_is(cell) if self._strict else _tried(cell, self._lazy_skip(inside))
-        if not isinstance(wire, Opt):
+        if not isinstance(wire, t.Opt):
             return lambda reader: None if (value := inner(reader)) is _NOTHING else value
 
         def read(reader: Reader) -> object:
@@ -199,7 +186,7 @@ class _Plans:
 
         return read
 
-    def _vec(self, wire: Type, wanted: Type, *, as_bytes: bool) -> Read:
+    def _vec(self, wire: t.Type, wanted: t.Type, *, as_bytes: bool) -> Read:
         cell: list[Read] = []
         cell.append(self._lazy(wire, wanted, lambda made: cell.__setitem__(0, made)))
 
@@ -213,7 +200,7 @@ class _Plans:
 
         return read
 
-    def _record(self, wire: Record, wanted: Record) -> Read:
+    def _record(self, wire: t.Record, wanted: t.Record) -> Read:
         places = {each.id: at for at, each in enumerate(wanted.fields)}
         steps: list[tuple[int, Read]] = []
         for each in wire.fields:
@@ -226,7 +213,7 @@ class _Plans:
         for at in places.values():
             blank[at] = _nothing_of(wanted.fields[at].type)(None)
         make = wanted.make
-        if any(not may_be_null(wanted.fields[at].type) for at in places.values()):
+        if any(not t.may_be_null(wanted.fields[at].type) for at in places.values()):
             return _mismatch
 
         def read(reader: Reader) -> object:
@@ -242,7 +229,7 @@ class _Plans:
 
         return read
 
-    def _variant(self, wire: Cases, wanted: Cases) -> Read:
+    def _variant(self, wire: t.Cases, wanted: t.Cases) -> Read:
         takes = {each.id: each for each in wanted.fields}
         cases: list[tuple[str, Read]] = []
         for each in wire.fields:
@@ -261,7 +248,7 @@ class _Plans:
             name, inner = cases[at]
             value = inner(reader)
             reader.depth -= 1
-            return Variant(name, value)
+            return t.Variant(name, value)
 
         return read
 
@@ -315,9 +302,9 @@ def _always(value: object, after: Read | None = None) -> Read:
     return read
 
 
-def _nothing_of(type_: Type) -> Callable[[object], object]:
-    found = resolved(type_)
-    nothing: object = () if isinstance(found, Opt) and may_be_null(found.inner) else None
+def _nothing_of(type_: t.Type) -> Callable[[object], object]:
+    found = t.resolved(type_)
+    nothing: object = () if isinstance(found, t.Opt) and t.may_be_null(found.inner) else None
     return lambda _reader: nothing
 
 

@@ -9,20 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pubsub_emulator.icrc72.ic.candid.types import (
-    PRIMS,
-    Cases,
-    Field,
-    Make,
-    Named,
-    Opt,
-    Record,
-    Reference,
-    Type,
-    Vec,
-    checked_fields,
-    hash_of,
-)
+from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.errors import DidError
 
 _TOKEN: Final = re.compile(
@@ -35,7 +22,7 @@ _TOKEN: Final = re.compile(
 )
 _MODES: Final = frozenset(["query", "oneway", "composite_query"])
 
-Makers = Mapping[str, Make]
+Makers = Mapping[str, t.Make]
 """For the name of a record type, what builds its Python value."""
 
 
@@ -44,8 +31,8 @@ class Method:
     """A method of a service."""
 
     name: str
-    arguments: tuple[Type, ...]
-    results: tuple[Type, ...]
+    arguments: tuple[t.Type, ...]
+    results: tuple[t.Type, ...]
     mode: str
     """`update`, `query`, `composite_query` or `oneway`."""
 
@@ -54,7 +41,7 @@ class Method:
 class Interface:
     """The interface that a `.did` file describes."""
 
-    types: Mapping[str, Type]
+    types: Mapping[str, t.Type]
     methods: Mapping[str, Method]
 
 
@@ -63,7 +50,7 @@ def parse(text: str, makers: Makers | None = None) -> Interface:
     return _Parser(text, makers or {}).interface()
 
 
-def parse_types(text: str, definitions: Mapping[str, Type] | None = None) -> tuple[Type, ...]:
+def parse_types(text: str, definitions: Mapping[str, t.Type] | None = None) -> tuple[t.Type, ...]:
     """Read a list of argument types such as `(nat, opt text)`. Raises `DidError`."""
     parser = _Parser(text, {}, dict(definitions or {}))
     found = parser.arguments()
@@ -72,11 +59,11 @@ def parse_types(text: str, definitions: Mapping[str, Type] | None = None) -> tup
 
 
 class _Parser:
-    def __init__(self, text: str, makers: Makers, types: dict[str, Type] | None = None) -> None:
+    def __init__(self, text: str, makers: Makers, types: dict[str, t.Type] | None = None) -> None:
         self._tokens = list(_tokens(text))
         self._at = 0
         self._makers = makers
-        self._types: dict[str, Type] = {} if types is None else types
+        self._types: dict[str, t.Type] = {} if types is None else types
 
     def interface(self) -> Interface:
         methods: dict[str, Method] = {}
@@ -101,9 +88,9 @@ class _Parser:
         if self._at < len(self._tokens):
             raise self._unexpected("the end")
 
-    def arguments(self) -> tuple[Type, ...]:
+    def arguments(self) -> tuple[t.Type, ...]:
         self._expect("(")
-        found: list[Type] = []
+        found: list[t.Type] = []
         while not self._skip(")"):
             if self._peek(1) == ":":  # a name that only documents
                 self._at += 2
@@ -127,23 +114,23 @@ class _Parser:
                 self._expect(";")
         return methods
 
-    def _type(self, make: Make | None = None) -> Type:
+    def _type(self, make: t.Make | None = None) -> t.Type:
         word = self._name()
         if word == "opt":
-            return Opt(self._type())
+            return t.Opt(self._type())
         if word == "vec":
-            return Vec(self._type())
+            return t.Vec(self._type())
         if word == "blob":
-            return Vec(PRIMS["nat8"])
+            return t.Vec(t.PRIMS["nat8"])
         if word == "record":
-            return Record(self._fields(of_record=True), make)
+            return t.Record(self._fields(of_record=True), make)
         if word == "variant":
-            return Cases(self._fields(of_record=False))
+            return t.Cases(self._fields(of_record=False))
         if word in {"func", "service"}:
             return self._reference(word)
-        return PRIMS[word] if word in PRIMS else Named(word, self._types)
+        return t.PRIMS[word] if word in t.PRIMS else t.Named(word, self._types)
 
-    def _reference(self, word: str) -> Reference:
+    def _reference(self, word: str) -> t.Reference:
         if word == "service":
             self._service()
         else:
@@ -152,26 +139,26 @@ class _Parser:
             self.arguments()
             if self._peek() in _MODES:
                 self._at += 1
-        return Reference(word)
+        return t.Reference(word)
 
-    def _fields(self, *, of_record: bool) -> tuple[Field, ...]:
+    def _fields(self, *, of_record: bool) -> tuple[t.Field, ...]:
         self._expect("{")
-        found: list[Field] = []
+        found: list[t.Field] = []
         follows = 0
         while not self._skip("}"):
             labelled = self._peek(1) == ":" or (not of_record and self._peek(1) in {";", "}"})
             if labelled:
                 number = self._number()
                 name = str(number) if number is not None else self._label()
-                identity = number if number is not None else hash_of(name)
+                identity = number if number is not None else t.hash_of(name)
             else:
                 identity, name = follows, str(follows)
             follows = identity + 1
-            type_: Type = self._type() if not labelled or self._skip(":") else PRIMS["null"]
-            found.append(Field(identity, name, type_))
+            type_: t.Type = self._type() if not labelled or self._skip(":") else t.PRIMS["null"]
+            found.append(t.Field(identity, name, type_))
             if not self._is("}"):
                 self._expect(";")
-        return checked_fields(tuple(found))
+        return t.checked_fields(tuple(found))
 
     def _peek(self, ahead: int = 0) -> str | None:
         at = self._at + ahead

@@ -3,21 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pubsub_emulator.icrc72.ic.candid.types import (
-    PRIMITIVES,
-    Cases,
-    Opt,
-    Prim,
-    Record,
-    Reference,
-    Type,
-    Variant,
-    Vec,
-    is_blob,
-    may_be_null,
-    resolved,
-    unencodable,
-)
+from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.principal import Principal
 
@@ -47,7 +33,7 @@ class Encoder:
 
     __slots__ = ("_count", "_header", "_sized", "_writers")
 
-    def __init__(self, types: Sequence[Type]) -> None:
+    def __init__(self, types: Sequence[t.Type]) -> None:
         table = _Table()
         places = [table.index(each) for each in types]
         header = bytearray(MAGIC)
@@ -89,11 +75,11 @@ class _Table:
         self.entries: list[bytes] = []
         self._places: dict[int, int] = {}
 
-    def index(self, type_: Type) -> int:
-        type_ = resolved(type_)
-        if isinstance(type_, Prim):
-            return PRIMITIVES[type_.name] - 0x80
-        if isinstance(type_, Reference):
+    def index(self, type_: t.Type) -> int:
+        type_ = t.resolved(type_)
+        if isinstance(type_, t.Prim):
+            return t.PRIMITIVES[type_.name] - 0x80
+        if isinstance(type_, t.Reference):
             raise CandidError(f"{type_.kind} references are not written")
         known = self._places.get(id(type_))
         if known is not None:
@@ -101,11 +87,11 @@ class _Table:
         place = self._places[id(type_)] = len(self.entries)
         self.entries.append(b"")
         entry = bytearray()
-        if isinstance(type_, Opt | Vec):
-            entry.append(0x6E if isinstance(type_, Opt) else 0x6D)
+        if isinstance(type_, t.Opt | t.Vec):
+            entry.append(0x6E if isinstance(type_, t.Opt) else 0x6D)
             sleb128(self.index(type_.inner), entry)
-        elif isinstance(type_, Record | Cases):
-            entry.append(0x6C if isinstance(type_, Record) else 0x6B)
+        elif isinstance(type_, t.Record | t.Cases):
+            entry.append(0x6C if isinstance(type_, t.Record) else 0x6B)
             leb128(len(type_.fields), entry)
             for each in sorted(type_.fields, key=lambda field: field.id):
                 leb128(each.id, entry)
@@ -114,26 +100,26 @@ class _Table:
         return place
 
 
-def _writer(type_: Type, made: dict[int, list[Write]]) -> Write:
+def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
     """The function that writes values of a type; `made` ends the recursion of recursive types."""
-    type_ = resolved(type_)
-    if isinstance(type_, Prim):
+    type_ = t.resolved(type_)
+    if isinstance(type_, t.Prim):
         return _PRIMITIVE_WRITERS[type_.name]
     known = made.get(id(type_))
     if known is not None:
         return known[0] if known else _later(known)
     cell: list[Write] = []
     made[id(type_)] = cell
-    if is_blob(type_):
+    if t.is_blob(type_):
         write: Write = _write_blob
-    elif isinstance(type_, Opt):
-        write = _opt_writer(_writer(type_.inner, made), wrapped=may_be_null(type_.inner))
-    elif isinstance(type_, Vec):
+    elif isinstance(type_, t.Opt):
+        write = _opt_writer(_writer(type_.inner, made), wrapped=t.may_be_null(type_.inner))
+    elif isinstance(type_, t.Vec):
         write = _vec_writer(_writer(type_.inner, made))
-    elif isinstance(type_, Record):
+    elif isinstance(type_, t.Record):
         places = sorted(range(len(type_.fields)), key=lambda at: type_.fields[at].id)
         write = _record_writer([(at, _writer(type_.fields[at].type, made)) for at in places])
-    elif isinstance(type_, Cases):
+    elif isinstance(type_, t.Cases):
         ordered = sorted(type_.fields, key=lambda field: field.id)
         write = _variant_writer([(each.name, _writer(each.type, made)) for each in ordered])
     else:
@@ -159,7 +145,7 @@ def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
 
     def write_wrapped(value: object, out: bytearray) -> None:
         if not isinstance(value, tuple) or len(value) > 1:
-            raise unencodable(value, "an optional of an optional type: () or (value,)")
+            raise t.unencodable(value, "an optional of an optional type: () or (value,)")
         out.append(len(value))
         for each in value:
             inner(each, out)
@@ -170,7 +156,7 @@ def _opt_writer(inner: Write, *, wrapped: bool) -> Write:
 def _vec_writer(inner: Write) -> Write:
     def write(value: object, out: bytearray) -> None:
         if not isinstance(value, list | tuple):
-            raise unencodable(value, "vec")
+            raise t.unencodable(value, "vec")
         if len(value) < 128:
             out.append(len(value))
         else:
@@ -186,7 +172,7 @@ def _record_writer(fields: list[tuple[int, Write]]) -> Write:
 
     def write(value: object, out: bytearray) -> None:
         if not isinstance(value, tuple) or len(value) != count:
-            raise unencodable(value, f"a record of {count} fields")
+            raise t.unencodable(value, f"a record of {count} fields")
         for at, inner in fields:
             inner(value[at], out)
 
@@ -202,7 +188,7 @@ def _variant_writer(ordered: list[tuple[str, Write]]) -> Write:
 
     def write(value: object, out: bytearray) -> None:
         if not isinstance(value, tuple) or len(value) != 2 or value[0] not in cases:
-            raise unencodable(value, f"a variant of {', '.join(cases)[:120]}")
+            raise t.unencodable(value, f"a variant of {', '.join(cases)[:120]}")
         tag, inner = cases[value[0]]
         out += tag
         inner(value[1], out)
@@ -212,18 +198,18 @@ def _variant_writer(ordered: list[tuple[str, Write]]) -> Write:
 
 def _write_blob(value: object, out: bytearray) -> None:
     if not isinstance(value, bytes):
-        raise unencodable(value, "blob")
+        raise t.unencodable(value, "blob")
     leb128(len(value), out)
     out += value
 
 
 def _write_text(value: object, out: bytearray) -> None:
     if not isinstance(value, str):
-        raise unencodable(value, "text")
+        raise t.unencodable(value, "text")
     try:
         raw = value.encode()
     except UnicodeEncodeError as error:
-        raise unencodable(value, "text") from error
+        raise t.unencodable(value, "text") from error
     if len(raw) < 128:
         out.append(len(raw))
     else:
@@ -233,7 +219,7 @@ def _write_text(value: object, out: bytearray) -> None:
 
 def _write_nat(value: object, out: bytearray) -> None:
     if type(value) is not int or value < 0:
-        raise unencodable(value, "nat")
+        raise t.unencodable(value, "nat")
     if value < 128:
         out.append(value)
     else:
@@ -242,19 +228,19 @@ def _write_nat(value: object, out: bytearray) -> None:
 
 def _write_int(value: object, out: bytearray) -> None:
     if type(value) is not int:
-        raise unencodable(value, "int")
+        raise t.unencodable(value, "int")
     sleb128(value, out)
 
 
 def _write_bool(value: object, out: bytearray) -> None:
     if not isinstance(value, bool):
-        raise unencodable(value, "bool")
+        raise t.unencodable(value, "bool")
     out.append(value)
 
 
 def _write_principal(value: object, out: bytearray) -> None:
     if not isinstance(value, Principal):
-        raise unencodable(value, "principal")
+        raise t.unencodable(value, "principal")
     out.append(1)
     out.append(len(value))
     out += value
@@ -262,7 +248,7 @@ def _write_principal(value: object, out: bytearray) -> None:
 
 def _write_null(value: object, _out: bytearray) -> None:
     if value is not None:
-        raise unencodable(value, "null")
+        raise t.unencodable(value, "null")
 
 
 def _write_reserved(_value: object, _out: bytearray) -> None:
@@ -270,17 +256,17 @@ def _write_reserved(_value: object, _out: bytearray) -> None:
 
 
 def _write_empty(value: object, _out: bytearray) -> None:
-    raise unencodable(value, "empty")
+    raise t.unencodable(value, "empty")
 
 
 def _fixed(name: str, size: int, *, signed: bool) -> Write:
     def write(value: object, out: bytearray) -> None:
         if type(value) is not int:
-            raise unencodable(value, name)
+            raise t.unencodable(value, name)
         try:
             out += value.to_bytes(size, "little", signed=signed)
         except OverflowError as error:
-            raise unencodable(value, name) from error
+            raise t.unencodable(value, name) from error
 
     return write
 
@@ -288,7 +274,7 @@ def _fixed(name: str, size: int, *, signed: bool) -> Write:
 def _raw(name: str, size: int) -> Write:
     def write(value: object, out: bytearray) -> None:
         if not isinstance(value, bytes) or len(value) != size:
-            raise unencodable(value, name)
+            raise t.unencodable(value, name)
         out += value
 
     return write
@@ -309,4 +295,4 @@ _PRIMITIVE_WRITERS: Final[dict[str, Write]] = {
     **{f"int{bits}": _fixed(f"int{bits}", bits // 8, signed=True) for bits in (8, 16, 32, 64)},
 }
 
-__all__ = ["MAGIC", "Encoder", "Variant", "leb128", "sleb128"]
+__all__ = ["MAGIC", "Encoder", "leb128", "sleb128"]

@@ -8,25 +8,14 @@ variant is `{"Tag": x}` and `vec` is a list.
 from collections.abc import Callable
 from typing import Any, Final
 
-from pubsub_emulator.icrc72.ic.candid.types import (
-    Cases,
-    Opt,
-    Prim,
-    Record,
-    Type,
-    Variant,
-    Vec,
-    is_blob,
-    may_be_null,
-    resolved,
-)
+from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.principal import Principal
 
 _FLOATS: Final = frozenset(["float32", "float64"])
 
 
-def from_json(type_: Type, written: Any) -> Any:
+def from_json(type_: t.Type, written: Any) -> Any:
     """The Python value of a type from its JSON form. Raises `CandidError` when the form is another type's."""
     try:
         return _read(type_, written)
@@ -34,28 +23,28 @@ def from_json(type_: Type, written: Any) -> Any:
         raise CandidError(f"{repr(written)[:80]} is not the JSON form of the type") from error
 
 
-def to_json(type_: Type, value: Any) -> Any:
+def to_json(type_: t.Type, value: Any) -> Any:
     """The JSON form of a Python value of a type."""
-    type_ = resolved(type_)
-    if isinstance(type_, Prim):
+    type_ = t.resolved(type_)
+    if isinstance(type_, t.Prim):
         return _primitive_to_json(type_.name, value)
-    if isinstance(type_, Opt):
-        inner = value if may_be_null(type_.inner) else () if value is None else (value,)
+    if isinstance(type_, t.Opt):
+        inner = value if t.may_be_null(type_.inner) else () if value is None else (value,)
         return [to_json(type_.inner, each) for each in inner]
-    if is_blob(type_):
+    if t.is_blob(type_):
         return "0x" + value.hex()
-    if isinstance(type_, Vec):
+    if isinstance(type_, t.Vec):
         return [to_json(type_.inner, each) for each in value]
-    if isinstance(type_, Record):
+    if isinstance(type_, t.Record):
         forms = [to_json(each.type, part) for each, part in zip(type_.fields, value, strict=True)]
         return forms if _is_tuple(type_) else {each.name: form for each, form in zip(type_.fields, forms, strict=True)}
-    if isinstance(type_, Cases):
+    if isinstance(type_, t.Cases):
         case = next(each for each in type_.fields if each.name == value[0])
         return {case.name: to_json(case.type, value[1])}
     raise CandidError("references have no JSON form")
 
 
-def _is_tuple(type_: Record) -> bool:
+def _is_tuple(type_: t.Record) -> bool:
     return bool(type_.fields) and all(each.name == str(at) for at, each in enumerate(type_.fields))
 
 
@@ -67,27 +56,27 @@ def _primitive_to_json(name: str, value: Any) -> Any:
     return value if name in {"bool", "text", "null", "reserved"} else str(value)
 
 
-def _read(type_: Type, written: Any) -> Any:
-    type_ = resolved(type_)
-    if isinstance(type_, Prim):
+def _read(type_: t.Type, written: Any) -> Any:
+    type_ = t.resolved(type_)
+    if isinstance(type_, t.Prim):
         return _PRIMITIVES[type_.name if type_.name in _PRIMITIVES else "number"](written)
-    if isinstance(type_, Opt):
+    if isinstance(type_, t.Opt):
         inner = tuple(_read(type_.inner, each) for each in written)
-        return inner if may_be_null(type_.inner) else inner[0] if inner else None
-    if is_blob(type_):
+        return inner if t.may_be_null(type_.inner) else inner[0] if inner else None
+    if t.is_blob(type_):
         return bytes.fromhex(written.removeprefix("0x"))
-    if isinstance(type_, Vec):
+    if isinstance(type_, t.Vec):
         return tuple(_read(type_.inner, each) for each in written)
-    if isinstance(type_, Record):
+    if isinstance(type_, t.Record):
         parts = written if isinstance(written, list) else [written[each.name] for each in type_.fields]
         values = tuple(_read(each.type, part) for each, part in zip(type_.fields, parts, strict=True))
         return values if type_.make is None else type_.make(values)
-    if isinstance(type_, Cases):
+    if isinstance(type_, t.Cases):
         ((tag, inside),) = written.items()
         case = next((each for each in type_.fields if each.name == tag), None)
         if case is None:
             raise CandidError(f"the variant has no case {tag}")
-        return Variant(tag, _read(case.type, inside))
+        return t.Variant(tag, _read(case.type, inside))
     raise CandidError("references have no JSON form")
 
 

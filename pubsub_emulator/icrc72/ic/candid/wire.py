@@ -7,18 +7,7 @@ depth 256. So no message costs more than its length allows (IC-11b).
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.icrc72.ic.candid.types import (
-    PRIMITIVES,
-    PRIMS,
-    Cases,
-    Field,
-    Named,
-    Opt,
-    Record,
-    Reference,
-    Type,
-    Vec,
-)
+from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.errors import CandidError, PrincipalError
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.words import shown
@@ -27,7 +16,7 @@ DEPTH: Final = 256
 SPARE: Final = 100_000
 PER_BYTE: Final = 16
 
-_BY_CODE: Final = {code - 0x80: PRIMS[name] for name, code in PRIMITIVES.items()}
+_BY_CODE: Final = {code - 0x80: t.PRIMS[name] for name, code in t.PRIMITIVES.items()}
 
 
 class Reader:
@@ -154,14 +143,14 @@ def _joined(groups: list[int]) -> int:
     return _joined(groups[:half]) | _joined(groups[half:]) << 7 * half
 
 
-def read_header(reader: Reader) -> tuple[Type, ...]:
+def read_header(reader: Reader) -> tuple[t.Type, ...]:
     """The types of the values that follow. Raises `CandidError`."""
     if reader.take(4) != b"DIDL":
         raise CandidError("the message must begin with `DIDL`")
     count = reader.leb()
     if count > len(reader.data):
         raise CandidError(f"the type table is longer than the message: {shown(count)}")
-    table: dict[str, Type] = {}
+    table: dict[str, t.Type] = {}
     wanted: list[int] = []
     for at in range(count):
         table[str(at)] = _entry(reader, table, wanted)
@@ -170,7 +159,7 @@ def read_header(reader: Reader) -> tuple[Type, ...]:
     arguments = reader.leb()
     if arguments > len(reader.data):
         raise CandidError(f"the message of {len(reader.data)} bytes has too many values: {shown(arguments)}")
-    found: list[Type] = []
+    found: list[t.Type] = []
     for _ in range(arguments):
         index = reader.index()
         if index >= count:
@@ -179,29 +168,29 @@ def read_header(reader: Reader) -> tuple[Type, ...]:
     return tuple(found)
 
 
-def _place(index: int, table: dict[str, Type]) -> Type:
+def _place(index: int, table: dict[str, t.Type]) -> t.Type:
     if index >= 0:
-        return table.get(str(index)) or Named(str(index), table)
+        return table.get(str(index)) or t.Named(str(index), table)
     primitive = _BY_CODE.get(index)
     if primitive is None:
         raise CandidError(f"no primitive type has the code {index}")
     return primitive
 
 
-def _entry(reader: Reader, table: dict[str, Type], wanted: list[int]) -> Type:
-    def type_() -> Type:
+def _entry(reader: Reader, table: dict[str, t.Type], wanted: list[int]) -> t.Type:
+    def type_() -> t.Type:
         index = reader.index()
         wanted.append(index)
-        return Named(str(index), table) if index >= 0 else _place(index, table)
+        return t.Named(str(index), table) if index >= 0 else _place(index, table)
 
     code = reader.index()
     if code == -18:
-        return Opt(type_())
+        return t.Opt(type_())
     if code == -19:
-        return Vec(type_())
+        return t.Vec(type_())
     if code in {-20, -21}:
         fields = _fields(reader, type_)
-        return Record(fields) if code == -20 else Cases(fields)
+        return t.Record(fields) if code == -20 else t.Cases(fields)
     if code == -22:
         for _ in range(2):
             for _ in range(_bounded(reader)):
@@ -209,13 +198,13 @@ def _entry(reader: Reader, table: dict[str, Type], wanted: list[int]) -> Type:
         for _ in range(_bounded(reader)):
             if reader.byte() not in {1, 2, 3}:
                 raise CandidError("a function has an unknown annotation")
-        return Reference("func")
+        return t.Reference("func")
     if code == -23:
         _methods(reader, type_)
-        return Reference("service")
+        return t.Reference("service")
     if code < -24:
         reader.take(reader.leb())
-        return Reference("future")
+        return t.Reference("future")
     raise CandidError(f"no composite type has the code {code}")
 
 
@@ -226,19 +215,19 @@ def _bounded(reader: Reader) -> int:
     return count
 
 
-def _fields(reader: Reader, type_: Callable[[], Type]) -> tuple[Field, ...]:
-    found: list[Field] = []
+def _fields(reader: Reader, type_: Callable[[], t.Type]) -> tuple[t.Field, ...]:
+    found: list[t.Field] = []
     last = -1
     for _ in range(_bounded(reader)):
         identity = reader.leb()
         if not last < identity < 1 << 32:
             raise CandidError("the fields of a type are not in ascending order of 32-bit ids")
         last = identity
-        found.append(Field(identity, str(identity), type_()))
+        found.append(t.Field(identity, str(identity), type_()))
     return tuple(found)
 
 
-def _methods(reader: Reader, type_: Callable[[], Type]) -> None:
+def _methods(reader: Reader, type_: Callable[[], t.Type]) -> None:
     last: str | None = None
     for _ in range(_bounded(reader)):
         name = reader.text()

@@ -1,7 +1,9 @@
 """Configurations of publications and subscriptions: what is accepted, how one key changes them, how they are shown."""
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.errors import ConfigError, FilterError
@@ -24,8 +26,10 @@ from pubsub_emulator.icrc72.values import (
     blob,
     boolean,
     class_,
+    first,
     nat,
     opened,
+    option,
     text,
 )
 
@@ -35,6 +39,14 @@ MEMO_BYTES: Final = 32
 stable(Skip)
 
 C = TypeVar("C", "PublicationConfig", "SubscriptionConfig")
+
+
+class _Field(NamedTuple):
+    """The field of a key: how its value is read, if it is ever accepted, and how it is shown."""
+
+    name: str
+    read: Callable[[str, Value], object] | None
+    show: Callable[[Any], Value]  # the value of the field
 
 
 @stable
@@ -60,31 +72,10 @@ class PublicationConfig:
 
     def pairs(self) -> Pairs:
         """The pairs of a publication in `PublicationInfo`."""
-        found: list[tuple[str, Value]] = [
-            (keys.list_key(which), array(blob(each) for each in members)) for which, members in self.lists.items()
-        ]
+        found = [(keys.list_key(which), _blobs(members)) for which, members in self.lists.items()]
         for which, (canister, name) in self.canisters.items():
             found.append((keys.icrc75_key(which), array([blob(canister), text(name)])))
-        found += [(keys.MODE, text(self.mode)), (keys.PARTITIONS, nat(self.partitions))]
-        if self.priorities:
-            ranks = array(array([blob(who), nat(rank)]) for who, rank in self.priorities.items())
-            found.append((keys.PRIORITIES, ranks))
-        if self.trusted:
-            found.append((keys.TRUSTED, boolean(True)))
-        found.append((keys.CREATOR, blob(self.creator)))
-        found.append((keys.CONTROLLERS_ADD, array(blob(each) for each in self.controllers)))
-        if self.memo is not None:
-            found.append((keys.MEMO, blob(self.memo)))
-        if self.replay:
-            found += [(keys.REPLAY, boolean(True)), (keys.CAPABLE, boolean(True))]
-        if self.price is not None:
-            amount, ledger = self.price
-            currency = text("cycles" if ledger is None else f"icrc2:{ledger.text}")
-            found.append((keys.PRICING, class_(("perEvent", nat(amount)), ("currency", currency))))
-        for key, number in ((keys.MAX_RANGE, self.max_range), (keys.MAX_CONCURRENT, self.max_concurrent)):
-            if number is not None:
-                found.append((key, nat(number)))
-        return (*found, *self.others.items())
+        return (*found, *_shown(self, _PUBLICATION), *self.others.items())
 
 
 @stable
@@ -101,16 +92,16 @@ class SubscriptionConfig:
 
     def pairs(self) -> Pairs:
         """The pairs of a subscription in `SubscriptionInfo`."""
-        found: list[tuple[str, Value]] = []
-        if self.skip is not None:
-            found.append((keys.SKIP, self.skip.value))
-        if self.filter is not None:
-            found.append((keys.FILTER, text(self.filter)))
-        found.append((keys.STOPPED, boolean(self.stopped)))
-        found.append((keys.SUBSCRIPTION_ADD, array(blob(each) for each in self.controllers)))
-        if self.memo is not None:
-            found.append((keys.SUBSCRIPTION_MEMO, blob(self.memo)))
-        return (*found, *self.others.items())
+        return (*_shown(self, _SUBSCRIPTION), *self.others.items())
+
+
+def _shown(
+    config: "PublicationConfig | SubscriptionConfig", fields: Mapping[str, _Field]
+) -> Iterator[tuple[str, Value]]:
+    for key, each in fields.items():
+        value = getattr(config, each.name)
+        if value not in (None, {}) and (value is not False or key == keys.STOPPED):
+            yield key, each.show(value)
 
 
 def check_memo(memo: bytes | None, most: int = MEMO_BYTES) -> None:
@@ -148,52 +139,57 @@ def new_subscription(subscriber: Principal, config: Pairs) -> SubscriptionConfig
     return made
 
 
+def read_publication(config: Pairs) -> PublicationConfig:
+    """What the configuration in somebody's answer says, as far as it can be read; the first of repeated keys counts."""
+    made = PublicationConfig(as_principal(first(config, keys.CREATOR)) or Principal(), ())
+    return _read(made, config, lambda made, key, value: changed_publication(made, key, value, new=True))
+
+
+def read_subscription(config: Pairs) -> SubscriptionConfig:
+    """What the configuration in somebody's answer says, as above."""
+    return _read(SubscriptionConfig(()), config, changed_subscription)
+
+
+def _read(made: C, config: Pairs, changed: Callable[[C, str, Value], C]) -> C:
+    for key, value in reversed(config):
+        with suppress(ConfigError):
+            made = changed(made, key, value)
+    return made
+
+
 def changed_publication(
     config: PublicationConfig, written: str, value: Value, *, new: bool = False
 ) -> PublicationConfig:
     """The configuration after one key was set. Raises `ConfigError`."""
     key = keys.canonical(written)
-    if key in {keys.CONTROLLERS_ADD, keys.CONTROLLERS_REMOVE}:
-        return replace(config, controllers=_controllers(config.controllers, key == keys.CONTROLLERS_ADD, key, value))
+    if key == keys.PARTITIONS and not new:
+        raise ConfigError(f"{key} is set at registration only")
     for which in keys.LISTS:
         changed = _changed_list(config, which, key, value)
         if changed is not None:
             return changed
-    if key in {keys.MODE, keys.PARTITIONS}:
-        if key == keys.PARTITIONS and not new:
-            raise ConfigError(f"{key} is set at registration only")
-        return _mode(config, key, value)
-    if key == keys.PRIORITIES:
-        return replace(config, priorities=_priorities(value))
-    if key in {keys.TRUSTED, keys.REPLAY}:
-        truth = _bool(key, value)
-        return replace(config, trusted=truth) if key == keys.TRUSTED else replace(config, replay=truth)
-    if key == keys.PRICING:
-        return replace(config, price=_price(value))
-    if key == keys.MAX_RANGE:
-        return replace(config, max_range=_positive(key, value))
-    if key == keys.MAX_CONCURRENT:
-        return replace(config, max_concurrent=_positive(key, value))
-    return replace(config, others={**config.others, _foreign(written): value})
+    if key in {keys.CONTROLLERS_ADD, keys.CONTROLLERS_REMOVE}:
+        return replace(config, controllers=_controllers(config.controllers, key, value))
+    return _changed(config, _PUBLICATION.get(key), written, value)
 
 
 def changed_subscription(config: SubscriptionConfig, written: str, value: Value) -> SubscriptionConfig:
     """The configuration after one key was set. Raises `ConfigError`."""
     key = keys.canonical(written)
     if key in {keys.SUBSCRIPTION_ADD, keys.SUBSCRIPTION_REMOVE}:
-        adds = key == keys.SUBSCRIPTION_ADD
-        return replace(config, controllers=_controllers(config.controllers, adds, key, value))
-    if key == f"{keys.SKIP}:remove" or (key == keys.SKIP and opened(value) is None):
-        return replace(config, skip=None)
-    if key == f"{keys.FILTER}:remove" or (key == keys.FILTER and opened(value) is None):
-        return replace(config, filter=None)
-    if key == keys.SKIP:
-        return replace(config, skip=skip_of(value))
-    if key == keys.FILTER:
-        return replace(config, filter=filter_text(value))
-    if key == keys.STOPPED:
-        return replace(config, stopped=_bool(key, value))
-    return replace(config, others={**config.others, _foreign(written): value})
+        return replace(config, controllers=_controllers(config.controllers, key, value))
+    if key in {f"{keys.SKIP}:remove", f"{keys.FILTER}:remove"}:
+        key, value = key.removesuffix(":remove"), option(None)
+    return _changed(config, _SUBSCRIPTION.get(key), written, value)
+
+
+def _changed(config: C, known: _Field | None, written: str, value: Value) -> C:
+    if known is not None and known.read is not None:
+        changes = {known.name: known.read(keys.canonical(written), value)}
+        return replace(config, **changes)  # type: ignore[arg-type]  # it reads what the field holds
+    if is_system(written):
+        raise ConfigError(f"the key {written[:80]!r} is not known here")
+    return replace(config, others={**config.others, written: value})
 
 
 def filter_text(value: Value) -> str:
@@ -227,9 +223,9 @@ def _changed_list(config: PublicationConfig, which: str, key: str, value: Value)
     return None
 
 
-def _controllers(had: tuple[Principal, ...], adds: bool, key: str, value: Value) -> tuple[Principal, ...]:
+def _controllers(had: tuple[Principal, ...], key: str, value: Value) -> tuple[Principal, ...]:
     given = _principals(key, value)
-    if adds:
+    if key.endswith(":add"):
         return tuple(dict.fromkeys((*had, *given)))
     left = tuple(each for each in had if each not in given)
     if not left:
@@ -237,10 +233,8 @@ def _controllers(had: tuple[Principal, ...], adds: bool, key: str, value: Value)
     return left
 
 
-def _foreign(key: str) -> str:
-    if is_system(key):
-        raise ConfigError(f"the key {key[:80]!r} is not known here")
-    return key
+def _blobs(who: tuple[Principal, ...]) -> Value:
+    return array(blob(each) for each in who)
 
 
 def _principals(key: str, value: Value) -> tuple[Principal, ...]:
@@ -260,34 +254,32 @@ def _list_canister(key: str, value: Value) -> tuple[Principal, str]:
     raise ConfigError(f"{key} is Array[Blob canister, Text list]")
 
 
-def _mode(config: PublicationConfig, key: str, value: Value) -> PublicationConfig:
-    if key == keys.MODE:
-        mode = as_text(value)
-        if mode is None or mode not in MODES:
-            raise ConfigError(f"{key} is one of {', '.join(MODES)}")
-        return replace(config, mode=mode)
+def _mode(key: str, value: Value) -> str:
+    mode = as_text(value)
+    if mode is None or mode not in MODES:
+        raise ConfigError(f"{key} is one of {', '.join(MODES)}")
+    return mode
+
+
+def _partitions(key: str, value: Value) -> int:
     count = as_nat(value)
     if count is None or not 1 <= count <= 16:
         raise ConfigError(f"{key} is a Nat from 1 to 16")
-    return replace(config, partitions=count)
+    return count
 
 
-def _priorities(value: Value) -> dict[Principal, int]:
-    items = as_items(value)
+def _priorities(key: str, value: Value) -> dict[Principal, int]:
     found: dict[Principal, int] = {}
-    for each in items or ():
+    for each in (None,) if (items := as_items(value)) is None else items:
         pair = as_items(each) or ()
         who, rank = (as_principal(pair[0]), as_nat(pair[1])) if len(pair) == 2 else (None, None)
         if who is None or rank is None:
-            items = None
-            break
+            raise ConfigError(f"{key} is an Array of Array[Blob subscriber, Nat]")
         found[who] = rank
-    if items is None:
-        raise ConfigError(f"{keys.PRIORITIES} is an Array of Array[Blob subscriber, Nat]")
     return found
 
 
-def _price(value: Value) -> tuple[int, Principal | None]:
+def _price(key: str, value: Value) -> tuple[int, Principal | None]:
     parts = {name: inside for name, inside, _ in value.value} if value.tag == "Class" else {}
     amount, currency = as_nat(parts.get("perEvent")), as_text(parts.get("currency"))
     if amount is not None and currency == "cycles":
@@ -297,7 +289,12 @@ def _price(value: Value) -> tuple[int, Principal | None]:
             return amount, Principal.from_text(currency.removeprefix("icrc2:"))
         except PrincipalError as error:
             raise ConfigError(str(error)) from error
-    raise ConfigError(f"{keys.PRICING} is Class{{perEvent Nat, currency Text icrc2:<ledger> or cycles}}")
+    raise ConfigError(f"{key} is Class{{perEvent Nat, currency Text icrc2:<ledger> or cycles}}")
+
+
+def _priced(price: tuple[int, Principal | None]) -> Value:
+    currency = "cycles" if price[1] is None else f"icrc2:{price[1].text}"
+    return class_(("perEvent", nat(price[0])), ("currency", text(currency)))
 
 
 def _positive(key: str, value: Value) -> int:
@@ -313,6 +310,37 @@ def _bool(key: str, value: Value) -> bool:
     return value.value
 
 
+def _ranks(priorities: dict[Principal, int]) -> Value:
+    return array(array([blob(who), nat(rank)]) for who, rank in priorities.items())
+
+
+def _optional(read: Callable[[Value], object]) -> Callable[[str, Value], object]:
+    return lambda _key, value: None if opened(value) is None else read(value)
+
+
+_PUBLICATION: Final = {
+    keys.MODE: _Field("mode", _mode, text),
+    keys.PARTITIONS: _Field("partitions", _partitions, nat),
+    keys.PRIORITIES: _Field("priorities", _priorities, _ranks),
+    keys.TRUSTED: _Field("trusted", _bool, boolean),
+    keys.CREATOR: _Field("creator", None, blob),
+    keys.CONTROLLERS_ADD: _Field("controllers", None, _blobs),
+    keys.MEMO: _Field("memo", None, blob),
+    keys.REPLAY: _Field("replay", _bool, boolean),
+    keys.CAPABLE: _Field("replay", None, boolean),
+    keys.PRICING: _Field("price", _price, _priced),
+    keys.MAX_RANGE: _Field("max_range", _positive, nat),
+    keys.MAX_CONCURRENT: _Field("max_concurrent", _positive, nat),
+}
+_SUBSCRIPTION: Final = {
+    keys.SKIP: _Field("skip", _optional(skip_of), lambda skip: skip.value),
+    keys.FILTER: _Field("filter", _optional(filter_text), text),
+    keys.STOPPED: _Field("stopped", _bool, boolean),
+    keys.SUBSCRIPTION_ADD: _Field("controllers", None, _blobs),
+    keys.SUBSCRIPTION_MEMO: _Field("memo", None, blob),
+}
+
+
 def replay_config(config: Pairs, filter_: str | None, skip: Skip | None) -> tuple[str | None, Skip | None]:
     """Filter and skip of a replay: those of its configuration, or else of the subscription. Raises `ConfigError`."""
     for written, value in config:
@@ -323,8 +351,7 @@ def replay_config(config: Pairs, filter_: str | None, skip: Skip | None) -> tupl
         elif key == keys.REPLAY_SKIP:
             skip = None if inside is None else skip_of(inside)
         elif key == keys.REPLAY_ISOLATED:
-            if value.tag != "Bool":
-                raise ConfigError(f"{key} is a Bool")
+            _bool(key, value)
         elif is_system(written):
             raise ConfigError(f"the key {written[:80]!r} is not known here")
     return filter_, skip
