@@ -1,22 +1,25 @@
 """The three deployments (IC-36): the same cores in one canister, in two kinds, or each apart."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
+from pubsub_emulator.icrc72.archive import whole_log
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import App, Config
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
 from pubsub_emulator.icrc72.orchestrator.publications import Hook
-from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.role import Core, RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 
 KINDS: Final = ("direct", "broadcaster", "orchestrator")
 
 Brokers = Callable[[Principal, Settings], Broadcaster]
+C = TypeVar("C", bound=Core)
 
 
 @dataclass(slots=True)
@@ -32,21 +35,18 @@ class PubSub:
     @property
     def registry(self) -> Orchestrator:
         """The orchestrator's core."""
-        canister = self.network.canister(self.orchestrator)
-        if isinstance(canister, RoleCanister):
-            for core in canister.cores:
-                if isinstance(core, Orchestrator):
-                    return core
-        raise Icrc72Error("the orchestrator is gone")
+        return self._core(self.orchestrator, Orchestrator)
 
     def broadcaster(self, identity: Principal) -> Broadcaster:
         """A broadcaster's core."""
+        return self._core(identity, Broadcaster)
+
+    def _core(self, identity: Principal, kind: type[C]) -> C:
         canister = self.network.canister(identity)
-        if isinstance(canister, RoleCanister):
-            for core in canister.cores:
-                if isinstance(core, Broadcaster):
-                    return core
-        raise Icrc72Error(f"{identity.text} is not a broadcaster")
+        for core in canister.cores if isinstance(canister, RoleCanister) else ():
+            if isinstance(core, kind):
+                return core
+        raise Icrc72Error(f"{identity.text} is no {kind.name}")
 
     def app(self, identity: Principal) -> App:
         """An app."""
@@ -54,6 +54,46 @@ class PubSub:
         if not isinstance(canister, App):
             raise Icrc72Error(f"{identity.text} is not an app")
         return canister
+
+    def logs(self) -> dict[Principal, dict[tuple[str, int], Event]]:
+        """The log of every app that publishes, by namespace and id."""
+        found = [(host.id, host.code) for host in self.network.hosts() if isinstance(host.code, App)]
+        return {
+            who: {(each.namespace, each.eventId): each for each in whole_log(self.network, app.publisher)}
+            for who, app in found
+            if app.publisher is not None
+        }
+
+    def unrest(self, followers: Iterable[Principal]) -> list[str]:
+        """Everything that is still under way to followers that run, one phrase each."""
+        running = set(self.network.running())
+        found: list[str] = []
+        for who in followers:
+            subscriber = self.app(who).subscriber if who in running else None
+            if subscriber is not None:
+                state, held = subscriber.state, subscriber.holding()
+                if state.gaps or state.current or held:
+                    found.append(f"{who.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds {held}")
+        brokers = self.registry.state.brokers if self.orchestrator in running else {}
+        for identity in self.broadcasters:
+            dead = identity in brokers and brokers[identity].dead
+            queues = self.broadcaster(identity).state.queues if identity in running and not dead else {}
+            for who, queue in queues.items():
+                if queue.live or queue.replayed or queue.system:
+                    queued = f"{queue.live}, {queue.replayed} and {queue.system}"
+                    found.append(f"{identity.text[:5]} holds {queued} notifications for {who.text[:5]}")
+        return found
+
+    def successor(self, who: Principal) -> RoleCanister:
+        """New code for what runs there: the same app with the same configuration, or a broadcaster."""
+        old = self.network.canister(who)
+        if not isinstance(old, App):
+            return RoleCanister([Broadcaster(self.orchestrator, self.settings)])
+        mine = {} if old.publisher is None else old.publisher.state.mine
+        wanted = {} if old.subscriber is None else old.subscriber.state.wanted
+        published: dict[str, Config] = {name: dict(each.config) for name, each in mine.items()}
+        followed: dict[str, Config] = {name: dict(each.config) for name, each in wanted.items()}
+        return type(old)(self.orchestrator, self.settings, publications=published, subscriptions=followed)
 
     def install(self, subnet: int, app: type[App]) -> Principal:
         """Install an app on a subnet."""

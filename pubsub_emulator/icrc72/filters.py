@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from pubsub_emulator.icrc72.comparison import compare, compare_word
 from pubsub_emulator.icrc72.errors import FilterError
+from pubsub_emulator.icrc72.facts import Width
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.values import Value, nat, option
 
@@ -104,6 +105,12 @@ def matches(text: str, data: Value) -> bool:
         return evaluate(parse(text), data)
     except Overrun:
         return False
+
+
+def lets_pass(width: Width, identifier: int, data: Value) -> bool:
+    """True when a filter and skip, each where there is one, let an event through: skip comes first (IC-27)."""
+    text, skip = width
+    return (skip is None or skip.passes(identifier)) and (text is None or matches(text, data))
 
 
 def evaluate(parsed: Filter, data: Value) -> bool:

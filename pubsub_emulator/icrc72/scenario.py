@@ -5,11 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.audit.record import Finding
-from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.icrc72.client import App, Config, EventNotification
+from pubsub_emulator.icrc72.client import App, Config
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.errors import Icrc72Error
-from pubsub_emulator.icrc72.filters import matches as filter_matches
+from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.ic.canister import Canister, Context
 from pubsub_emulator.icrc72.ic.messaging import EMPTY, RUNNING, STOPPED
 from pubsub_emulator.icrc72.ic.network import GENESIS, CanisterNetwork
@@ -17,13 +16,15 @@ from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening, Observer
 from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
+from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.namespaces import matches
-from pubsub_emulator.icrc72.publisher.state import Logged
-from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.scenario_file import FaultModel, ModuleModel, PublisherModel, ScenarioModel, SubscriberModel
 from pubsub_emulator.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72.skip import Skip
+from pubsub_emulator.icrc72.stories import Witness
 from pubsub_emulator.primitives.hashing import blake2_256
 
+Log = Mapping[tuple[str, int], Event]
 Modules = Callable[[ModuleModel, Principal], Canister]
 """What makes the canister of a module, given the orchestrator. Raises `IcError`."""
 
@@ -41,15 +42,6 @@ class Teller(App):
         self.data += 1
         self.emit(ctx, method, {"n": self.data})
         ctx.reply(b"")
-
-
-class Listener(App):
-    """A subscriber: remembers what it handled."""
-
-    def on_event(self, ctx: Context, event: EventNotification) -> None:
-        """Remember the event."""
-        del ctx
-        self.data.append((event.namespace, event.eventId))
 
 
 class Digest:
@@ -132,14 +124,14 @@ class Run:
         config: Config = {REPLAY: True} if model.replay else {}
         return Teller(self.system.orchestrator, self.settings, publications={model.namespace: config}, subscriptions={})
 
-    def _listener(self, model: SubscriberModel) -> Listener:
+    def _listener(self, model: SubscriberModel) -> Witness:
         config: dict[str, object] = {}
         if model.filter is not None:
             config[FILTER] = model.filter
         if model.skip is not None:
             config[SKIP] = list(model.skip)
         chosen = {model.pattern: config}
-        return Listener(self.system.orchestrator, self.settings, subscriptions=chosen, publications={})
+        return Witness(self.system.orchestrator, self.settings, subscriptions=chosen, publications={})
 
     def _made_of(self, model: ModuleModel) -> Canister:
         if self._modules is None:
@@ -190,60 +182,29 @@ class Run:
                 self._upgrading.append(fault.who)
 
     def _upgrade(self, name: str) -> None:
-        made: Canister
-        modules = {each.name: each for each in self.model.canister}
-        publishers = {each.name: each for each in self.model.publisher}
-        subscribers = {each.name: each for each in self.model.subscriber}
-        if name in publishers:
-            made = self._teller(publishers[name])
-        elif name in subscribers:
-            made = self._listener(subscribers[name])
-        elif name in modules:
-            made = self._made_of(modules[name])
-        else:
-            made = RoleCanister([Broadcaster(self.system.orchestrator, self.settings)])
+        module = next((each for each in self.model.canister if each.name == name), None)
+        made = self.system.successor(self.who[name]) if module is None else self._made_of(module)
         if not self.network.upgrade(self.who[name], made):
             raise Icrc72Error(f"the upgrade of {name} trapped")
         self.network.start(self.who[name])
 
     def _busy(self) -> bool:
-        for model in self.model.subscriber:
-            if self.network.status(self.who[model.name]) != RUNNING:
-                continue
-            subscriber = self.system.app(self.who[model.name]).subscriber
-            if subscriber is not None:
-                state = subscriber.state
-                if state.gaps or state.current or state.waiting or any(each.held for each in state.chains.values()):
-                    return True
-        for each in self.network.running():
-            if each in self.system.broadcasters:
-                queues = self.system.broadcaster(each).state.queues.values()
-                if any(queue.live or queue.replayed or queue.system for queue in queues):
-                    return True
-        return False
+        return bool(self.system.unrest(self.who[each.name] for each in self.model.subscriber))
 
     def outcome(self) -> Outcome:
         """The result so far."""
-        rows = {
-            model.name: list(publisher.state.log)
-            for model in self.model.publisher
-            if self.network.status(self.who[model.name]) != EMPTY
-            and (publisher := self.system.app(self.who[model.name]).publisher) is not None
-        }
+        logs = self.system.logs()
+        publishers = [each for each in self.model.publisher if self.network.status(self.who[each.name]) != EMPTY]
         running = [each for each in self.model.subscriber if self.network.status(self.who[each.name]) == RUNNING]
-        handled = {each.name: self._judge(each, rows) for each in running}
-        logs = {
-            self.who[name]: {(row.event.namespace, row.event.eventId): row.event for row in logged}
-            for name, logged in rows.items()
-        }
+        handled = {each.name: self._judge(each, logs) for each in running}
         lost = self.network.status(self.system.orchestrator) == EMPTY
         findings = self.audit.finish(logs, self.network.running(), at_rest=not self._busy())
         return Outcome(
             self.network.round,
             "0x" + self.digest.value.hex(),
             self.digest.count,
-            {each.name: self._made(each) for each in self.model.publisher if each.name in rows},
-            {each.name: self._taken(each) for each in self.model.publisher if each.name in rows},
+            {each.name: self._made(each) for each in publishers},
+            {each.name: self._taken(each) for each in publishers},
             self._refused(),
             {name: status for name, who in self.who.items() if (status := self.network.status(who)) != RUNNING},
             handled,
@@ -276,18 +237,15 @@ class Run:
                 found[each.name] = errors[0]
         return found
 
-    def _judge(self, model: SubscriberModel, rows: Mapping[str, list[Logged]]) -> tuple[int, int, bool]:
+    def _judge(self, model: SubscriberModel, logs: Mapping[Principal, Log]) -> tuple[int, int, bool]:
         data = self.system.app(self.who[model.name]).data
+        skip = None if model.skip is None else Skip(*model.skip)
         due = 0
         in_order = True
-        for logged in rows.values():
-            if not logged or not matches(model.pattern, logged[0].event.namespace):
-                continue
-            mine = [number for name, number in data if name == logged[0].event.namespace]
+        for name in dict.fromkeys(name for log in logs.values() for name, _ in log if matches(model.pattern, name)):
+            mine = [number for namespace, number in data if namespace == name]
             in_order = in_order and mine == sorted(mine)
-            for row in logged:
-                number = row.event.eventId
-                passes = model.skip is None or number % model.skip[0] == sum(model.skip[1:])
-                passes = passes and (model.filter is None or filter_matches(model.filter, row.event.data))
-                due += passes and number >= min(mine, default=0)
+            events = [event for log in logs.values() for event in log.values() if event.namespace == name]
+            passing = [each.eventId for each in events if lets_pass((model.filter, skip), each.eventId, each.data)]
+            due += sum(number >= min(mine, default=0) for number in passing)
         return len(data), due, in_order

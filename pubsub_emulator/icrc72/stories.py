@@ -24,10 +24,9 @@ from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.keys import STOPPED as STOPPED_KEY
 from pubsub_emulator.icrc72.messages import SubscriptionUpdate
 from pubsub_emulator.icrc72.methods import UPDATE_SUBSCRIPTION
-from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.subscriber.core import Subscriber
-from pubsub_emulator.icrc72.values import of, plain
+from pubsub_emulator.icrc72.values import of
 
 NAMESPACES: Final = ("story.p", "story.q")
 
@@ -102,15 +101,12 @@ class Maker(App):
         if self.publisher is not None:
             mine = self.publisher.state.mine[method]
             number = mine.last + len(mine.waiting) + 1
-            self._make(ctx, method, number)
+            self.emit(ctx, method, {"n": number, "hash": number * 7919 % 5})
         ctx.reply(b"")
-
-    def _make(self, ctx: Context, method: str, number: int) -> None:
-        self.emit(ctx, method, {"n": number, "hash": number * 7919 % 5})
 
 
 class Witness(App):
-    """A subscriber that remembers what it handled."""
+    """A subscriber that remembers what it handled: namespaces and ids."""
 
     def keep_data(self) -> int:
         """The length of the list, which only grows."""
@@ -123,7 +119,7 @@ class Witness(App):
     def on_event(self, ctx: Context, event: EventNotification) -> None:
         """Remember the event."""
         del ctx
-        self.data.append((event.namespace, event.eventId, plain(event.data)["n"]))
+        self.data.append((event.namespace, event.eventId))
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
         """Change a subscription: its stop, its filter."""
@@ -226,29 +222,13 @@ def step(story: CanisterStory) -> None:
     for who in list(story.upgrading):
         if network.status(who) == STOPPED:
             del story.upgrading[who]
-            _upgrade(story, who)
+            if not network.upgrade(who, story.system.successor(who)):
+                raise Surprise(f"the upgrade of {who.text} trapped")
             network.start(who)
     network.step()
     story.silent = story.silent or any(each.dead for each in story.system.registry.state.brokers.values())
     if not network.round % _LOOKS:
         _check_all_bounds(story)
-
-
-def _upgrade(story: CanisterStory, who: Principal) -> None:
-    system, settings = story.system, story.plan.settings
-    old = story.network.canister(who)
-    fresh: RoleCanister
-    if isinstance(old, App):
-        publisher, subscriber = old.publisher, old.subscriber
-        mine = {} if publisher is None else publisher.state.mine
-        wanted = {} if subscriber is None else subscriber.state.wanted
-        published: dict[str, Config] = {name: dict(each.config) for name, each in mine.items()}
-        subscribed: dict[str, Config] = {name: dict(each.config) for name, each in wanted.items()}
-        fresh = type(old)(system.orchestrator, settings, publications=published, subscriptions=subscribed)
-    else:
-        fresh = RoleCanister([Broadcaster(system.orchestrator, settings)])
-    if not story.network.upgrade(who, fresh):
-        raise Surprise(f"the upgrade of {who.text} trapped")
 
 
 def _trouble(story: CanisterStory, draws: Draws) -> None:
@@ -338,29 +318,12 @@ def _is_settled(story: CanisterStory) -> bool:
 
 def restless(story: CanisterStory) -> list[str]:
     """Everything that is still under way, one phrase each."""
-    system, network = story.system, story.network
     found: list[str] = [f"{who.text[:5]} is away" for who in (*story.paused, *story.upgrading)]
     for name, who in story.publishers.items():
-        publisher = system.app(who).publisher
+        publisher = story.system.app(who).publisher
         if publisher is not None and publisher.published(name) < len(publisher.state.log):
             found.append(f"{name}: {publisher.published(name)} of {len(publisher.state.log)} published")
-    for who in story.steady:
-        subscriber = system.app(who).subscriber
-        if subscriber is None:
-            continue
-        state = subscriber.state
-        held = sum(len(each.held) for each in state.chains.values())
-        if state.gaps or state.current or held or state.waiting:
-            found.append(f"{who.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds {held}")
-    registry = system.registry.state
-    for identity in system.broadcasters:
-        if network.status(identity) != RUNNING or registry.brokers[identity].dead:
-            continue
-        for who, queue in system.broadcaster(identity).state.queues.items():
-            if queue.live or queue.replayed or queue.system:
-                queued = f"{queue.live}, {queue.replayed} and {queue.system}"
-                found.append(f"{identity.text[:5]} holds {queued} notifications for {who.text[:5]}")
-    return found
+    return found + story.system.unrest(story.steady)
 
 
 def check(story: CanisterStory) -> None:
@@ -373,7 +336,7 @@ def check(story: CanisterStory) -> None:
         app = story.system.app(who)
         followed = NAMESPACES if names == ("story.*",) else names
         for name in followed:
-            got = [number for namespace, number, _ in app.data if namespace == name]
+            got = [number for namespace, number in app.data if namespace == name]
             _check_one(story, f"{who.text[:5]} ({kind}) of {name}", got, [n for n in logs[name] if passes(n)], app)
     _check_all_bounds(story)
 

@@ -23,7 +23,7 @@ def test_ic_50_rp_14_the_audit_names_the_cheat_with_evidence(cheat: Cheat) -> No
 
 @pytest.mark.parametrize("refuse", [0, 30])
 def test_ic_51_an_honest_stage_has_no_findings(refuse: int) -> None:
-    assert run(None, Schedule(b"honest", refuse // 10, refuse)) == []
+    assert run(schedule=Schedule(b"honest", refuse // 10, refuse)) == []
 
 
 def test_ic_50_every_cheat_has_one_name() -> None:

@@ -8,7 +8,7 @@ from support.canister_apps import NAME, Sink, Source, emit, source_and_sink
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.broadcaster.accept import Acceptance
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, Context
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.settings import DEFAULTS
@@ -50,9 +50,9 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
     exit_ = lab.system.broadcaster(lab.broadcasters[1])
     notify = Acceptance._notify
 
-    def loses(self: Any, ctx: Context, number: int, event: Any, *rest: Any, **named: Any) -> list[int]:
-        lost = self is exit_.acceptance and 3 <= event.eventId <= 12
-        return [] if lost else notify(self, ctx, number, event, *rest, **named)
+    def loses(self: Any, it: Any, *rest: Any, **named: Any) -> list[int]:
+        lost = self is exit_.acceptance and 3 <= it.event.eventId <= 12
+        return [] if lost else notify(self, it, *rest, **named)
 
     monkeypatch.setattr(Acceptance, "_notify", loses)
     emit(lab, source, *range(1, 15))

@@ -1,5 +1,6 @@
 """Acceptance by a broadcaster: who may bring an event, chains, room (IC-41, IC-42, RP-8)."""
 
+from dataclasses import dataclass, replace
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys
@@ -49,16 +50,36 @@ def improper(detail: str) -> Err:
     return refused("ImproperId", detail)
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An event that somebody brings; `direct` where its publisher does, and not a relay."""
+
+    ctx: Context
+    event: Event
+    headers: Headers
+    direct: bool
+
+    def fits(self) -> bool:
+        """Whether its headers are such as its caller brings."""
+        if self.direct:
+            return not self.headers.planted
+        return not self.headers.relayed and self.headers.broadcaster in {None, self.ctx.caller}
+
+    def stamped(self) -> "Arrival":
+        """The event with the headers of this broadcaster."""
+        names = (keys.RECEIVED, keys.BROADCASTER) if self.direct else (keys.RELAY_RECEIVED, keys.RELAY)
+        mine = ((names[0], nat(self.ctx.time)), (names[1], blob(self.ctx.me)))
+        return replace(self, event=self.event._replace(headers=(*(self.event.headers or ()), *mine)))
+
+
+@dataclass(slots=True)
 class Acceptance:
     """Judges events and hands them on."""
 
-    def __init__(
-        self, state: BroadcasterState, settings: Settings, delivery: Delivery, orchestrator: Principal
-    ) -> None:
-        self.state = state
-        self.settings = settings
-        self.delivery = delivery
-        self.orchestrator = orchestrator
+    state: BroadcasterState
+    settings: Settings
+    delivery: Delivery
+    orchestrator: Principal
 
     def publish(self, ctx: Context, events: tuple[Event, ...]) -> tuple[Answer, ...]:
         """The answers to a batch of events; Busy from where the ids of notifications would fill the response."""
@@ -77,13 +98,13 @@ class Acceptance:
         return tuple(results)
 
     def _one(self, ctx: Context, event: Event, full: Full) -> Answer:
-        headers = read(event.headers)
+        it = Arrival(ctx, event, read(event.headers), ctx.caller == event.source)
         if is_system(event.namespace):
             result = self._system(ctx, event)
-        elif headers.replay is not None:
-            result = self._replayed(ctx, event, headers, headers.replay, full)
+        elif it.headers.replay is not None:
+            result = self._replayed(it, it.headers.replay, full)
         else:
-            result = self._live(ctx, event, headers, full)
+            result = self._live(it, full)
         if result.tag == "Err":
             self.delivery.count("busy" if result == BUSY else "refused")
         return result
@@ -104,46 +125,45 @@ class Acceptance:
 
     # Live events
 
-    def _live(self, ctx: Context, event: Event, headers: Headers, full: Full) -> Answer:
-        caller, namespace = ctx.caller, event.namespace
-        direct = caller in self.state.publishers.get(namespace, ()) and caller == event.source
-        relayed = caller != event.source and (namespace, caller) in self.state.relayers
-        if not (direct or relayed) or not _headers_fit(headers, caller, direct=direct):
+    def _live(self, it: Arrival, full: Full) -> Answer:
+        event, caller, namespace = it.event, it.ctx.caller, it.event.namespace
+        publishes = it.direct and caller in self.state.publishers.get(namespace, ())
+        relays = not it.direct and (namespace, caller) in self.state.relayers
+        if not (publishes or relays) or not it.fits():
             return UNAUTHORIZED
-        refused = self._content(event, headers, direct=direct)
+        refused = self._content(it)
         if refused is not None:
             return refused
         view = self.state.publications.get(namespace)
         if view is None:
             return UNAUTHORIZED
-        partition = _partition(event, headers, view)
+        partition = _partition(event, it.headers, view)
         if partition is None:
             return improper("the event belongs to another partition than its header says")
-        if direct and (other := self._other_source(event, partition)) is not None:
+        if it.direct and (other := self._other_source(event, partition)) is not None:
             return improper(f"{other.text} has published an event with this id: ids are unique in a namespace")
         key: ChainKey = (namespace, event.source, partition)
         if (key, caller) in full:
             return BUSY
         chain = self.state.chains.get((key, caller))
-        prev = event.prevEventId if direct else headers.relay_prev
-        restarts = prev is None
-        told = self._chained(event, chain, prev, view.mode, restarts=restarts)
+        prev = event.prevEventId if it.direct else it.headers.relay_prev
+        told = self._chained(event, chain, prev, view.mode)
         if told is not None:
             return told
-        if not self._fits(ctx, event, own=direct):
+        if not self._fits(it):
             full.add((key, caller))
             return BUSY
-        begins = chain is None or (restarts and not direct) or self.state.callers.get(key, caller) != caller
+        begins = chain is None or (prev is None and not it.direct) or self.state.callers.get(key, caller) != caller
         if chain is None:
             chain = self.state.chains[key, caller] = EventSequence(event.eventId)
         self._remember(chain, event)
         self.state.callers[key] = caller
-        return self._hand_on(ctx, event, headers, key, view, direct=direct, begins=begins)
+        return self._hand_on(it, key, view, begins=begins)
 
-    def _content(self, event: Event, headers: Headers, *, direct: bool) -> Err | None:
-        if direct and type_codec("broadcaster", "Event").size(event) > self.settings.event_bytes:
+    def _content(self, it: Arrival) -> Err | None:
+        if it.direct and type_codec("broadcaster", "Event").size(it.event) > self.settings.event_bytes:
             return generic(keys.TOO_LARGE)
-        if headers.hash is not None and headers.hash != value_hash(event.data):
+        if it.headers.hash is not None and it.headers.hash != value_hash(it.event.data):
             return generic(keys.HASH_MISMATCH)
         return None
 
@@ -156,24 +176,18 @@ class Acceptance:
         return None
 
     @staticmethod
-    def _chained(
-        event: Event, chain: EventSequence | None, prev: int | None, mode: str, *, restarts: bool
-    ) -> Answer | None:
+    def _chained(event: Event, chain: EventSequence | None, prev: int | None, mode: str) -> Answer | None:
         """IC-42: `None` for the next event of a chain, otherwise the answer."""
-        seen = None if chain is None else chain.seen.get(event.eventId)
-        if mode == "unordered":
-            if seen is not None:
-                same = seen == value_hash(event.data)
-                return AGAIN if same else improper("another event had this id")
-            return None
         if chain is None:
             return None
+        seen = chain.seen.get(event.eventId)
+        if seen is not None and seen == value_hash(event.data):
+            return AGAIN
+        if mode == "unordered":
+            return None if seen is None else improper("another event had this id")
         if event.eventId <= chain.last:
-            same = seen is not None and seen == value_hash(event.data)
-            return AGAIN if same else improper(f"the last id was {shown(chain.last)}")
-        if not restarts and prev != chain.last:
-            return improper(f"the former event was {shown(chain.last)}")
-        return None
+            return improper(f"the last id was {shown(chain.last)}")
+        return None if prev in {None, chain.last} else improper(f"the former event was {shown(chain.last)}")
 
     def _remember(self, chain: EventSequence, event: Event) -> None:
         chain.last = max(chain.last, event.eventId)
@@ -181,14 +195,14 @@ class Acceptance:
         while len(chain.seen) > self.settings.repeated:
             del chain.seen[next(iter(chain.seen))]
 
-    def _fits(self, ctx: Context, event: Event, *, own: bool) -> bool:
-        size = type_codec("broadcaster", "Event").size(event)
-        held = self.state.bytes_own if own else self.state.bytes_relayed
-        if held + size <= self.settings.store_bytes:
-            return True
-        self.delivery.relieve(ctx)
-        held = self.state.bytes_own if own else self.state.bytes_relayed
-        return held + size <= self.settings.store_bytes
+    def _fits(self, it: Arrival) -> bool:
+        size = type_codec("broadcaster", "Event").size(it.event)
+        if self._held(it) + size > self.settings.store_bytes:
+            self.delivery.relieve(it.ctx)
+        return self._held(it) + size <= self.settings.store_bytes
+
+    def _held(self, it: Arrival) -> int:
+        return self.state.bytes_own if it.direct else self.state.bytes_relayed
 
     def _store(self, event: Event, *, own: bool) -> int:
         state = self.state
@@ -202,50 +216,31 @@ class Acceptance:
             state.bytes_relayed += size
         return state.last_event
 
-    def _hand_on(
-        self,
-        ctx: Context,
-        event: Event,
-        headers: Headers,
-        key: ChainKey,
-        view: PublicationView,
-        *,
-        direct: bool,
-        begins: bool,
-    ) -> Answer:
-        state = self.state
-        taken = _stamped(event, ctx, direct=direct)
-        number = self._store(taken, own=direct)
+    def _hand_on(self, it: Arrival, key: ChainKey, view: PublicationView, *, begins: bool) -> Answer:
+        state, now = self.state, it.ctx.now
+        it = it.stamped()
+        number = self._store(it.event, own=it.direct)
         state.events[number].refs += 1
-        state.recent[ctx.now] = state.recent.get(ctx.now, 0) + 1
+        state.recent[now] = state.recent.get(now, 0) + 1
         self.delivery.count("events")
-        if direct:
+        if it.direct:
             self.delivery.figure(f"icrc72:publication:{view.id}:events")
-        made = self._notify(ctx, number, taken, headers.late, key, view, begins=begins)
-        if direct:
-            self._relay(number, event, key)
+        made = self._notify(it, number, key, view, begins=begins)
+        if it.direct:
+            self._relay(number, it.event, key)
         if made:
             self.delivery.figure(f"icrc72:publication:{view.id}:events:sent")
         self.delivery.release(number)
         return ok(tuple(made))
 
-    def _notify(  # noqa: PLR0917 — as above
-        self,
-        ctx: Context,
-        number: int,
-        event: Event,
-        entries: frozenset[Principal],
-        key: ChainKey,
-        view: PublicationView,
-        *,
-        begins: bool,
-    ) -> list[int]:
+    def _notify(self, it: Arrival, number: int, key: ChainKey, view: PublicationView, *, begins: bool) -> list[int]:
+        ctx, event, late = it.ctx, it.event, it.headers.late
         found: list[Match] = []
         for who, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
             queue = self.delivery.queue_of(ctx, who)
             if begins:
                 queue.prev.pop(key, None)
-            if entries and key not in queue.prev and is_late(who, (each[1:] for each in subscriptions), entries):
+            if late and key not in queue.prev and is_late(who, (each[1:] for each in subscriptions), late):
                 continue
             for subscription, filter_, skip in subscriptions:
                 if self._passes(event, filter_, skip):
@@ -264,7 +259,7 @@ class Acceptance:
             if queue.suspended:
                 self.delivery.miss(ctx, who, queue, key, event.eventId, match[1])
                 continue
-            note = self._note(ctx, number, event, match, place, len(found))
+            note = self._note(it, number, match, (place, len(found)))
             note.chain, note.prev, note.trusted = key, queue.prev.get(key), view.trusted
             queue.prev[key] = event.eventId
             self.delivery.add(ctx, who, note)
@@ -286,14 +281,11 @@ class Acceptance:
             self.delivery.count("filter_overruns")
             return False
 
-    def _note(  # noqa: PLR0917 — what a notification is made of
-        self, ctx: Context, number: int, event: Event, match: Match, place: int, of: int
-    ) -> Note:
+    def _note(self, it: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)) -> Note:
         identifier = self.delivery.role.next_notification()
-        size = self.state.events[number].size
-        order = (number, match[0], match[1])
-        made = Note(identifier, order, event.namespace, event.eventId, ctx.time, number, size, match[1], match[3])
-        made.place = (place, of)
+        size, order, event = self.state.events[number].size, (number, match[0], match[1]), it.event
+        made = Note(identifier, order, event.namespace, event.eventId, it.ctx.time, number, size, match[1], match[3])
+        made.place = place
         return made
 
     def _relay(self, number: int, event: Event, key: ChainKey) -> None:
@@ -308,33 +300,31 @@ class Acceptance:
 
     # Replayed events (RP-8)
 
-    def _replayed(self, ctx: Context, event: Event, headers: Headers, replay: int, full: Full) -> Answer:
-        delivered = self.state.delivered.get(replay)
-        forwarded = self.state.forwarded.get(replay)
-        caller = ctx.caller
-        if delivered is not None and self._may_deliver(ctx, event, headers, delivered):
-            return self._deliver(ctx, event, headers, replay, delivered, full)
+    def _replayed(self, it: Arrival, replay: int, full: Full) -> Answer:
+        delivered, forwarded = self.state.delivered.get(replay), self.state.forwarded.get(replay)
+        if delivered is not None and self._may_deliver(it, delivered):
+            return self._take(replace(it, direct=delivered.hands == it.ctx.me), replay, delivered, full)
         if (
             forwarded is not None
             and forwarded.removed is None
-            and caller == event.source == forwarded.publisher
-            and event.namespace == forwarded.namespace
-            and _headers_fit(headers, caller, direct=True)
+            and it.ctx.caller == it.event.source == forwarded.publisher
+            and it.event.namespace == forwarded.namespace
+            and it.fits()
         ):
-            return self._forward(ctx, event, headers, replay, forwarded, full)
+            return self._take(it, replay, forwarded, full)
         gone = self.state.removed.get(replay)
-        if gone is not None and ctx.now - gone < self.settings.replay_stalled:
+        if gone is not None and it.ctx.now - gone < self.settings.replay_stalled:
             return generic(keys.CANCELED)
         return UNAUTHORIZED
 
-    def _may_deliver(self, ctx: Context, event: Event, headers: Headers, delivered: Delivered) -> bool:
-        caller = ctx.caller
+    def _may_deliver(self, it: Arrival, delivered: Delivered) -> bool:
+        caller, event = it.ctx.caller, it.event
         if event.namespace != delivered.namespace or delivered.publisher not in {None, event.source}:
             return False
-        if delivered.hands == ctx.me:
+        if delivered.hands == it.ctx.me:
             serves = delivered.publisher is not None or caller in self.state.publishers.get(event.namespace, ())
-            return serves and caller == event.source and _headers_fit(headers, caller, direct=True)
-        return caller == delivered.hands == delivered.source and _headers_fit(headers, caller, direct=False)
+            return serves and it.direct and it.fits()
+        return caller == delivered.hands == delivered.source and replace(it, direct=False).fits()
 
     def _again(self, event: Event, chain: EventSequence | None) -> Answer | None:
         if chain is None or event.eventId > chain.last:
@@ -343,57 +333,38 @@ class Acceptance:
             return AGAIN
         return improper(f"the last id of the replay was {shown(chain.last)}")
 
-    def _deliver(  # noqa: PLR0917 — as above
-        self, ctx: Context, event: Event, headers: Headers, replay: int, delivered: Delivered, full: Full
-    ) -> Answer:
-        direct = delivered.hands == ctx.me
-        refused = self._content(event, headers, direct=direct) or self._again(event, delivered.chain)
+    def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
+        """Accept a replayed event, to deliver it or to forward it."""
+        refused = self._content(it) or self._again(it.event, way.chain)
         if refused is not None:
             return refused
-        who = delivered.subscriber
-        queue = self.delivery.queue_of(ctx, who)
-        if replay in full or self.delivery.replay_full(ctx, queue) or not self._fits(ctx, event, own=direct):
+        if replay in full or self._is_full(it.ctx, way) or not self._fits(it):
             full.add(replay)
             return BUSY
-        if delivered.chain is None:
-            delivered.chain = EventSequence(event.eventId)
-        self._remember(delivered.chain, event)
-        if direct:
+        way.chain = way.chain or EventSequence(it.event.eventId)
+        self._remember(way.chain, it.event)
+        if it.direct:
             self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
             self.delivery.figure(f"icrc77:replay:{replay}:published")
-        if not self._passes(event, delivered.filter, delivered.skip):
+        if not self._passes(it.event, way.filter, way.skip):
             self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
             return AGAIN
-        taken = _stamped(event, ctx, direct=direct)
-        number = self._store(taken, own=direct)
-        note = self._note(ctx, number, taken, (0, 0, who, delivered.filter), 1, 1)
+        it = it.stamped()
+        number = self._store(it.event, own=it.direct)
+        if isinstance(way, Forwarded):
+            self.state.events[number].refs += 1
+            way.lane.queue.append(Forward(number, None))
+            return AGAIN
+        note = self._note(it, number, (0, 0, way.subscriber, way.filter))
         note.replay = replay
-        self.delivery.add(ctx, who, note, window=replay if delivered.isolated else 0)
+        self.delivery.add(it.ctx, way.subscriber, note, window=replay if way.isolated else 0)
         self.delivery.figure(f"icrc77:replay:{replay}:notifications")
         return ok((note.id,))
 
-    def _forward(  # noqa: PLR0917 — as above
-        self, ctx: Context, event: Event, headers: Headers, replay: int, forwarded: Forwarded, full: Full
-    ) -> Answer:
-        refused = self._content(event, headers, direct=True) or self._again(event, forwarded.chain)
-        if refused is not None:
-            return refused
-        waiting = len(forwarded.lane.queue)
-        if replay in full or waiting >= self.settings.batch_notifications or not self._fits(ctx, event, own=True):
-            full.add(replay)
-            return BUSY
-        if forwarded.chain is None:
-            forwarded.chain = EventSequence(event.eventId)
-        self._remember(forwarded.chain, event)
-        self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
-        self.delivery.figure(f"icrc77:replay:{replay}:published")
-        if not self._passes(event, forwarded.filter, forwarded.skip):
-            self.delivery.figure(f"icrc77:replay:{replay}:filtered_out")
-            return AGAIN
-        number = self._store(_stamped(event, ctx, direct=True), own=True)
-        self.state.events[number].refs += 1
-        forwarded.lane.queue.append(Forward(number, None))
-        return AGAIN
+    def _is_full(self, ctx: Context, way: Delivered | Forwarded) -> bool:
+        if isinstance(way, Forwarded):
+            return len(way.lane.queue) >= self.settings.batch_notifications
+        return self.delivery.replay_full(ctx, self.delivery.queue_of(ctx, way.subscriber))
 
 
 def _bytes_of(result: Answer) -> int:
@@ -401,19 +372,7 @@ def _bytes_of(result: Answer) -> int:
     return len(result.value) * ((result.value[-1].bit_length() + 6) // 7) if result.tag == "Ok" and result.value else 0
 
 
-def _headers_fit(headers: Headers, caller: Principal, *, direct: bool) -> bool:
-    if direct:
-        return not headers.planted
-    return not headers.relayed and headers.broadcaster in {None, caller}
-
-
 def _partition(event: Event, headers: Headers, view: PublicationView) -> int | None:
     """The partition of an event; `None` when its header says another one."""
     index = event.eventId % OWN % view.partitions
     return index if headers.partition in {None, (index, view.partitions)} else None
-
-
-def _stamped(event: Event, ctx: Context, *, direct: bool) -> Event:
-    names = (keys.RECEIVED, keys.BROADCASTER) if direct else (keys.RELAY_RECEIVED, keys.RELAY)
-    mine = ((names[0], nat(ctx.time)), (names[1], blob(ctx.me)))
-    return event._replace(headers=(*(event.headers or ()), *mine))

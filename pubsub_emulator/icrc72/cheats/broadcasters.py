@@ -1,27 +1,24 @@
 """Broadcasters and relays that cheat."""
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.broadcaster.accept import AGAIN, Acceptance, Answer
+from pubsub_emulator.icrc72.broadcaster.accept import AGAIN, Acceptance, Answer, Arrival
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery, Spot
 from pubsub_emulator.icrc72.broadcaster.state import ChainKey, Note, PublicationView
-from pubsub_emulator.icrc72.cheats.stage import NAMESPACE, SAY, Actor, Cheat, Deed, Stage
+from pubsub_emulator.icrc72.cheats.stage import NAMESPACE, SAY, Cheat, Deed, Stage
 from pubsub_emulator.icrc72.client import EventNotification
 from pubsub_emulator.icrc72.deployment import Brokers
-from pubsub_emulator.icrc72.headers import Headers, read
+from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, ONE_WAY, Context
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.messages import Event
-from pubsub_emulator.icrc72.methods import HANDLE, PUBLISH, Method
+from pubsub_emulator.icrc72.methods import HANDLE, PUBLISH, A, Method, R
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.skip import Skip
 from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
-
-A = TypeVar("A")
-R = TypeVar("R")
 
 
 def cheating(acceptance: type[Acceptance] = Acceptance, delivery: type[Delivery] = Delivery) -> Brokers:
@@ -35,35 +32,13 @@ def cheating(acceptance: type[Acceptance] = Acceptance, delivery: type[Delivery]
 
 
 class _Drops(Acceptance):
-    def _notify(  # noqa: PLR0917 — as the honest one
-        self,
-        ctx: Context,
-        number: int,
-        event: Event,
-        entries: frozenset[Principal],
-        key: ChainKey,
-        view: PublicationView,
-        *,
-        begins: bool,
-    ) -> list[int]:
-        if event.eventId == 3:
-            return []
-        return super()._notify(ctx, number, event, entries, key, view, begins=begins)
+    def _notify(self, it: Arrival, number: int, key: ChainKey, view: PublicationView, *, begins: bool) -> list[int]:
+        return [] if it.event.eventId == 3 else super()._notify(it, number, key, view, begins=begins)
 
 
 class _Forgets(Acceptance):
-    def _hand_on(
-        self,
-        ctx: Context,
-        event: Event,
-        headers: Headers,
-        key: ChainKey,
-        view: PublicationView,
-        *,
-        direct: bool,
-        begins: bool,
-    ) -> Answer:
-        del ctx, event, headers, key, view, direct, begins
+    def _hand_on(self, it: Arrival, key: ChainKey, view: PublicationView, *, begins: bool) -> Answer:
+        del it, key, view, begins
         return AGAIN
 
 
@@ -117,8 +92,7 @@ class _Backwards(Delivery):
 
 def _burst(stage: Stage) -> None:
     """Many events in one round."""
-    for number in range(1, 7):
-        stage.network.submit(ANONYMOUS, stage.teller, NAMESPACE, b"%d" % number)
+    stage.tell(stage.teller, NAMESPACE, range(1, 7), rounds=0)
     stage.network.step(60)
 
 
@@ -133,20 +107,11 @@ def _favours(note: EventNotification) -> EventNotification:
 def _favoured(stage: Stage) -> None:
     """A publication with priorities, and two listeners at one broadcaster."""
     name = "stage.ranked"
-    made = [
-        stage.network.create(
-            1, Actor(stage.system.orchestrator, stage.system.settings, subscriptions={name: {}}, publications={})
-        )
-        for _ in range(2)
-    ]
+    made = [stage.actor(1, None, {name: {}}) for _ in range(2)]
     ranks = [[bytes(who), rank] for who, rank in zip(made, (1, 9), strict=True)]
-    config = {keys.MODE: "priority", keys.PRIORITIES: ranks}
-    teller = stage.network.create(
-        1, Actor(stage.system.orchestrator, stage.system.settings, publications={name: config}, subscriptions={})
-    )
+    teller = stage.actor(1, {name: {keys.MODE: "priority", keys.PRIORITIES: ranks}})
     stage.network.step(90)
-    stage.network.submit(ANONYMOUS, teller, name, b"1")
-    stage.network.step(40)
+    stage.tell(teller, name, [1], 40)
 
 
 def _forge(stage: Stage) -> None:
@@ -176,7 +141,7 @@ def _as(stage: Stage, who: Principal, to: Principal, method: Method[A, R], value
 def _relays(change: Callable[[Stage, Event], Event]) -> Deed:
     def deed(stage: Stage) -> None:
         stage.emit(2)
-        event = stage.event(3, 2)
+        event = stage.event(stage.teller, 3, 2)
         _as(stage, stage.entry, stage.exit, PUBLISH, (change(stage, event),))
 
     return deed

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Literal
 
-from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Deed, Stage
 from pubsub_emulator.icrc72.client import EventNotification
 from pubsub_emulator.icrc72.ic.candid.types import Variant
@@ -18,7 +18,7 @@ from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
 def _brings(make: Callable[[Stage], Event]) -> Deed:
     def deed(stage: Stage) -> None:
         stage.emit(3)
-        stage.say(stage.teller, stage.entry, "icrc72_publish", (make(stage),))
+        stage.say(stage.teller, stage.entry, methods.PUBLISH, (make(stage),))
 
     return deed
 
@@ -28,16 +28,15 @@ def _copies(stage: Stage) -> None:
     who, there = stage.near, stage.system.orchestrator
     named: Variant[Literal["namespace"], str] = Variant("namespace", NAMESPACE)
     change = PublicationUpdate(named, (keys.list_key("publishers:allowed"), array([blob(who)])))
-    stage.say(stage.teller, there, "icrc72_update_publication", (change,))
-    stage.say(who, there, "icrc72_register_publication", (PublicationRegistration(NAMESPACE, ()),))
+    stage.say(stage.teller, there, methods.UPDATE_PUBLICATION, (change,))
+    stage.say(who, there, methods.REGISTER_PUBLICATION, (PublicationRegistration(NAMESPACE, ()),))
     stage.network.step(30)
     stage.emit(3)
-    stage.say(who, stage.entry, "icrc72_publish", (stage.event(2, None, source=who),))
+    stage.say(who, stage.entry, methods.PUBLISH, (stage.event(who, 2),))
 
 
 def _early(stage: Stage) -> None:
-    event = stage.event(1, None, source=stage.stranger)
-    stage.say(stage.stranger, stage.exit, "icrc72_publish", (event,))
+    stage.say(stage.stranger, stage.exit, methods.PUBLISH, (stage.event(stage.stranger, 1),))
 
 
 def _confirms(stage: Stage) -> None:
@@ -45,13 +44,13 @@ def _confirms(stage: Stage) -> None:
     stage.network.step(2)
     stage.emit(3)
     numbers = tuple(stage.system.broadcaster(stage.exit).state.pending)
-    stage.say(stage.stranger, stage.exit, "icrc72_confirm_notifications", numbers)
+    stage.say(stage.stranger, stage.exit, methods.CONFIRM, numbers)
     stage.network.start(stage.far)
 
 
 def _floods(stage: Stage) -> None:
     items = tuple(SubscriptionRegistration(f"flood.n{at}", ()) for at in range(9))
-    stage.say(stage.stranger, stage.system.orchestrator, "icrc72_register_subscription", items)
+    stage.say(stage.stranger, stage.system.orchestrator, methods.REGISTER_SUBSCRIPTION, items)
 
 
 def _fakes(role: str) -> Deed:
@@ -59,7 +58,7 @@ def _fakes(role: str) -> Deed:
         target = stage.exit if role == "broadcaster" else stage.far
         name = system_namespace("broadcaster", stage.exit) if role == "broadcaster" else NAMESPACE
         note = EventNotification(1, 1, None, 1, name, map_({}), None, stage.stranger, None)
-        stage.say(stage.stranger, target, "icrc72_handle_notification", (note,))
+        stage.say(stage.stranger, target, methods.HANDLE, (note,))
 
     return deed
 
@@ -72,13 +71,6 @@ class _Traps(Actor):
     def on_event(self, ctx: Context, event: EventNotification) -> None:
         del ctx, event
         raise Trap("always")
-
-
-def _traps(stage: Stage) -> None:
-    app = _Traps(stage.system.orchestrator, stage.system.settings, subscriptions={NAMESPACE: {}}, publications={})
-    stage.network.create(1, app)
-    stage.network.step(60)
-    stage.emit(3)
 
 
 class _Mute(Actor):
@@ -106,39 +98,35 @@ class _Withholding(Actor):
             super().update(ctx, method, arg)
 
 
-def _withholds(stage: Stage) -> None:
-    app = _Withholding(stage.system.orchestrator, stage.system.settings, subscriptions={NAMESPACE: {}}, publications={})
-    stage.network.create(1, app)
-    stage.network.step(60)
-    stage.emit(3)
-    stage.network.step(150)
+def _joined_by(code: type[Actor], rounds: int = 0) -> Deed:
+    """A listener of other code."""
 
+    def deed(stage: Stage) -> None:
+        stage.actor(1, None, {NAMESPACE: {}}, code)
+        stage.network.step(60)
+        stage.emit(3)
+        stage.network.step(rounds)
 
-def _never_confirms(stage: Stage) -> None:
-    app = _Mute(stage.system.orchestrator, stage.system.settings, subscriptions={NAMESPACE: {}}, publications={})
-    stage.network.create(1, app)
-    stage.network.step(60)
-    stage.emit(3)
-    stage.network.step(300)
+    return deed
 
 
 def _other_headers(*more: tuple[str, Value]) -> Callable[[Stage], Event]:
-    return lambda stage: stage.event(4, 3, headers=more)
+    return lambda stage: stage.event(stage.teller, 4, 3, headers=more)
 
 
 CHEATS: Final = (
     Cheat("PublishesEarly", "publisher", _early),
-    Cheat("ForgesSource", "publisher", _brings(lambda stage: stage.event(4, 3, source=stage.near))),
+    Cheat("ForgesSource", "publisher", _brings(lambda stage: stage.event(stage.near, 4, 3))),
     Cheat("PlantsHeaders", "publisher", _brings(_other_headers((keys.BROADCASTER, blob(b"x"))))),
     Cheat("UsesForeignIds", "publisher", _copies),
-    Cheat("Equivocates", "publisher", _brings(lambda s: s.event(2, 1)._replace(data=map_({"n": nat(9)})))),
-    Cheat("BreaksChain", "publisher", _brings(lambda stage: stage.event(9, 7))),
+    Cheat("Equivocates", "publisher", _brings(lambda s: s.event(s.teller, 2, 1)._replace(data=map_({"n": nat(9)})))),
+    Cheat("BreaksChain", "publisher", _brings(lambda stage: stage.event(stage.teller, 9, 7))),
     Cheat("ConfirmsOthers", "subscriber", _confirms),
-    Cheat("AlwaysTraps", "subscriber", _traps),
+    Cheat("AlwaysTraps", "subscriber", _joined_by(_Traps)),
     Cheat("Floods", "subscriber", _floods),
     Cheat("FakeBroadcaster", "outsider", _fakes("subscriber")),
     Cheat("FakeOrchestrator", "outsider", _fakes("broadcaster")),
     Cheat("Bombs", "outsider", _bombs),
-    Cheat("NeverConfirms", "subscriber", _never_confirms),
-    Cheat("WithholdsReply", "subscriber", _withholds, publication={keys.TRUSTED: True}),
+    Cheat("NeverConfirms", "subscriber", _joined_by(_Mute, 300)),
+    Cheat("WithholdsReply", "subscriber", _joined_by(_Withholding, 150), publication={keys.TRUSTED: True}),
 )

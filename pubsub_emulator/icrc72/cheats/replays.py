@@ -1,38 +1,34 @@
 """Cheats in replays (RP-14)."""
 
-from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.archive import Archive
-from pubsub_emulator.icrc72.broadcaster.accept import Acceptance, Answer, Full
-from pubsub_emulator.icrc72.broadcaster.state import Delivered
+from pubsub_emulator.icrc72.broadcaster.accept import Acceptance, Answer, Arrival, Full
+from pubsub_emulator.icrc72.broadcaster.state import Delivered, Forwarded
 from pubsub_emulator.icrc72.cheats.broadcasters import cheating
 from pubsub_emulator.icrc72.cheats.stage import NAMESPACE, Actor, Cheat, Stage
 from pubsub_emulator.icrc72.client import App, Config
-from pubsub_emulator.icrc72.headers import Headers
 from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.messages import Event, ReplayRegistration, ReplayStatusUpdate, state_of
+from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import Event, ReplayStatusUpdate, state_of
 from pubsub_emulator.icrc72.publisher.replays import Replays
 from pubsub_emulator.icrc72.publisher.state import Replaying
 from pubsub_emulator.icrc72.results import ok
 from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.values import class_, map_, nat, of, text
 
 
 def _crowd(stage: Stage) -> None:
     """A second listener at the exit."""
-    app = Actor(stage.system.orchestrator, stage.system.settings, subscriptions={NAMESPACE: {}}, publications={})
-    stage.network.create(1, app)
+    stage.actor(1, None, {NAMESPACE: {}})
     stage.network.step(60)
-    _replays(stage)
+    stage.replayed()
 
 
 def _silence(stage: Stage) -> None:
-    _replays(stage)
+    stage.replayed()
     stage.network.step(250)
 
 
@@ -42,26 +38,14 @@ class _Mute(Replays):
         each.report = 1 << 60
 
 
-def _replays(stage: Stage) -> None:
-    stage.emit(8)
-    stage.replay(stage.far, 2, 7)
-
-
 def _telling(lying: type[Replays]) -> type[App]:
     """A publisher whose replays are other than they should be."""
 
     class Liar(Actor):
-        def __init__(
-            self,
-            orchestrator: Principal,
-            settings: Settings = DEFAULTS,
-            *,
-            publications: Mapping[str, Config] | None = None,
-            subscriptions: Mapping[str, Config] | None = None,
-        ) -> None:
-            super().__init__(orchestrator, settings, publications=publications, subscriptions=subscriptions)
+        def __init__(self, *given: Any, **named: Any) -> None:  # those of every app
+            super().__init__(*given, **named)
             if self.publisher is not None:
-                self.publisher.replays = lying(orchestrator, settings, self.publisher)
+                self.publisher.replays = lying(self.publisher.orchestrator, self.publisher.settings, self.publisher)
 
     return Liar
 
@@ -106,7 +90,7 @@ class _Again(Replays):
 def _unasked(stage: Stage) -> None:
     stage.emit(3)
     headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(77)))
-    stage.say(stage.teller, stage.entry, "icrc72_publish", (stage.event(2, 1, headers=headers),))
+    stage.say(stage.teller, stage.entry, methods.PUBLISH, (stage.event(stage.teller, 2, 1, headers=headers),))
 
 
 class _Rewriting(Archive):
@@ -123,39 +107,23 @@ def _rewrites(stage: Stage) -> None:
     config = {name: {keys.REPLAY: True}}
     made = Actor(system.orchestrator, system.settings, publications=config, subscriptions={}, archive=where, keep=0)
     teller = archive.writer = network.create(0, made)
-    listens = Actor(system.orchestrator, system.settings, publications={}, subscriptions={name: {}})
-    listener = network.create(1, listens)
+    listener = stage.actor(1, None, {name: {}})
     network.step(90)
-    for number in range(1, 9):
-        network.submit(ANONYMOUS, teller, name, b"%d" % number)
-        network.step(3)
+    stage.tell(teller, name, range(1, 9), 3)
     network.step(40)
-    item = ReplayRegistration(name, (2, 8), ())
-    stage.say(listener, system.orchestrator, "icrc77_register_replay", (item,))
+    stage.replay(listener, name, 2, 8)
     network.step(80)
 
 
-def _asks_for_all(stage: Stage) -> None:
-    stage.emit(3)
-    stage.replay(stage.far, 1, 1_000_000)
-
-
-def _pays_nothing(stage: Stage) -> None:
-    stage.emit(3)
-    stage.replay(stage.far, 1, 3)
-
-
 def _cancels(stage: Stage) -> None:
-    stage.emit(8)
-    stage.replay(stage.far, 2, 7)
-    stage.say(stage.stranger, stage.system.orchestrator, "icrc77_cancel_replay", (1,))
+    stage.replayed()
+    stage.say(stage.stranger, stage.system.orchestrator, methods.CANCEL_REPLAY, (1,))
 
 
 def _reports(stage: Stage) -> None:
-    stage.emit(8)
-    stage.replay(stage.far, 2, 7)
+    stage.replayed()
     update = ReplayStatusUpdate(1, state_of("completed", 5, ""))
-    stage.say(stage.stranger, stage.system.orchestrator, "icrc77_replay_status", (update,))
+    stage.say(stage.stranger, stage.system.orchestrator, methods.REPLAY_STATUS, (update,))
 
 
 def _priced() -> Config:
@@ -163,39 +131,34 @@ def _priced() -> Config:
 
 
 class _ToAll(Acceptance):
-    def _deliver(  # noqa: PLR0917 — as the honest one
-        self, ctx: Context, event: Event, headers: Headers, replay: int, delivered: Delivered, full: Full
-    ) -> Answer:
-        for who in list(self.state.subscribers.get(event.namespace, ())):
-            if who != delivered.subscriber:
-                number = self._store(event, own=False)
-                note = self._note(ctx, number, event, (0, 0, who, None), 1, 1)
+    def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
+        if isinstance(way, Delivered):
+            for who in [each for each in self.state.subscribers.get(it.event.namespace, ()) if each != way.subscriber]:
+                note = self._note(it, self._store(it.event, own=False), (0, 0, who, None))
                 note.replay = replay
-                self.delivery.add(ctx, who, note)
-        return super()._deliver(ctx, event, headers, replay, delivered, full)
+                self.delivery.add(it.ctx, who, note)
+        return super()._take(it, replay, way, full)
 
 
 class _NoReplay(Acceptance):
-    def _deliver(  # noqa: PLR0917 — as the honest one
-        self, ctx: Context, event: Event, headers: Headers, replay: int, delivered: Delivered, full: Full
-    ) -> Answer:
-        del ctx, event, headers, replay, delivered, full
-        return ok((self.delivery.role.next_notification(),))
+    def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
+        delivers = isinstance(way, Delivered)
+        return ok((self.delivery.role.next_notification(),)) if delivers else super()._take(it, replay, way, full)
 
 
 CHEATS: Final = (
-    Cheat("ReplaysAltered", "publisher", _replays, teller=_telling(_BadHash)),
-    Cheat("ReplaysInvented", "publisher", _replays, teller=_telling(_NewId)),
-    Cheat("SkipsInReplay", "publisher", _replays, teller=_telling(_Fewer)),
-    Cheat("Overcharges", "publisher", _replays, teller=_telling(_More)),
-    Cheat("ReplaysTwice", "publisher", _replays, teller=_telling(_Again)),
+    Cheat("ReplaysAltered", "publisher", Stage.replayed, teller=_telling(_BadHash)),
+    Cheat("ReplaysInvented", "publisher", Stage.replayed, teller=_telling(_NewId)),
+    Cheat("SkipsInReplay", "publisher", Stage.replayed, teller=_telling(_Fewer)),
+    Cheat("Overcharges", "publisher", Stage.replayed, teller=_telling(_More)),
+    Cheat("ReplaysTwice", "publisher", Stage.replayed, teller=_telling(_Again)),
     Cheat("ReplaysUnasked", "publisher", _unasked),
     Cheat("Rewrites", "archive", _rewrites),
     Cheat("ReplaysToAll", "broadcaster", _crowd, broker=cheating(_ToAll)),
-    Cheat("DropsReplay", "broadcaster", _replays, broker=cheating(_NoReplay)),
+    Cheat("DropsReplay", "broadcaster", Stage.replayed, broker=cheating(_NoReplay)),
     Cheat("NeverReports", "publisher", _silence, teller=_telling(_Mute)),
-    Cheat("AsksForAll", "subscriber", _asks_for_all),
-    Cheat("PaysNothing", "subscriber", _pays_nothing, publication=_priced()),
+    Cheat("AsksForAll", "subscriber", lambda stage: stage.replayed(1, 1_000_000, 3)),
+    Cheat("PaysNothing", "subscriber", lambda stage: stage.replayed(1, 3, 3), publication=_priced()),
     Cheat("CancelsOthers", "subscriber", _cancels),
     Cheat("ReportsForAnother", "outsider", _reports),
 )

@@ -4,12 +4,10 @@ A cheat says who cheats and how: a broadcaster or an app with other code, or cal
 The stage is the same for all: two subnets with a broadcaster each, a publisher on one, listeners on both, a stranger.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
-from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.archive import whole_log
 from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.audit.record import Finding
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
@@ -20,9 +18,10 @@ from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.stable import decode, encode
+from pubsub_emulator.icrc72.keys import REPLAY
 from pubsub_emulator.icrc72.messages import Event, ReplayRegistration
-from pubsub_emulator.icrc72.services import codec
-from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.methods import REGISTER_REPLAY, A, Method, R
+from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import Pairs, map_, nat
 
 NAMESPACE: Final = "stage.events"
@@ -48,20 +47,71 @@ class Actor(App):
 
 
 @dataclass(slots=True)
-class Stage:
-    """The network on which a cheat acts."""
+class Troupe:
+    """A system with actors, who do what they are told."""
 
     system: PubSub
-    audit: Audit
-    teller: Principal
-    near: Principal
-    far: Principal
-    stranger: Principal
 
     @property
     def network(self) -> CanisterNetwork:
         """The network."""
         return self.system.network
+
+    def actor(
+        self,
+        subnet: int,
+        publications: dict[str, Config] | None = None,
+        subscriptions: dict[str, Config] | None = None,
+        make: type[App] = Actor,
+    ) -> Principal:
+        """Install an actor."""
+        published, followed = publications or {}, subscriptions or {}
+        app = make(self.system.orchestrator, self.system.settings, publications=published, subscriptions=followed)
+        return self.network.create(subnet, app)
+
+    def tell(self, who: Principal, namespace: str, numbers: Iterable[int], rounds: int = 1) -> None:
+        """Let an actor publish numbers, one in so many rounds."""
+        for number in numbers:
+            self.network.submit(ANONYMOUS, who, namespace, b"%d" % number)
+            self.network.step(rounds)
+
+    def say(self, who: Principal, to: Principal, method: Method[A, R], value: A) -> None:
+        """Let an actor call somebody."""
+        self.shout(who, to, method.name, method.argument(value))
+
+    def shout(self, who: Principal, to: Principal, method: str, raw: bytes) -> None:
+        """Let an actor call somebody with any bytes."""
+        self.network.submit(ANONYMOUS, who, SAY, encode((to, method, raw)))
+        self.network.step(14)
+
+    def replay(self, who: Principal, namespace: str, start: int, end: int | None) -> None:
+        """Let an actor ask for a replay."""
+        subscriber = self.system.app(who).subscriber
+        if subscriber is not None:
+            subscriber.state.ever_asked = True
+        self.say(who, self.system.orchestrator, REGISTER_REPLAY, (ReplayRegistration(namespace, (start, end), ()),))
+
+    def event(
+        self,
+        source: Principal,
+        number: int,
+        prev: int | None = None,
+        namespace: str = NAMESPACE,
+        headers: Pairs | None = None,
+    ) -> Event:
+        """An event as it pleases its maker."""
+        return Event(number, prev, self.network.time(0), namespace, map_({"n": nat(number)}), source, headers)
+
+
+@dataclass(slots=True)
+class Stage(Troupe):
+    """The system on which a cheat acts."""
+
+    audit: Audit
+    teller: Principal
+    near: Principal
+    far: Principal
+    stranger: Principal
 
     @property
     def entry(self) -> Principal:
@@ -75,36 +125,14 @@ class Stage:
 
     def emit(self, count: int = 6) -> None:
         """Let the publisher make events."""
-        for number in range(1, count + 1):
-            self.network.submit(ANONYMOUS, self.teller, NAMESPACE, b"%d" % number)
-            self.network.step()
+        self.tell(self.teller, NAMESPACE, range(1, count + 1))
         self.network.step(40)
 
-    def say(self, who: Principal, to: Principal, method: str, *values: object) -> None:
-        """Let an actor call somebody."""
-        self.shout(who, to, method, codec(method).args.encode(*values))
-
-    def shout(self, who: Principal, to: Principal, method: str, raw: bytes) -> None:
-        """Let an actor call somebody with any bytes."""
-        self.network.submit(ANONYMOUS, who, SAY, encode((to, method, raw)))
-        self.network.step(14)
-
-    def replay(self, who: Principal, start: int, end: int | None) -> None:
-        """Let a listener ask for a replay."""
-        subscriber = self.system.app(who).subscriber
-        if subscriber is not None:
-            subscriber.state.ever_asked = True
-        self.say(
-            who, self.system.orchestrator, "icrc77_register_replay", (ReplayRegistration(NAMESPACE, (start, end), ()),)
-        )
+    def replayed(self, start: int = 2, end: int = 7, events: int = 8) -> None:
+        """Let the publisher make events, and the far listener ask for some of them again."""
+        self.emit(events)
+        self.replay(self.far, NAMESPACE, start, end)
         self.network.step(80)
-
-    def event(
-        self, number: int, prev: int | None, *, headers: Pairs | None = None, source: Principal | None = None
-    ) -> Event:
-        """An event of the publisher, as it pleases a cheat."""
-        data = map_({"n": nat(number)})
-        return Event(number, prev, self.network.time(0), NAMESPACE, data, source or self.teller, headers)
 
 
 Deed = Callable[[Stage], None]
@@ -121,42 +149,22 @@ class Cheat:
     teller: type[App] = Actor
     publication: Config | None = None
     far: Config | None = None
-    settings: Settings = DEFAULTS
 
 
-def run(cheat: Cheat | None, schedule: Schedule | None = None) -> list[Finding]:
+HONEST: Final = Cheat("", "nobody")
+
+
+def run(cheat: Cheat = HONEST, schedule: Schedule | None = None) -> list[Finding]:
     """Let a cheat act, or nobody; what the audit finds."""
     network = CanisterNetwork(2, schedule=schedule)
-    settings = replace(DEFAULTS, subscriptions=5) if cheat is None else replace(cheat.settings, subscriptions=5)
-    broker = Broadcaster if cheat is None else cheat.broker
-    system = deploy(network, broadcasters=(0, 1), settings=settings, make=broker)
+    system = deploy(network, broadcasters=(0, 1), settings=replace(DEFAULTS, subscriptions=5), make=cheat.broker)
     audit = Audit(system.orchestrator, system.broadcasters)
     network.observers.append(audit)
-    config: Config = {keys.REPLAY: True} if cheat is None or cheat.publication is None else cheat.publication
-    made = (Actor if cheat is None else cheat.teller)(
-        system.orchestrator, settings, publications={NAMESPACE: config}, subscriptions={}
-    )
-    teller = network.create(0, made)
-    far_config = {} if cheat is None or cheat.far is None else cheat.far
-    near = network.create(0, Actor(system.orchestrator, settings, subscriptions={NAMESPACE: {}}, publications={}))
-    far = network.create(
-        1, Actor(system.orchestrator, settings, subscriptions={NAMESPACE: far_config}, publications={})
-    )
-    stranger = network.create(1, Actor(system.orchestrator, settings, publications={}, subscriptions={}))
-    stage = Stage(system, audit, teller, near, far, stranger)
+    troupe = Troupe(system)
+    teller = troupe.actor(0, {NAMESPACE: cheat.publication or {REPLAY: True}}, make=cheat.teller)
+    near, far = troupe.actor(0, None, {NAMESPACE: {}}), troupe.actor(1, None, {NAMESPACE: cheat.far or {}})
+    stage = Stage(system, audit, teller, near, far, troupe.actor(1))
     network.step(90)
-    (Stage.emit if cheat is None else cheat.deed)(stage)
+    cheat.deed(stage)
     network.step(160)
-    return judged(stage)
-
-
-def judged(stage: Stage) -> list[Finding]:
-    """The audit's findings at the end."""
-    logs: dict[Principal, dict[tuple[str, int], Event]] = {}
-    alive = stage.network.running()
-    for who in alive:
-        canister = stage.network.canister(who)
-        if isinstance(canister, App) and canister.publisher is not None:
-            events = whole_log(stage.network, canister.publisher)
-            logs[who] = {(event.namespace, event.eventId): event for event in events}
-    return stage.audit.finish(logs, alive)
+    return audit.finish(system.logs(), network.running())

@@ -1,25 +1,25 @@
 """A trial: a candidate in one role among emulated ones, what it was seen to do, and the verdict of each rule."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple
 
-from pubsub_emulator.icrc72.cheats.stage import SAY, Actor
-from pubsub_emulator.icrc72.client import Config
-from pubsub_emulator.icrc72.deployment import PubSub
-from pubsub_emulator.icrc72.errors import Icrc72Error
+from pubsub_emulator.icrc72.cheats.stage import Troupe
 from pubsub_emulator.icrc72.ic.canister import Canister
 from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.messaging import RUNNING, STOPPED
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.stable import encode
 from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
-from pubsub_emulator.icrc72.keys import REPLAY
 from pubsub_emulator.icrc72.methods import A, Method, R
-from pubsub_emulator.icrc72.services import codec
 
 GARBAGE: Final = b"no Candid"
+OF_ALL: Final = {
+    "IC-4": "what it is sent, if it can be read, does not make it trap",
+    "IC-8": "it can be stopped and upgraded",
+    "IC-35d": "it tells its statistics",
+}
+"""The rules of every role, and what each is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +48,23 @@ class Verdict(NamedTuple):
         return not self.broken
 
 
-class Seen(NamedTuple):
-    """A call that was read."""
+class Seen(NamedTuple, Generic[A]):
+    """A message that was read."""
 
     at: Happening
-    value: object
+    value: A
 
 
 @dataclass(slots=True)
-class Trial:
-    """A network with a candidate."""
+class Trial(Troupe):
+    """A network with a candidate; `about` has the rules of its role, and what each is about."""
 
-    network: CanisterNetwork
-    system: PubSub
     candidate: Candidate
+    about: Mapping[str, str]
     recorder: Recorder = field(default_factory=Recorder)
     """All that happened, in order: the trace behind each verdict."""
     who: Principal = field(default_factory=Principal)
     verdicts: list[Verdict] = field(default_factory=list)
-    garbage: int = 0
-    """How often the candidate was sent what cannot be read."""
 
     def __post_init__(self) -> None:
         self.network.observers.append(self.recorder)
@@ -78,38 +75,9 @@ class Trial:
         """Install the candidate."""
         self.who = self.network.create(subnet, self.candidate.make(self.system.orchestrator))
 
-    def actor(self, subnet: int, publications: dict[str, Config] | None = None, *follows: str) -> Principal:
-        """Install an emulated app that does what it is told."""
-        subscriptions: dict[str, Config] = {name: {} for name in follows}
-        publications = publications or {}
-        app = Actor(
-            self.system.orchestrator, self.system.settings, publications=publications, subscriptions=subscriptions
-        )
-        return self.network.create(subnet, app)
-
-    def teller(self, subnet: int, namespaces: tuple[str, ...]) -> Principal:
-        """Install an emulated publisher whose events can be replayed."""
-        return self.actor(subnet, {name: {REPLAY: True} for name in namespaces})
-
-    def emit(self, teller: Principal, namespace: str, count: int) -> None:
-        """Let an emulated publisher make events, one a round."""
-        for number in range(count):
-            self.network.submit(ANONYMOUS, teller, namespace, b"%d" % number)
-            self.network.step()
-
-    def say(self, by: Principal, to: Principal, method: Method[A, R], value: A) -> None:
-        """Let an emulated app make a call."""
-        self.shout(by, to, method.name, method.argument(value))
-
-    def shout(self, by: Principal, to: Principal, method: str, raw: bytes) -> None:
-        """Let an emulated app make a call with any bytes."""
-        self.network.submit(ANONYMOUS, by, SAY, encode((to, method, raw)))
-        self.network.step(14)
-
     def disturb(self, by: Principal, *methods: str) -> None:
         """Send the candidate what it cannot read."""
         for method in methods:
-            self.garbage += 1
             self.shout(by, self.who, method, GARBAGE)
 
     def upgrade(self) -> None:
@@ -122,36 +90,37 @@ class Trial:
         stopped = self.network.status(self.who) == STOPPED
         done = stopped and self.network.upgrade(self.who, self.candidate.make(self.system.orchestrator))
         self.network.start(self.who)
-        words = () if done else (f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}",)
-        self.verdicts.append(Verdict("IC-8", "it can be stopped and upgraded", 1, words))
+        self.must("IC-8", done, f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}")
 
     # What was seen
 
-    def seen(self, method: str, kind: str, *, by: Principal | None = None, to: Principal | None = None) -> list[Seen]:
+    def seen(
+        self, method: Method[A, R], kind: str, *, by: Principal | None = None, to: Principal | None = None
+    ) -> Iterator[Seen[A]]:
         """Every call of a method, as it was sent or executed, whose argument can be read."""
-        return list(self._seen(method, kind, by, to))
-
-    def _seen(self, method: str, kind: str, by: Principal | None, to: Principal | None) -> Iterator[Seen]:
         for each in self.recorder.happenings:
-            if each.kind != kind or each.method != method or by not in {None, each.sender}:
-                continue
-            if to in {None, each.receiver}:
+            fits = by in {None, each.sender} and to in {None, each.receiver}
+            if fits and (each.kind, each.method) == (kind, method.name):
                 try:
-                    values = codec(method).args.decode(each.data)
+                    yield Seen(each, method.value(each.data))
                 except CandidError:
                     continue
-                yield Seen(each, values[0] if values else None)
 
-    def answers(self, method: str, *, by: Principal, to: Principal | None = None) -> list[Seen]:
-        """Every reply of `by` to calls of a method that can be read; the value of a rejection is `None`."""
-        found: list[Seen] = []
+    def items(
+        self, method: Method[tuple[A, ...], R], kind: str, *, by: Principal | None = None, to: Principal | None = None
+    ) -> list[tuple[Happening, A]]:
+        """Every item of the calls of a method."""
+        return [(seen.at, each) for seen in self.seen(method, kind, by=by, to=to) for each in seen.value]
+
+    def answers(self, method: Method[A, R], *, by: Principal, to: Principal) -> list[Seen[R | None]]:
+        """Every answer of `by` to calls of a method; `None` for a rejection, and for a reply that cannot be read."""
+        found: list[Seen[R | None]] = []
         for each in self.recorder.happenings:
-            if each.kind == "respond" and each.method == method and each.sender == by and to in {None, each.receiver}:
+            if each.kind == "respond" and each.method == method.name and (each.sender, each.receiver) == (by, to):
                 try:
-                    values = codec(method).rets.decode(each.data) if not each.code else (None,)
+                    found.append(Seen(each, None if each.code else method.result(each.data)))
                 except CandidError:
-                    values = (None,)
-                found.append(Seen(each, values[0] if values else None))
+                    found.append(Seen(each, None))
         return found
 
     def traps(self) -> list[Happening]:
@@ -166,22 +135,26 @@ class Trial:
 
     # What is judged
 
-    def judge(self, rule: str, about: str, shown: int, broken: Iterator[str] | list[str]) -> None:
+    def judge(self, rule: str, shown: int, broken: Iterable[str]) -> None:
         """Add a verdict. A rule that was never met is no rule that holds: that itself is said."""
-        self.verdicts.append(Verdict(rule, about, shown, tuple(broken)))
+        self.verdicts.append(Verdict(rule, {**OF_ALL, **self.about}[rule], shown, tuple(broken)))
+
+    def must(self, rule: str, holds: object, words: str, shown: int = 1) -> None:
+        """Add a verdict that rests on one thing; `words` say what is where it does not hold."""
+        self.judge(rule, shown, [] if holds else [words])
+
+    def same(self, rule: str, found: list[int], due: list[int]) -> None:
+        """Add a verdict on numbers that are to be what is due."""
+        self.must(rule, found == due, f"{found} instead of {due}", len(due))
 
     def judge_traps(self) -> None:
         """What is well-formed makes nobody trap."""
         shown = sum(each.kind == "execute" and each.receiver == self.who for each in self.recorder.happenings)
         self.judge(
-            "IC-4",
-            "what it is sent, if it can be read, does not make it trap",
-            shown,
-            [f"round {each.round}: {each.data.decode(errors='replace')}" for each in self.traps()],
+            "IC-4", shown, [f"round {each.round}: {each.data.decode(errors='replace')}" for each in self.traps()]
         )
 
-
-def ensure(candidate: object, what: str) -> None:
-    """Raises `Icrc72Error` where a trial needs something that the candidate does not have."""
-    if candidate is None:
-        raise Icrc72Error(f"the trial needs {what}")
+    def judge_stats(self, method: str) -> None:
+        """Whether a query of the candidate's statistics is answered."""
+        answer = self.network.query(ANONYMOUS, self.who, method, b"DIDL\0\0")
+        self.must("IC-35d", answer.ok, answer.message)
