@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pubsub_emulator.icrc72.audit.core import Audit
-from pubsub_emulator.icrc72.audit.record import Finding
 from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.icrc72.cheats.stage import run
 from pubsub_emulator.icrc72.errors import Icrc72Error
-from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.invariants import InvariantObserver
-from pubsub_emulator.icrc72.messages import Event
-from pubsub_emulator.icrc72.stories import CanisterStory, Plan, Surprise, begin, drawn, finish
+from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, drawn, finish
 from pubsub_emulator.primitives.vectors import Document
 
 _NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades", "retires")
@@ -47,34 +44,15 @@ def play_plan(plan: Plan) -> Outcome:
         finish(story)
     except Surprise as surprise:
         return Outcome(plan, story.network.round, str(surprise))
-    broken = watched(story, watch)
-    found = audited(story, audit)
+    logs = story.system.logs()
+    over = {
+        who: list(each.state.over) for who in story.steady if (each := story.system.app(who).subscriber) is not None
+    }
+    broken = watch.finish(logs, over)
+    found = audit.finish(logs, story.network.running())
     words = "; ".join(f"{each.cheat} by {each.actor.text}: {each.evidence}" for each in found)
     accused = [f"accused although honest: {words}"] if words else []
     return Outcome(plan, story.network.round, "; ".join(broken + accused))
-
-
-def watched(story: CanisterStory, watch: InvariantObserver) -> list[str]:
-    """The invariants that were broken in a finished story."""
-    logs: dict[Principal, list[Event]] = {}
-    for who in story.publishers.values():
-        publisher = story.system.app(who).publisher
-        logs[who] = [] if publisher is None else [row.event for row in publisher.state.log]
-    over: dict[Principal, list[int]] = {}
-    for who in story.steady:
-        subscriber = story.system.app(who).subscriber
-        over[who] = [] if subscriber is None else list(subscriber.state.over)
-    return watch.finish(logs, over)
-
-
-def audited(story: CanisterStory, audit: Audit) -> list[Finding]:
-    """The findings of the audit in a finished story."""
-    logs: dict[Principal, dict[tuple[str, int], Event]] = {}
-    for who in story.publishers.values():
-        publisher = story.system.app(who).publisher
-        rows = [] if publisher is None else publisher.state.log
-        logs[who] = {(row.event.namespace, row.event.eventId): row.event for row in rows}
-    return audit.finish(logs, story.network.running())
 
 
 def play_cheat(number: int) -> str:

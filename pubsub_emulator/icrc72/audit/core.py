@@ -12,8 +12,9 @@ from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.alerts import Parts, entries, read_broker_alert
 from pubsub_emulator.icrc72.audit.losses import Losses
 from pubsub_emulator.icrc72.audit.record import PATIENCE, Finding, error_of
+from pubsub_emulator.icrc72.config import changed_subscription, new_subscription, read_publication
 from pubsub_emulator.icrc72.errors import ConfigError
-from pubsub_emulator.icrc72.filters import matches as filter_matches
+from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import Headers, read
 from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -21,9 +22,8 @@ from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.messages import Error, Event, EventNotification, changes
 from pubsub_emulator.icrc72.namespaces import is_system, matches, system_owner
-from pubsub_emulator.icrc72.orchestrator.config import changed_subscription, new_subscription
 from pubsub_emulator.icrc72.subscriber.core import RUN
-from pubsub_emulator.icrc72.values import Pairs, Value, as_items, as_nat, as_principal, first
+from pubsub_emulator.icrc72.values import Pairs, Value, first
 
 _REPLAY_ID: Final = keys.REPLAY_ID.encode()
 
@@ -203,10 +203,10 @@ class Audit(Losses):
     def _entitled(self, call: Happening, note: EventNotification) -> None:
         configs = self._configs.get(call.receiver, {})
         mine = [each for pattern, found in configs.items() if matches(pattern, note.namespace) for each in found]
-        passing = [each for each in mine if each[1] is None or each[1].passes(note.eventId)]
+        passing = [each for each in mine if lets_pass((None, each[1]), note.eventId, note.data)]
         if mine and not passing:
             self._find("IgnoresSkip", call.sender, call.round, f"event {shown(note.eventId)} does not pass the skip")
-        elif not any(each[0] is None or filter_matches(each[0], note.data) for each in passing):
+        elif not any(lets_pass(each, note.eventId, note.data) for each in passing):
             self._find("IgnoresFilter", call.sender, call.round, f"event {shown(note.eventId)} passes no filter")
 
     def _published(self, call: Happening, response: bytes) -> None:
@@ -304,13 +304,9 @@ class Audit(Losses):
         method = methods.REGISTER_PUBLICATION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":
-                ranks = as_items(first(item.config, keys.PRIORITIES)) or ()
-                mode = first(item.config, keys.MODE)
-                if mode is not None and mode.value == "priority":
-                    pairs = [as_items(each) or () for each in ranks]
-                    self._ranks[item.namespace] = {
-                        as_principal(pair[0]) or Principal(): as_nat(pair[1]) or 0 for pair in pairs if len(pair) == 2
-                    }
+                config = read_publication(item.config)
+                if config.mode == "priority":
+                    self._ranks[item.namespace] = config.priorities
             elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more publications than its quota")
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from pubsub_emulator.icrc72.audit.record import EventKey, grown, passes
+from pubsub_emulator.icrc72.audit.record import EventKey, grown
 from pubsub_emulator.icrc72.audit.replays import Replays
+from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.words import shown
@@ -36,7 +37,7 @@ class Losses(Replays):
         elif event.data != note.data:
             honest = replay is not None
             self._find("ReplaysAltered" if honest else "AltersData", note.source if honest else sender, round_, what)
-        elif event.prevEventId != note.prevEventId or not grown(event.headers, note.headers):
+        elif event.prevEventId != note.prevEventId or not grown(event.headers, note.headers, sender):
             self._find("AltersHeaders", sender, round_, what)
 
     def _judge_places(self) -> None:
@@ -118,7 +119,7 @@ class Losses(Replays):
                 continue  # it changed what it wants
             if is_late(who, mine, read(event.headers).late):
                 continue
-            if any(passes(each, event) for each in mine):
+            if any(lets_pass(each, event.eventId, event.data) for each in mine):
                 due += 1
                 if (who, key) not in told:
                     lost.append(who)

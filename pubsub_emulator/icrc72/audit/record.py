@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.facts import Fact, FactValue, Width
-from pubsub_emulator.icrc72.filters import matches as filter_matches
+from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import Event, EventNotification, Result
@@ -78,14 +78,6 @@ class Record:
             self.findings[Finding(cheat, actor, round_, evidence)] = None
 
 
-def passes(config: Width, event: Event) -> bool:
-    """True when a filter and skip let an event through."""
-    text, skip = config
-    if skip is not None and not skip.passes(event.eventId):
-        return False
-    return text is None or filter_matches(text, event.data)
-
-
 def error_of(result: Result[object] | None) -> str | int | None:
     """The tag of an error, or the code of a generic one; `None` for Ok."""
     match result:
@@ -96,11 +88,15 @@ def error_of(result: Result[object] | None) -> str | int | None:
     return None
 
 
-def grown(before: Pairs | None, after: Pairs | None) -> bool:
-    """True when headers only grew at the end, in the order of the page; replay marks are the publisher's own."""
-    old, new = list(before or ()), list(after or ())
-    if new[: len(old)] != old:
-        return False
-    rest = [name for name, _ in new[len(old) :]]
-    places = [ORDER.get(name, -1) for name in rest]
-    return -1 not in places and places == sorted(places) and keys.BROADCASTER in rest and keys.SENT in rest
+def grown(before: Pairs | None, after: Pairs | None, sender: Principal) -> bool:
+    """True when headers only grew at the end, in the order of the page, and who sent them was the last that is named.
+
+    Replay marks are the publisher's own (I4, I5).
+    """
+    old, new = before or (), after or ()
+    rest = new[len(old) :]
+    places = [ORDER.get(name, -1) for name, _ in rest]
+    said = read(rest)
+    complete = said.broadcaster is not None and any(name == keys.SENT for name, _ in rest)
+    ordered = new[: len(old)] == old and places == sorted(set(places)) and -1 not in places
+    return ordered and complete and sender == (said.relay if said.relayed else said.broadcaster)
