@@ -111,26 +111,6 @@ def test_only_blocks_with_objects_cost_a_row(cardano: DbSync, log: SqlStore) -> 
     assert log.head().seq == 3
 
 
-def test_objects_come_in_the_order_of_block_and_transaction(cardano: DbSync, log: SqlStore) -> None:
-    a, b = Wallet("a"), Wallet("b")
-    cardano.build(anchored(a.created), b"\xff", anchored(a.deactivate(), b.created))
-    read(cardano, log)
-    places = log.database.select("SELECT object_index, operation_index FROM atala_operations ORDER BY 1, 2")
-    assert places == [(0, 0), (2, 0), (2, 1)]
-    times = log.database.select("SELECT DISTINCT block_time FROM atala_operations")
-    assert times == [((1_672_531_200 + 20) * 1_000,)]
-
-
-def test_a_block_is_read_once_it_lies_as_deep_as_wanted(cardano: DbSync, log: SqlStore) -> None:
-    cardano.empty(1)
-    number = cardano.build(anchored(Wallet("a").created))
-    cardano.empty(2)
-    assert read(cardano, log, depth=3) == 0
-    cardano.empty(1)
-    assert read(cardano, log, depth=3) == 1
-    assert [row[0] for row in applied(log)] == [number]
-
-
 def test_a_log_begins_with_the_block_that_is_asked_for(cardano: DbSync, log: SqlStore) -> None:
     cardano.build(anchored(Wallet("a").created))
     cardano.empty(3)
@@ -195,18 +175,6 @@ def test_a_block_that_disappears_takes_its_operations_with_it(source: DbSync, lo
     assert cut.value.common == 1
     everything.again(cut.value)
     assert [each.did_suffix for each in everything.new()] == [c.suffix]
-
-
-def test_a_block_whose_hash_changed_at_its_number_is_another_block(cardano: DbSync, log: SqlStore) -> None:
-    cardano.empty(2)
-    created = anchored(Wallet("a").created)
-    number = cardano.build(created)
-    read(cardano, log)
-    cardano.back_to(number - 1)
-    assert cardano.build(created) == number
-    assert read(cardano, log) == 1
-    assert log.hash_at(number) == cardano.hash(number)
-    assert log.head().epoch == 1
 
 
 def test_a_roll_back_of_blocks_without_objects_takes_nothing_back(cardano: DbSync, log: SqlStore) -> None:

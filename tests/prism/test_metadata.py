@@ -6,13 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.db_sync import MAINNET, as_json, cbor, head, metadatum
-from support.prism import DOCUMENT
+from support.db_sync import as_json, cbor, head, metadatum
 
 from pubsub_emulator.emulator.untrusted import MOST_DEPTH
 from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, object_of
-from pubsub_emulator.prism.core.process import process, read_object
-from pubsub_emulator.prism.core.state import MemoryLedger
 from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 METADATA = st.recursive(
@@ -115,20 +112,3 @@ def test_arrays_and_maps_of_any_length_are_read() -> None:
     pieces = b"\x9f" + cbor(b"abc") + cbor(b"d") + b"\xff"
     whole = b"\xbf" + cbor(LABEL) + b"\xbf" + cbor("c") + pieces + cbor("v") + cbor(1) + b"\xff\xff"
     assert object_of(None, whole) == b"abcd"
-
-
-def test_objects_of_mainnet_are_read_and_all_applied() -> None:
-    ledger = MemoryLedger()
-    outcomes = [
-        process(ledger, signed)
-        for each in MAINNET
-        for signed in read_object(object_of(None, bytes.fromhex(each["cbor"]))) or ()
-    ]
-    assert [each.reason for each in outcomes if each is not None] == [None] * (len(MAINNET) + 1)
-
-
-def test_the_golden_metadata_have_the_golden_objects() -> None:
-    named = [each for each in DOCUMENT["objects"] if each["metadata_cbor"] and each["operations"]]
-    assert len(named) > 4
-    for each in named:
-        assert object_of(None, bytes.fromhex(each["metadata_cbor"])).hex() == each["object"]
