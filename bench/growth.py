@@ -3,7 +3,6 @@
 Each row runs in a process of its own: CPU time once, and resident memory, which is why this is apart from `scaling`.
 Memory is what the thing varied adds, divided by its number. `--most` leaves out larger rows of every table, `--trie` is
 the largest number of keys that are made into a trie, which takes some 650 bytes per key beside the entries.
-Publishers are measured by `bench/publish_scale.py`.
 """
 
 import argparse

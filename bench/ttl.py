@@ -13,10 +13,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.publish_scale import NoOwners
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry
-from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import AccountId, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import WEIGHT_MAX
 from pubsub_emulator.runtime.balances import Balances
 from pubsub_emulator.runtime.framework import system
@@ -30,6 +29,14 @@ PER_PUBLISHER = 1000
 START = 1_000_000
 
 Place = tuple[ParaId, PubsubKey]
+
+
+class NoOwners:
+    """A registrar without paras."""
+
+    def owner_of(self, storage: Storage, para: ParaId) -> AccountId | None:  # noqa: ARG002  # a registrar's signature
+        """Nobody owns anything."""
+        return None
 
 
 @dataclass
