@@ -2,13 +2,13 @@
 
 import ast
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from support.limits import PROBES, limits, most
-from support.pages import ROOT
+from support.processes import ROOT, environment
 
 from pubsub_emulator.cli.commands.fuzz.readers import ROWS, Row
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
@@ -51,16 +51,30 @@ def test_every_limit_has_a_probe_or_a_test_that_names_it() -> None:
     assert not lacking
 
 
+@pytest.fixture(scope="module")
+def reader() -> Iterator["subprocess.Popen[str]"]:
+    """The process that has a fork read each input."""
+    command = [sys.executable, "-m", "support.limits"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=environment(), cwd=ROOT, **pipes) as process:  # type: ignore[call-overload]
+        yield process
+        process.communicate()
+    assert process.returncode == 0
+
+
 @pytest.mark.slow
+@pytest.mark.xdist_group("limits")
 @pytest.mark.parametrize("constant", PROBES)
-def test_one_input_at_the_limit_is_read_and_one_beyond_it_is_refused_in_bounded_memory(constant: str) -> None:
+def test_one_input_at_the_limit_is_read_and_one_beyond_it_is_refused_in_bounded_memory(
+    constant: str, reader: "subprocess.Popen[str]"
+) -> None:
+    assert reader.stdin is not None
+    assert reader.stdout is not None
     assert constant in limits()
     found = {}
     for where in ("at", "beyond"):
-        environment = {**os.environ, "PYTHONPATH": str(TESTS)}
-        command = [sys.executable, "-m", "support.limits", constant, where]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=ROOT)
-        found[where] = json.loads(done.stdout.splitlines()[-1])
+        print(constant, where, file=reader.stdin, flush=True)
+        found[where] = json.loads(reader.stdout.readline())
         assert found[where]["grown"] <= most(constant, found[where]["size"]), found
     assert not found["at"]["said"], found
     assert found["beyond"]["said"].startswith("pubsub_emulator."), found
