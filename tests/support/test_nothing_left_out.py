@@ -30,7 +30,18 @@ def pytest_collection_modifyitems(items):
 
 
 def _run(folder: Path, *arguments: object, where: str = "") -> subprocess.CompletedProcess[str]:
-    config = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT, "-p", "no:cacheprovider", "-p", "conftest")
+    config = (
+        "-c",
+        ROOT / "pyproject.toml",
+        "--rootdir",
+        ROOT,
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:schemathesis",
+        "-p",
+        "conftest",
+    )
     return python("-m", "pytest", *config, *arguments, folder / "test_some.py", folder=folder, CI=where)
 
 
