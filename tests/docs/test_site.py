@@ -6,15 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from api_reference import plain
+from links import faults
 from playwright.sync_api import Page
 from support.browser import PHONE, overflows, show
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "docs"))
-
-from api_reference import plain  # noqa: E402  # beside the pages it is for
-from links import faults  # noqa: E402  # as above
-
 pytestmark = pytest.mark.xdist_group("browser")
 
 
