@@ -23,7 +23,7 @@ from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.namespaces import cleaned
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
-from pubsub_emulator.icrc72.values import Value, array, blob, boolean, integer, map_, nat, of, option, text
+from pubsub_emulator.icrc72.values import Value, of
 
 EPOCH: Final = 1 << 48
 """Ids of one epoch."""
@@ -80,7 +80,7 @@ class Bridge(App):
         self._say(ctx, self.namespace(row.chain, row.kind), data_of(row), epoch * EPOCH + row.seq)
 
     def _rewound(self, ctx: Context, epoch: int, common: int) -> None:
-        data = map_({"epoch": nat(epoch), "seq": nat(common)})
+        data = of({"epoch": epoch, "seq": common})
         self._say(ctx, self.namespace(None, "Log.Rewound"), data, epoch * EPOCH)
 
     def _say(self, ctx: Context, namespace: str, data: Value, number: int) -> None:
@@ -91,33 +91,16 @@ class Bridge(App):
 
 def data_of(row: Row) -> Value:
     """The data of a row's event."""
-    return map_(
-        {
-            "seq": nat(row.seq),
-            "anchor": nat(row.anchor),
-            "block": nat(row.block),
-            "index": nat(row.index),
-            "time": nat(row.time * 1_000_000),
-            "chain": text("relay" if row.chain is None else str(row.chain)),
-            "kind": text(row.kind),
-            "id": blob(row.id),
-            "fields": map_((name, value_of(value)) for name, value in row.fields.items()),
-        }
-    )
+    fields = value_of(row.fields)
+    chain = "relay" if row.chain is None else str(row.chain)
+    where = {"seq": row.seq, "anchor": row.anchor, "block": row.block, "index": row.index, "time": row.time * 1_000_000}
+    return of({**where, "chain": chain, "kind": row.kind, "id": row.id, "fields": fields})
 
 
 def value_of(value: object) -> Value:
-    """A field of a log as an ICRC16 value."""
-    if value is None:
-        return option(None)
-    if isinstance(value, bool):
-        return boolean(value)
-    if isinstance(value, int):
-        return nat(value) if value >= 0 else integer(value)
+    """A field of a log as an ICRC16 value. Raises `TypeError`."""
     if isinstance(value, str):
-        return blob(bytes.fromhex(value[2:])) if _BYTES.fullmatch(value) else text(value)
+        return of(bytes.fromhex(value[2:]) if _BYTES.fullmatch(value) else value)
     if isinstance(value, Mapping):
-        return map_((str(name), value_of(each)) for name, each in value.items())
-    if isinstance(value, Sequence):
-        return array(value_of(each) for each in value)
-    raise TypeError(f"{type(value).__name__} is no field of a log")
+        return of({str(name): value_of(each) for name, each in value.items()})
+    return of([value_of(each) for each in value] if isinstance(value, Sequence) else value)

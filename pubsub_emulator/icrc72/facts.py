@@ -3,8 +3,8 @@
 A fact is a tuple of its kind and what names it. It has one value at a time, whose type its kind decides.
 """
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
 
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.skip import Skip
@@ -50,3 +50,16 @@ Cause = tuple[Literal["member", "replay"], Principal | int] | tuple[Literal["pub
 
 Facts = Mapping[Fact, FactValue]
 MemberFacts = Mapping[MemberFact, MemberValue]
+
+EVERYBODY: Final = Principal()
+"""The entry of a relay for all subscribers without filter and skip."""
+
+
+def is_late(who: Principal, wanted: Iterable[Width], entries: frozenset[Principal]) -> bool:
+    """Whether a relay became wider for a subscriber while an event waited for it (IC-40a).
+
+    An entry makes a relay wider before the exit serves a new subscriber. Events that wait at the entry passed the
+    narrower relay, so others between them may be missing. The entry names the subscriber on these events, and its chain
+    begins with a later one; otherwise it would replay what it was never due. `wanted` has its filters and skips.
+    """
+    return who in entries or (EVERYBODY in entries and all(each == (None, None) for each in wanted))

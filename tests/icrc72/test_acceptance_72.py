@@ -20,7 +20,6 @@ from support.canister_apps import (
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
 from pubsub_emulator.icrc72.deployment import deploy
 from pubsub_emulator.icrc72.ic.candid.types import Variant
@@ -35,7 +34,7 @@ from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import as_items, as_principal, blob, boolean, first, map_, nat, of
+from pubsub_emulator.icrc72.values import as_items, blob, boolean, first, map_, nat, of
 from pubsub_emulator.testing.canisters import Canisters
 
 
@@ -300,24 +299,6 @@ def test_row_23_ic_42_the_same_batch_again_is_ok_and_makes_nothing_double() -> N
     assert lab.app(reader).data == [1, 2]
 
 
-def test_row_24_ic_47_an_upgrade_of_a_broadcaster_loses_and_doubles_nothing() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab)
-    lab.network.stop(reader)
-    emit(lab, source, *range(1, 11))
-    lab.step(5)
-    for broadcaster in lab.broadcasters:
-        lab.network.stop(broadcaster)
-        lab.step(15)
-        fresh = RoleCanister([Broadcaster(lab.orchestrator, lab.settings)])
-        assert lab.network.upgrade(broadcaster, fresh)
-        lab.network.start(broadcaster)
-    lab.network.start(reader)
-    emit(lab, source, 11, 12)
-    lab.step(200)
-    assert lab.app(reader).data == list(range(1, 13))
-
-
 def test_ic_8_an_upgrade_of_the_orchestrator_keeps_everything() -> None:
     lab = Canisters()
     source, reader = source_and_sink(lab)
@@ -572,22 +553,6 @@ def test_ic_46_trusted_batches_are_answered_for() -> None:
     assert reader in [each.receiver for each in executed(happened, "icrc72_handle_notification_trusted")]
 
 
-def test_ic_47b_a_publisher_is_moved_without_loss() -> None:
-    lab = Canisters(broadcasters=(0, 0, 1))
-    source, reader = source_and_sink(lab)
-    emit(lab, source, 1, 2, 3)
-    registry = lab.system.registry
-    (old,) = registry.state.publications[1].entries[source]
-    assert registry.move_publisher(NAME, source)
-    emit(lab, source, *range(4, 10))
-    lab.step(200)
-    (new,) = registry.state.publications[1].entries[source]
-    assert new != old
-    emit(lab, source, 10)
-    lab.step(100)
-    assert lab.app(reader).data == list(range(1, 11))
-
-
 @pytest.mark.parametrize(("brokers", "which"), [((0, 0, 1), "entry"), ((0, 1, 1), "exit"), ((0, 0, 1), "both")])
 def test_ic_47b_a_broadcaster_is_retired_without_loss(brokers: tuple[int, ...], which: str) -> None:
     lab = Canisters(broadcasters=brokers, schedule=Schedule(b"retire", 1, 10))
@@ -641,20 +606,3 @@ def test_ic_42_partitions_and_modes() -> None:
         emit(lab, source, *range(1, 31), name=name)
         lab.step(120)
         assert sorted(lab.app(reader).data) == list(range(1, 31)), config
-
-
-def test_i4_i5_there_is_one_relay_on_a_path_and_headers_only_grow() -> None:
-    class Heads(App):
-        def on_event(self, _ctx: Context, event: EventNotification) -> None:
-            self.data.append([name for name, _ in event.headers or ()])
-            self.data.append(as_principal(first(event.headers, keys.RELAY)))
-
-    lab = Canisters()
-    source, reader = source_and_sink(lab, Heads)
-    emit(lab, source, 1, 2)
-    lab.step(60)
-    order = [each.name for each in keys.HEADERS]
-    for names in (lab.app(reader).data[0], lab.app(reader).data[2]):
-        assert names == sorted(names, key=order.index)
-        assert len(set(names)) == len(names)
-    assert lab.app(reader).data[1] == lab.broadcasters[1]

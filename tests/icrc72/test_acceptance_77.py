@@ -224,20 +224,6 @@ def test_row_15_rp_7_an_altered_log_is_noticed() -> None:
     assert statuses(lab) == {1: Variant("errored", "hash mismatch at 7")}
 
 
-def test_row_16_rp_7_a_publisher_goes_on_after_an_upgrade() -> None:
-    lab = Canisters(settings=replace(DEFAULTS, replay_events=3))
-    source = published(lab, 60)
-    reader = asked(lab, 1, 61)
-    lab.step(45)
-    assert 0 < len(lab.app(reader).data) < 60
-    lab.network.stop(source)
-    lab.step(15)
-    assert lab.network.upgrade(source, Source(lab.orchestrator, lab.settings, publications={NAME: {}}))
-    lab.network.start(source)
-    lab.step(400)
-    assert [each[0] for each in lab.app(reader).data] == list(range(1, 61))
-
-
 def test_row_17_rp_13_a_silent_publisher_ends_the_replay() -> None:
     lab = Canisters()
     source = published(lab, 5)

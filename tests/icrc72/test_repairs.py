@@ -67,10 +67,13 @@ def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_cl
     lab = Canisters(broadcasters=(0, 0, 1), schedule=Schedule(b"%d" % seed, 2, 30))
     source, reader = source_and_sink(lab, rounds=100)
     emit(lab, source, *range(1, 21))
+    publication = lab.system.registry.state.publications[1]
+    old = publication.entries[source]
     assert lab.system.registry.move_publisher(NAME, source)
     emit(lab, source, *range(21, 61))
     lab.step(1500)
     assert lab.app(reader).data == list(range(1, 61))
+    assert publication.entries[source] != old
 
 
 def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_rounds_after_it_is_none() -> None:

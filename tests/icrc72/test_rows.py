@@ -20,7 +20,10 @@ def _rows(*files: Path) -> set[int]:
 
 @pytest.mark.parametrize(
     ("count", "files"),
-    [(35, ("test_acceptance_72.py", "test_bridge.py", "ic/test_network.py")), (24, ("test_acceptance_77.py",))],
+    [
+        (35, ("test_acceptance_72.py", "test_bridge.py", "test_upgrades.py", "ic/test_network.py")),
+        (24, ("test_acceptance_77.py", "test_upgrades.py")),
+    ],
     ids=["ICRC-72", "ICRC-77"],
 )
 def test_every_row_is_named(count: int, files: tuple[str, ...]) -> None:

@@ -7,12 +7,6 @@ from pubsub_emulator.icrc72.ic import stable
 from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, tell
 
 
-@pytest.mark.parametrize("number", range(4))
-def test_i1_i2_i9_r7_a_story_ends_with_everything_handled_once_and_nobody_accused(number: int) -> None:
-    outcome = campaign.play(b"ci %d" % number)
-    assert outcome.surprise == ""
-
-
 @pytest.mark.parametrize(
     "plan",
     [

@@ -56,7 +56,9 @@ def test_ic_8_an_upgrade_mends_a_configuration_that_was_refused() -> None:
 
 
 @pytest.mark.parametrize("refuse", [0, 20])
-def test_ic_47_ic_49_rp_7_everybody_is_upgraded_in_turn_while_events_and_replays_flow(refuse: int) -> None:
+def test_rows_16_and_24_ic_47_ic_49_rp_7_everybody_is_upgraded_in_turn_while_events_and_replays_flow(
+    refuse: int,
+) -> None:
     settings = replace(DEFAULTS, queue_notifications=6, replay_events=2)
     lab = Canisters(settings=settings, schedule=Schedule(b"upgrades", 2 if refuse else 0, refuse))
     source, reader = source_and_sink(lab, publication={REPLAY: True}, rounds=80)

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from pubsub_emulator.icrc72.audit.record import EventKey, grown
 from pubsub_emulator.icrc72.audit.replays import Replays
+from pubsub_emulator.icrc72.facts import is_late
 from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.words import shown
-from pubsub_emulator.icrc72.late import is_late
 from pubsub_emulator.icrc72.messages import Event, EventNotification
 from pubsub_emulator.icrc72.namespaces import matches
 

@@ -81,7 +81,9 @@ class Orchestrator(Core):
             **self._batch(methods.DELETE_SUBSCRIPTION, subscriptions.delete),
             methods.GET_VALID.name: self._valid(methods.GET_VALID),
             methods.GET_VALID_ONE.name: self._valid(methods.GET_VALID_ONE),
-            **self.replays.updates(),
+            methods.REGISTER_REPLAY.name: self.replays.register,
+            **self._batch(methods.CANCEL_REPLAY, self.replays.cancel),
+            **self._batch(methods.REPLAY_STATUS, self.replays.report),
         }
 
     def queries(self) -> Mapping[str, Query]:

@@ -11,9 +11,18 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Final, cast
 
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.facts import Cause, Fact, FactValue, Forwarding, MemberFact, MemberValue, Wanted, Width
+from pubsub_emulator.icrc72.facts import (
+    EVERYBODY,
+    Cause,
+    Fact,
+    FactValue,
+    Forwarding,
+    MemberFact,
+    MemberValue,
+    Wanted,
+    Width,
+)
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
-from pubsub_emulator.icrc72.late import EVERYBODY
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Member, Publication, Registry
 from pubsub_emulator.icrc72.settings import Settings

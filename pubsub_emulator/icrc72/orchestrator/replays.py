@@ -1,6 +1,6 @@
 """Replays: requests, states, alerts and what happens when somebody fails (ICRC-77)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys, methods
@@ -17,7 +17,7 @@ from pubsub_emulator.icrc72.orchestrator.escrow import Escrow
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.state import Registry, Replay
 from pubsub_emulator.icrc72.results import err, forbidden, generic, ok, refused, too_many
-from pubsub_emulator.icrc72.role import Handler, RoleCanister
+from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import Pairs, as_nat
 
@@ -37,17 +37,10 @@ class Replays:
         self.role = role
         self.escrow = Escrow(settings, role)
 
-    def updates(self) -> Mapping[str, Handler]:
-        """Methods by name."""
-        return {
-            "icrc77_register_replay": self._register,
-            "icrc77_cancel_replay": self._cancel,
-            "icrc77_replay_status": self._status,
-        }
-
     # How a replay is registered: RP-3, RP-4
 
-    def _register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
+    def register(self, ctx: Context, items: tuple[ReplayRegistration, ...]) -> None:
+        """Register replays in turn: each is paid before the next is looked at."""
         caller = ctx.caller
         taken = items[: self.settings.batch_items]
         results: list[Result[int]] = []
@@ -293,13 +286,8 @@ class Replays:
 
     # Reports, cancelling and asking: RP-5, RP-11, RP-12
 
-    def _status(self, ctx: Context, items: tuple[ReplayStatusUpdate, ...]) -> None:
-        results: list[Result[int]] = [self._report(ctx, each) for each in items[: self.settings.batch_items]]
-        if len(items) > len(results):
-            results.append(too_many(self.settings.batch_items))
-        methods.REPLAY_STATUS.reply(ctx, tuple(results))
-
-    def _report(self, ctx: Context, item: ReplayStatusUpdate) -> Result[int]:
+    def report(self, ctx: Context, item: ReplayStatusUpdate, _silent: object) -> Result[int]:
+        """Take a publisher's report (RP-5)."""
         replay = self.state.replays.get(item.replayId)
         if replay is None:
             return err("NotFound")
@@ -323,13 +311,8 @@ class Replays:
         replay.heard = ctx.now
         return ok(replay.id)
 
-    def _cancel(self, ctx: Context, numbers: tuple[int, ...]) -> None:
-        results: list[Result[int]] = [self._cancel_one(ctx, each) for each in numbers[: self.settings.batch_items]]
-        if len(numbers) > len(results):
-            results.append(too_many(self.settings.batch_items))
-        methods.CANCEL_REPLAY.reply(ctx, tuple(results))
-
-    def _cancel_one(self, ctx: Context, number: int) -> Result[int]:
+    def cancel(self, ctx: Context, number: int, _silent: object) -> Result[int]:
+        """Cancel a replay (RP-11)."""
         replay = self.state.replays.get(number)
         if replay is None:
             return err("NotFound")
