@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.pool import MOST_EXTRINSIC, PoolChange, Refused, check
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.errors import RpcError, invalid_params
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal, text
@@ -132,10 +132,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
     return when_checked(call, extrinsic, then)
 
 
-@method("author_unwatchExtrinsic", Param("subscription", text), live=True)
-def unwatch(call: Call, name: str) -> Json:
-    """Tell nothing more; whether there was such a subscription."""
-    return call.session is not None and call.session.remove(name, Updates.group)
+unsubscribes(methods, "author_unwatchExtrinsic", Updates)
 
 
 @method("author_pendingExtrinsics")

@@ -1,9 +1,13 @@
 """The context of a call: the node, the chain of the path, the connection."""
 
+from collections.abc import Iterable
+
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import ChainView
 from pubsub_emulator.node.rpc.errors import discarded_block, method_not_found, unknown_block
+from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.node import Node
+from pubsub_emulator.node.rpc.params import Param, text
 from pubsub_emulator.node.rpc.session import RpcSubscription, Session
 
 
@@ -49,3 +53,12 @@ class Call:
             self.opened = []
         self.opened.append(subscription)
         subscription.holds += 1
+
+
+def unsubscribes(methods: Methods, name: str, kind: type[RpcSubscription], aliases: Iterable[str] = ()) -> None:
+    """Declare the method that ends subscriptions of a kind."""
+
+    @methods.method(name, Param("subscription", text), aliases=aliases, live=True)
+    def unsubscribe(call: Call, subscription: str) -> Json:
+        """End the subscription. Returns whether there was one."""
+        return call.session is not None and call.session.remove(subscription, kind.group)

@@ -4,10 +4,10 @@ from typing import Final
 
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import block_json, header_json, header_text
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import AT, Param, height, text
+from pubsub_emulator.node.rpc.params import AT, Param, height
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.primitives.hexadecimal import hexed
 
@@ -133,9 +133,7 @@ def _declare(kind: type[Heads], name: str, aliases: tuple[str, ...], ending: tup
         subscription.first(call.view.final if final else call.view.best)
         return opened
 
-    @method(f"chain_unsubscribe{name}", Param("subscription", text), aliases=ending, live=True)
-    def unsubscribe(call: Call, name: str) -> Json:
-        return call.session is not None and call.session.remove(name, kind.group)
+    unsubscribes(methods, f"chain_unsubscribe{name}", kind, ending)
 
 
 for _kind in _KINDS:

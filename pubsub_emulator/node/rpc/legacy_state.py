@@ -8,7 +8,7 @@ from pubsub_emulator.node.api import UnknownFunction
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, ChainView, Timeline
 from pubsub_emulator.node.pool import MOST_EXTRINSIC
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
 from pubsub_emulator.node.rpc.method import Json, Methods
@@ -263,10 +263,7 @@ def subscribe_storage(call: Call, keys: list[bytes]) -> Json:
     return opened
 
 
-@method("state_unsubscribeStorage", Param("subscription", text), live=True)
-def unsubscribe_storage(call: Call, name: str) -> Json:
-    """End the subscription. Returns whether there was one."""
-    return call.session is not None and call.session.remove(name, StorageChanges.group)
+unsubscribes(methods, "state_unsubscribeStorage", StorageChanges)
 
 
 class RuntimeVersions(RpcSubscription):
@@ -308,12 +305,4 @@ def subscribe_runtime_version(call: Call) -> Json:
     return opened
 
 
-@method(
-    "state_unsubscribeRuntimeVersion",
-    Param("subscription", text),
-    aliases=("chain_unsubscribeRuntimeVersion",),
-    live=True,
-)
-def unsubscribe_runtime_version(call: Call, name: str) -> Json:
-    """End the subscription. Returns whether there was one."""
-    return call.session is not None and call.session.remove(name, RuntimeVersions.group)
+unsubscribes(methods, "state_unsubscribeRuntimeVersion", RuntimeVersions, ("chain_unsubscribeRuntimeVersion",))

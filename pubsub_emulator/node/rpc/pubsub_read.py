@@ -7,10 +7,10 @@ from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node.chain.block import RELAY, Block, Moment
 from pubsub_emulator.node.chain.timeline import Advance
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import AT, Param, block_hash, height, para, pubsub_key, text
+from pubsub_emulator.node.rpc.params import AT, Param, block_hash, height, para, pubsub_key
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -333,10 +333,7 @@ def subscribe_candidates(call: Call, wanted: ParaId | None) -> Json:
     return call.open(Candidates(call, wanted))
 
 
-@method("pubsub_unsubscribeCandidates", Param("subscription", text), live=True)
-def unsubscribe_candidates(call: Call, name: str) -> Json:
-    """End the subscription. Returns whether there was one."""
-    return call.session is not None and call.session.remove(name, Candidates.group)
+unsubscribes(methods, "pubsub_unsubscribeCandidates", Candidates)
 
 
 # Deliveries
@@ -413,7 +410,4 @@ def subscribe_deliveries(call: Call, wanted: dict[str, object] | None) -> Json:
     return call.open(Deliveries(call, wanted or {}))
 
 
-@method("pubsub_unsubscribeDeliveries", Param("subscription", text), live=True)
-def unsubscribe_deliveries(call: Call, name: str) -> Json:
-    """End the subscription. Returns whether there was one."""
-    return call.session is not None and call.session.remove(name, Deliveries.group)
+unsubscribes(methods, "pubsub_unsubscribeDeliveries", Deliveries)
