@@ -2,30 +2,25 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.explorer.difference import difference_page
 from pubsub_emulator.explorer.page import page_html, page_index
 from pubsub_emulator.explorer.recorder import Recorder
-from pubsub_emulator.explorer.svg import asset, legend
+from pubsub_emulator.explorer.svg import ASSETS, asset, legend
 from pubsub_emulator.explorer.words import scenario_names
 from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.primitives.types import ParaBlockNumber, ParaId, Slot
 
 DRAWN: Final = 200
 """The number of newest relay blocks on a page."""
-FILES: Final = (
-    *(f"vendor/{name}" for name in ("preact.js", "hooks.js", "signals-core.js", "signals.js", "htm.js", "uplot.js")),
-    "vendor/uplot.css",
-    *(f"lab/{name}" for name in ("acts.js", "branches.js", "charts.js", "detail.js", "follow.js", "main.js")),
-    *(f"lab/{name}" for name in ("rpc.js", "session.js", "steps.js", "store.js", "timeline.js", "words.js", "lab.css")),
-    *("data.js", "trie.js", "ledger.js", "detail.js", "trie.css", "page.css"),
-)
-"""What the live page is made of; the last row is shared with the page of a run."""
+_SHARED: Final = ("data.js", "trie.js", "ledger.js", "detail.js", "trie.css", "page.css")
+"""The files that the page of a run has, too."""
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
 
 
@@ -37,12 +32,14 @@ class LivePage:
 
     def live(self) -> Mapping[str, tuple[bytes, str]]:
         """The files of the page that shows the network and acts on it, by path, each with its content type."""
-        files = {f"/page/{name}": (asset(name).encode(), _TYPES[Path(name).suffix]) for name in FILES}
+        own = (f"{folder}/{each.name}" for folder in ("lab", "vendor") for each in (ASSETS / folder).iterdir())
+        names = (name for name in (*own, *_SHARED) if Path(name).suffix in _TYPES)
+        files = {f"/page/{name}": (asset(name).encode(), _TYPES[Path(name).suffix]) for name in names}
         return {"/": (asset("lab/lab.html").replace("<!--legend-->", legend(), 1).encode(), "text/html"), **files}
 
-    def explain(self, network: Network, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
+    def explain(self, node: Node, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
         """A candidate of a moment with all that the page of a run shows of it; `before` is the moment before."""
-        recorder = self._recorder(network, before, record.chain)
+        recorder = self._recorder(node, before, record.chain)
         for each in moment.records:
             if each.chain == record.chain:
                 recorder.candidate(each)
@@ -57,10 +54,10 @@ class LivePage:
         """The page of a dry run; `shown` is the result of `dev_dryRun`."""
         return difference_page(title, shown)
 
-    def explore(self, network: Network, moments: Sequence[Moment]) -> str:
+    def explore(self, node: Node, moments: Sequence[Moment]) -> str:
         """The page of the newest moments, ascending; the first is the start and is not drawn."""
         kept = moments[-DRAWN - 1 :]
-        recorder = self._recorder(network, kept[0])
+        recorder = self._recorder(node, kept[0])
         for moment in kept[1:]:
             header = moment.relay.header
             slot = max((record.slot_now for record in moment.records), default=Slot(0))
@@ -69,9 +66,10 @@ class LivePage:
                 recorder.candidate(record)
         return page_html(recorder, self._scenario.name, self._scenario.description)
 
-    def _recorder(self, network: Network, start: Moment, only: ParaId | None = None) -> Recorder:
+    def _recorder(self, node: Node, start: Moment, only: ParaId | None = None) -> Recorder:
         """A recorder that knows a moment's chains, or one of them."""
-        recorder = Recorder(scenario_names(self._scenario), network.relay)
+        names, network = scenario_names(self._scenario), node.network
+        recorder = Recorder(replace(names, keys={**node.names, **names.keys}), network.relay)
         for chain, block in start.heads.items():
             if chain is RELAY or only not in {None, chain}:
                 continue

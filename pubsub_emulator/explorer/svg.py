@@ -233,7 +233,10 @@ def _edge(parent: Placed, child: Placed) -> str:
     return f"M{x} {_y(parent.row) + 9}V{y}H{end}"
 
 
+ASSETS: Final = files("pubsub_emulator.explorer") / "assets"
+
+
 @lru_cache(maxsize=8)
 def asset(name: str) -> str:
     """A file that comes with this package."""
-    return (files("pubsub_emulator.explorer") / "assets" / name).read_text(encoding="utf-8")
+    return (ASSETS / name).read_text(encoding="utf-8")

@@ -267,7 +267,7 @@ def test_a_nodes_newest_blocks_are_executed_again_and_drawn(tmp_path: Path) -> N
         assert done.exit_code == 0, done.stderr
         page = open_page(out.read_text(encoding="utf-8"))
         kept = running.server.timeline.moments()[-9:]
-        drawn = open_page(LivePage(load_bundled("node")).explore(running.server.live.network, kept))
+        drawn = open_page(LivePage(load_bundled("node")).explore(running.server.node, kept))
         numbers = [block["number"] for block in page.index["relay"]]
         assert numbers == [moment.number for moment in kept[1:]]
         assert len(page.index["candidates"]) == len(drawn.index["candidates"])

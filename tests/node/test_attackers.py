@@ -12,9 +12,9 @@ import aiohttp
 import pytest
 from support.node import Client, Refusal, Running, served, serving, story
 
-from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.node.rpc.dispatch import RequestLimits
+from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.session import MOST_KEYS, compact
 from pubsub_emulator.node.server.options import Serving
 from pubsub_emulator.runtime.framework import system
@@ -195,10 +195,10 @@ class Drawn:
         """Nothing."""
         return f"{title}{shown}"
 
-    def explore(self, network: Network, moments: Sequence[Moment]) -> str:
+    def explore(self, node: Node, moments: Sequence[Moment]) -> str:
         """How many moments."""
         self.count += 1
-        return f"{network.number} of {len(moments)}"
+        return f"{node.network.number} of {len(moments)}"
 
 
 @served()

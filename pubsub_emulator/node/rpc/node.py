@@ -24,6 +24,7 @@ from pubsub_emulator.node.types import (
     runtime_version,
     storage_entry,
 )
+from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.primitives.version import VERSION
 
 T = TypeVar("T")
@@ -163,8 +164,10 @@ class Node:
     version: str = VERSION
     draw: Callable[[str, Mapping[str, object]], str] | None = None
     """Makes a page of a difference under a title; `None` where nothing is drawn."""
-    explain: Callable[[Network, Moment, Moment, BlockRecord], dict[str, object]] | None = None
+    explain: Callable[["Node", Moment, Moment, BlockRecord], dict[str, object]] | None = None
     """Draws a candidate of a moment, given the moment before; `None` where nothing is drawn."""
+    names: dict[PubsubKey, str] = field(default_factory=dict)
+    """Names of keys that acts gave."""
 
     @property
     def network(self) -> Network:

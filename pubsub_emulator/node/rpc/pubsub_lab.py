@@ -16,16 +16,17 @@ from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.lines import NoSession, line, session_document
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.errors import development
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, Read, block_hash, list_of, pubsub_key, text
+from pubsub_emulator.node.rpc.params import Param, Read, block_hash, list_of, pubsub_key
 from pubsub_emulator.node.rpc.pubsub_act import act
 from pubsub_emulator.node.rpc.pubsub_read import RELAY_BLOCK, candidate_json, deliveries, moment_at
 from pubsub_emulator.node.rpc.pubsub_session import failures
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
@@ -40,6 +41,8 @@ MOST_TRIED: Final = 16
 MOST_NAMED: Final = 512
 """Keys that a column names of each kind; it counts all of them."""
 MOST_NAMES: Final = 4096
+MOST_LETTERS: Final = 64
+"""Of a key's name that the node remembers."""
 _QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
 """What waits for no block."""
 
@@ -57,11 +60,14 @@ def column_json(call: Call, moment: Moment) -> dict[str, object]:
     total = weight.normal + weight.operational + weight.mandatory
     queued = [book for _, book in BOOKS.items(state)]
     given = [document for _, _, document in deliveries(moment)]
+    names = call.node.names
     return {
         "number": moment.number,
         "hash": hexed(moment.relay.hash),
         "parent": hexed(moment.relay.header.parent_hash),
-        "published": [[each.publisher, hexed(each.key), each.value_size] for each in published[:MOST_NAMED]],
+        "published": [
+            [each.publisher, hexed(each.key), each.value_size, names.get(each.key)] for each in published[:MOST_NAMED]
+        ],
         "publishedCount": len(published),
         "expired": [[each.publisher, hexed(each.key)] for each in expired[:MOST_NAMED]],
         "expiredCount": len(expired),
@@ -165,10 +171,7 @@ def subscribe_columns(call: Call) -> Json:
     return call.open(Columns(call))
 
 
-@method("pubsub_unsubscribeColumns", Param("subscription", text), live=True)
-def unsubscribe_columns(call: Call, name: str) -> Json:
-    """End the subscription. Returns whether there was one."""
-    return call.session is not None and call.session.remove(name, Columns.group)
+unsubscribes(methods, "pubsub_unsubscribeColumns", Columns)
 
 
 @method("pubsub_explained", Param("hash", block_hash), heavy=True)
@@ -181,22 +184,30 @@ async def explained(call: Call, name: bytes) -> Json:
     before = call.node.timeline.moment(record.included_at - 1) or call.node.timeline.genesis
     if moment is None or record not in moment.records or before.number != record.included_at - 1:
         return None
-    return await call.node.control.beside(lambda: explain(call.node.network, before, moment, record))
+    return await call.node.control.beside(lambda: explain(call.node, before, moment, record))
 
 
 # Acts
 
 
-def _action(value: object) -> Action:
-    """An action; a key may be a name."""
-    named = dict(value) if isinstance(value, dict) else value
-    if isinstance(named, dict):
-        if "key" in named:
-            named["key"] = pubsub_key(named["key"])
-        if "keys" in named:
-            named["keys"] = tuple(list_of(pubsub_key)(named["keys"]))
+def _action(value: object) -> tuple[Action, dict[PubsubKey, str]]:
+    """An action, and the names that were given for its keys."""
+    document = dict(value) if isinstance(value, dict) else value
+    names: dict[PubsubKey, str] = {}
+
+    def key(given: object) -> PubsubKey:
+        found = pubsub_key(given)
+        if isinstance(given, str) and not given.startswith("0x") and len(given) <= MOST_LETTERS:
+            names[found] = given
+        return found
+
+    if isinstance(document, dict):
+        if "key" in document:
+            document["key"] = key(document["key"])
+        if "keys" in document:
+            document["keys"] = tuple(list_of(key)(document["keys"]))
     try:
-        return action_adapter.validate_python(named)
+        return action_adapter.validate_python(document), names
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc'])) or 'action'}: {first['msg']}") from None
@@ -207,7 +218,7 @@ ACTION: Final = Param("action", _action)
 
 @method("pubsub_keyNames")
 def key_names(call: Call) -> Json:
-    """The scenario's keys with their names, `[publisher, key, name]`: the first few thousand."""
+    """Keys with their names, `[publisher, key, name]`: the scenario's first few thousand, and those named by acts."""
     scenario = call.node.live.simulation.scenario
     every = (
         [para, hexed(published_key(para, at)), f"{para}/{at}"]
@@ -215,7 +226,7 @@ def key_names(call: Call) -> Json:
         for para in group.paras
         for at in range(group.keys)
     )
-    return list(islice(every, MOST_NAMES))
+    return [*islice(every, MOST_NAMES), *([None, hexed(key), name] for key, name in call.node.names.items())]
 
 
 @method("pubsub_strategies")
@@ -228,17 +239,21 @@ def strategies(_call: Call) -> Json:
 
 
 @method("pubsub_act", ACTION, unsafe=True)
-async def do(call: Call, action: Action) -> Json:
+async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
     """Do an action as a journal has it; returns the line of `pubsub step` that does the same, and what came of it."""
+    action, names = given
     result = await act(call, action)
+    if len(call.node.names) + len(names) <= MOST_NAMES:
+        call.node.names |= names
     if not isinstance(action, _QUIET):
         call.node.control.ask()
     return {"line": line(action), "result": result, "action": action.model_dump(mode="json")}
 
 
 @method("pubsub_tryAct", ACTION, Param("blocks", _at_most(MOST_TRIED), optional=True), unsafe=True)
-async def try_act(call: Call, action: Action, count: int | None) -> Json:
+async def try_act(call: Call, given: tuple[Action, dict[PubsubKey, str]], count: int | None) -> Json:
     """Try an action for a few relay blocks (4): why it would be refused, what would happen."""
+    action, _ = given
     newest, blocks = call.node.timeline.newest, count or 4
 
     def work(live: LiveNetwork) -> dict[str, object]:

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 from aiohttp import WSCloseCode, web
 
-from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
@@ -59,13 +58,13 @@ class Pages(Protocol):
     def live(self) -> Mapping[str, tuple[bytes, str]]:
         """The page that shows what happens: its files by path, each with its type; the page itself is at `/`."""
 
-    def explain(self, network: Network, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
+    def explain(self, node: Node, before: Moment, moment: Moment, record: BlockRecord) -> dict[str, object]:
         """A candidate of a moment, as `pubsub_explained` answers; `before` is the moment before."""
 
     def difference(self, title: str, shown: Mapping[str, object]) -> str:
         """The page of a dry run; `shown` has what `dev_dryRun` answers."""
 
-    def explore(self, network: Network, moments: Sequence[Moment]) -> str:
+    def explore(self, node: Node, moments: Sequence[Moment]) -> str:
         """The page of some moments, ascending."""
 
 
@@ -292,8 +291,7 @@ class Server:
         """The page of the newest blocks, drawn once for all who ask for it meanwhile."""
         newest = self.timeline.newest
         if self._drawing is None or (self._drawing[0] is not newest and self._drawing[1].done()):
-            network, moments = self.live.network, self.timeline.moments()
-            drawn = asyncio.ensure_future(asyncio.to_thread(lambda: pages.explore(network, moments)))
+            drawn = asyncio.ensure_future(asyncio.to_thread(pages.explore, self.node, self.timeline.moments()))
             self._drawing = newest, drawn
         try:
             return await asyncio.shield(self._drawing[1])
