@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pubsub_emulator.cli.session.node_api import InProcess
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.client.errors import NodeRefused
 from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.node.chain import lines
 from pubsub_emulator.node.rpc.pubsub_lab import MOST_COLUMNS, MOST_TRIED
 
 KEY = "0x" + "ab" * 32
@@ -134,6 +136,22 @@ def test_columns_follow_a_branch_back_to_its_first_block() -> None:
     assert [a["hash"] == b["hash"] for a, b in zip(here, there, strict=True)] == [False] * 3 + [True] * 3
     assert [len(each["candidates"]) for each in here[:3]] == [0, 0, 0]
     assert all(each["candidates"] for each in there[:3])
+
+
+def test_a_session_names_the_rules_that_it_was_made_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "rules" not in node().ask("pubsub_session")
+    monkeypatch.setattr(lines, "chosen", lambda: SimpleNamespace(digest=b"\1" * 32))
+    assert node().ask("pubsub_session")["rules"] == "0x" + "01" * 32
+
+
+def test_the_node_remembers_the_names_that_acts_gave_to_keys() -> None:
+    made = node()
+    act = {"kind": "publish", "para": 1000, "value": "0x00"}
+    keys = [made.ask("pubsub_act", {**act, "key": key})["action"]["key"] for key in ("price", KEY, "k" * 65)]
+    assert made.ask("pubsub_keyNames")[-1] == [None, keys[0], "price"]
+    made.ask("dev_newBlock", {"count": 3})
+    rows = [row for column in made.ask("pubsub_columns", 3, 3) for row in column["published"]]
+    assert {row[1]: row[3] for row in rows if row[1] in keys} == {keys[0]: "price", keys[1]: None, keys[2]: None}
 
 
 def test_a_column_names_few_keys_and_counts_all() -> None:

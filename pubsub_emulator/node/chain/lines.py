@@ -12,6 +12,7 @@ from pubsub_emulator.node.chain.block import Acts, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.runtime.rules import chosen
 
 FORMAT: Final = "pubsub-session/1"
 
@@ -57,6 +58,7 @@ def session_document(live: LiveNetwork, moment: Moment) -> dict[str, object]:
         "scenario": simulation.scenario.document(),
         **({"accounts": True} if simulation.accounts else {}),
         **({"fork": simulation.forks.roots()} if simulation.forks else {}),
+        **({"rules": hexed(chosen().digest)} if chosen().digest else {}),
         "commands": _commands(moment, live.network.relay.first),
         "block": moment.number,
         "hash": hexed(moment.relay.hash),
