@@ -65,11 +65,16 @@ def test_of_a_long_history_the_first_blocks_are_drawn(run: Path) -> None:
     assert max(row[2] for row in index["candidates"]) == 3
 
 
-def test_a_saved_session_is_played_again(run: Path) -> None:
-    lines = f"step 2\ncheat 2000 omit-node 1\nstep 3\nwrite {run / 's.json'}\n"
+def test_a_saved_session_is_played_again_and_run_to_a_history_and_the_same_page(run: Path) -> None:
+    lines = f"step 2\ncheat 2000 omit-node\nstep 3\nwrite {run / 's.json'}\n"
     assert CliRunner().invoke(pubsub, ["step", str(run / "a.toml")], input=lines).exit_code in {None, 0}
-    index = _part(_page(run / "s.json", run / "s.html"), "index")
+    page = _page(run / "s.json", run / "s.html")
+    index = _part(page, "index")
     assert [block["number"] for block in index["relay"]][-1] == 5
+    assert [row[7] for row in index["candidates"] if row[5]]
+    assert invoked("run", run / "s.json", "--out", run / "played", "--explorer").exit_code == 0
+    assert (run / "played" / "explorer.html").read_text() == page
+    assert (run / "played" / "history").is_dir()
 
 
 def test_a_case_is_drawn_honest_and_changed(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.cli.screen import Advance
 from pubsub_emulator.cli.screen.pages import Doing, Shown
 from pubsub_emulator.cli.session.command import CommandError, find
 from pubsub_emulator.cli.session.node_api import RELAY
@@ -27,6 +28,7 @@ from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.node.chain.lines import FORMAT
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -36,6 +38,15 @@ from pubsub_emulator.runtime.rules import chosen
 _FIELDS: Final = ("format", "scenario", "commands", "block", "hash")
 MOST_COMMANDS: Final = 100_000
 MOST_BLOCKS: Final = 1_000_000
+
+
+def play(path: Path, begun: Callable[[Simulation], object], advance: Advance) -> Session:
+    """Play a file's commands as `read` does; `begun` gets the network before the first, `advance` the blocks so far."""
+    made: list[Session] = []
+    for page in read(path, made, lambda session: begun(session.simulation)):
+        if isinstance(page, Doing):
+            advance(page.done, page.total)
+    return made[0]
 
 
 def write(session: Session, moment: Checkpoint, path: Path) -> None:
@@ -135,7 +146,7 @@ def _ensure_same_rules(path: Path, wanted: object) -> None:
 def read(
     path: Path,
     into: list[Session],
-    begun: Callable[[Session], None] = lambda _session: None,
+    begun: Callable[[Session], object] = lambda _session: None,
     forks: Forks = NO_FORKS,
 ) -> Iterator[Shown]:
     """Play a file's commands in a new session and add it to `into` if it ends at the block that the file names.

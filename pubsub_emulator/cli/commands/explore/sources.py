@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 from pubsub_emulator.cli.inspect.folders import history_folder
 from pubsub_emulator.cli.inspect.kinds import NO_TOML, kind_of
 from pubsub_emulator.cli.screen import Advance, stage
-from pubsub_emulator.cli.screen.pages import Doing
 from pubsub_emulator.collator.cheats.steps import Draft
 from pubsub_emulator.emulator.fixtures import parse_fixture
 from pubsub_emulator.emulator.network.records import (
@@ -61,15 +60,11 @@ def page_from(path: Path, network: str | None, blocks: int) -> str:
 
 def _session(path: Path) -> str:
     from pubsub_emulator.cli.session import saved
-    from pubsub_emulator.cli.session.session import Session
 
-    made: list[Session] = []
     recorders: list[Recorder] = []
     with stage(f"playing {path.name} again") as advance:
-        for page in saved.read(path, made, lambda session: recorders.append(record(session.simulation))):
-            if isinstance(page, Doing):
-                advance(page.done, page.total)
-    return page_of(recorders[0], made[0].scenario)
+        session = saved.play(path, lambda simulation: recorders.append(record(simulation)), advance)
+    return page_of(recorders[0], session.scenario)
 
 
 # One block

@@ -15,7 +15,8 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "  pubsub run my-network.toml --out out/my-network --json > figures.json\n"
     "  pubsub audit out/my-network/history --out out/my-audit --engine python\n"
     "  pubsub run demo --out out/again --history out/growing\n"
-    "  pubsub run my-network.toml --rules my_rules.py --out out/my-network --watch\n",
+    "  pubsub run my-network.toml --rules my_rules.py --out out/my-network --watch\n"
+    "  pubsub run session.json --out out/session\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
 @options.own_cheats
@@ -37,6 +38,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 def command(scenario: str, out: Path, history: str | None, *, explorer: bool, keep: bool, watch: bool) -> Result:
     """Run a network from SCENARIO, a TOML file or a bundled name, and write its history.
 
+    The file of a session, as `write` in `pubsub step` and `pubsub lab` save it, is played again, all its acts included.
     docs/scenarios.md has every field; `pubsub step SCENARIO` runs one step by step. The digest printed last is one
     hash over every relay block, candidate, verdict and delivery: equal runs have equal digests, on any machine.
     """

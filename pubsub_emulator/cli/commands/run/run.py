@@ -15,7 +15,7 @@ from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import Scenario
-from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario
+from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario, parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import Unreadable, read_json
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -68,17 +68,23 @@ def simulate(
     explorer: bool = False,
     history: bool = True,
     history_out: str | Path | None = None,
+    session: Path | None = None,
 ) -> Run:
     """Run a scenario and write its summary, and optionally its history and page, into `folder`.
 
-    `history_out` is another place for the history.
+    `history_out` is another place for the history. `session` is the file of a session on the scenario, whose commands
+    are played instead of the scenario's length.
     """
+    from pubsub_emulator.cli.session import saved
+    from pubsub_emulator.explorer.recorder import Recorder
     from pubsub_emulator.explorer.run import page_of, record
 
     summary, digest = Summary(), RunDigest()
     observers: list[Observer] = [summary, digest]
     with (
-        stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance,
+        stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks)
+        if session is None
+        else stage(f"playing {session.name}") as advance,
         ExitStack() as open_writer,
     ):
         if history:
@@ -86,14 +92,33 @@ def simulate(
 
             writer = HistoryWriter(history_out or folder / HISTORY, scenario.name, names=scenario.names())
             observers.append(open_writer.enter_context(writer))
-        simulation = Simulation(scenario, observers)
-        recorder = record(simulation) if explorer else None
-        simulation.run(advance)
-    if recorder is not None:
+        recorders: list[Recorder] = []
+
+        def begun(simulation: Simulation) -> None:
+            for observer in observers:
+                simulation.network.observe(observer)
+            if explorer:
+                recorders.append(record(simulation))
+
+        if session is None:
+            simulation = Simulation(scenario)
+            begun(simulation)
+            simulation.run(advance)
+        else:
+            simulation = saved.play(session, begun, advance).simulation
+            simulation.network.finish()
+    for recorder in recorders:
         (folder / EXPLORER).write_text(page_of(recorder, scenario), encoding="utf-8")
     run = Run(scenario, summary, digest.value, simulation.network.relay.deposits(), chosen().digest)
     (folder / MARKER).write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
     return run
+
+
+def _scenario_of(session: Path) -> Scenario:
+    """The scenario in the file of a session. Raises `CommandError`, and `SettingsError` for the scenario inside."""
+    from pubsub_emulator.cli.session.saved import read_document
+
+    return parse_document(read_document(session)["scenario"], str(session))
 
 
 def _is_a_run(folder: Path) -> bool:
@@ -113,10 +138,11 @@ def run_scenario(
 
     Without Arrow it writes no history, and says so.
     """
-    scenario = find_scenario(name)
+    session = Path(name) if name.endswith(".json") else None
+    scenario = find_scenario(name) if session is None else _scenario_of(session)
     history = find_spec(ARROW) is not None
     with new_folder(out, replace=not keep and _is_a_run(out)) as folder:
-        run = simulate(scenario, folder, explorer=explorer, history=history, history_out=history_out)
+        run = simulate(scenario, folder, explorer=explorer, history=history, history_out=history_out, session=session)
     show_run(run)
     place: str | Path = history_out or out / HISTORY
     written: list[tuple[str | Path, str]] = [(place, "every block, for `pubsub audit`")] if history else []
