@@ -23,28 +23,10 @@ def command(scenario: str | None, *, port: int, no_open: bool, history: int) -> 
     SCENARIO is a TOML file or a bundled name, by default `node`. A development node is started on this machine, as
     `pubsub serve --dev --build manual` does, and its page is opened. docs/howto/see-a-cheat-caught.md is a walk.
     """
-    from pubsub_emulator.cli.commands.serve.run import Serve, serve
-
-    given = Serve(
-        port=port,
-        host="127.0.0.1",
-        port_per_chain=False,
-        build="manual",
-        settle=0,
-        finality=0,
-        history=history,
-        genesis_time=None,
-        dome_events="",
-        prism=False,
-        journal=None,
-        replay=None,
-        out=None,
-        dev=True,
-        unsafe_external=False,
-        rpc_cors=(),
-        fork=None,
-        fork_para=(),
-    )
     import webbrowser
 
+    from pubsub_emulator.cli.commands.serve.run import Serve, serve
+    from pubsub_emulator.node.server.options import Build, Options
+
+    given = Serve(Options(port=port, build=Build.MANUAL, history=history, dev=True))
     serve(scenario, given, None if no_open else webbrowser.open)

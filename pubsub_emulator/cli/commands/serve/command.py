@@ -1,6 +1,8 @@
 """`pubsub serve`: its arguments and help."""
 
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -67,7 +69,7 @@ from pubsub_emulator.cli.base import options
     metavar="ORIGIN",
     help="A further web origin whose pages may call; may be given repeatedly.",
 )
-def command(scenario: str | None, **given: object) -> None:
+def command(scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **given: Any) -> None:
     """Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C.
 
     SCENARIO is a TOML file or a bundled name, by default `node`. `/` is the relay chain and `/2000` parachain 2000.
@@ -75,5 +77,9 @@ def command(scenario: str | None, **given: object) -> None:
     those of the merged state.
     """
     from pubsub_emulator.cli.commands.serve.run import Serve, serve
+    from pubsub_emulator.node.server.options import Options, parse_build
 
-    serve(scenario, Serve(**given))  # type: ignore[arg-type]  # click has made each of its type
+    mode, interval = parse_build(build)
+    of_server = {each.name: given.pop(each.name) for each in fields(Options) if each.name in given}
+    options = Options(build=mode, interval=interval, origins=rpc_cors, **of_server)
+    serve(scenario, Serve(options, **given))

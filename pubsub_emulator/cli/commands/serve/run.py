@@ -25,7 +25,7 @@ from pubsub_emulator.node.chain import journal
 from pubsub_emulator.node.chain.actions import LAST_SLOT, Action
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork, Observers
-from pubsub_emulator.node.server.options import BadOption, Options, parse_build
+from pubsub_emulator.node.server.options import BadOption, Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives.hexadecimal import hexed
 
@@ -36,45 +36,17 @@ PHRASE: Final = "bottom drive obey lake curtain smoke basket hold race lonely fi
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """The arguments of `serve`."""
+    """The arguments of `serve`; `options` are the server's."""
 
-    port: int
-    host: str
-    port_per_chain: bool
-    build: str
-    settle: int
-    finality: int
-    history: int
-    genesis_time: str | None
-    dome_events: str
-    prism: bool
-    journal: Path | None
-    replay: Path | None
-    out: Path | None
-    dev: bool
-    unsafe_external: bool
-    rpc_cors: tuple[str, ...]
-    fork: str | None
-    fork_para: tuple[str, ...]
-
-    def options(self) -> Options:
-        """The server's options. Raises `BadOption`."""
-        mode, interval = parse_build(self.build)
-        options = Options(
-            self.host,
-            self.port,
-            self.port_per_chain,
-            mode,
-            interval,
-            self.settle,
-            self.finality,
-            self.history,
-            self.dev,
-            self.unsafe_external,
-            self.rpc_cors,
-        )
-        options.check()
-        return options
+    options: Options
+    genesis_time: str | None = None
+    dome_events: str = ""
+    prism: bool = False
+    journal: Path | None = None
+    replay: Path | None = None
+    out: Path | None = None
+    fork: str | None = None
+    fork_para: tuple[str, ...] = ()
 
 
 class JournalFile:
@@ -104,7 +76,8 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
     from pubsub_emulator.explorer.live import LivePage
 
     log_lines()
-    options = given.options()
+    options = given.options
+    options.check()
     if (given.dome_events or given.prism) and (given.journal is not None or given.replay is not None):
         raise BadOption(
             "a journal does not record pallets: --dome-events and --prism cannot be given with --journal or --replay"
