@@ -27,13 +27,14 @@ async function candidateView(run, block, go) {
     ["messages", detail.messages[0] + detail.messages[1] ? `${detail.messages[0]} downward, ${detail.messages[1]} horizontal` : null],
     ["cache policy", chain.subscribes ? chain.cache : null],
   ]);
-  const parts = block.verdict ? [head, evidence(run, block, detail), section("The block", about)] : [head, about];
+  const parts = block.verdict ? [head, evidence(run, block, detail)] : [head];
   if (block.stopped) parts.push(note("The walk stopped at the budget: the cursor is where the next block continues."));
-  parts.push(section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))));
   parts.push(section(`Proof: ${plural(block.nodes, "node")}`, trieView(run, detail)));
+  parts.push(section("Where its bytes went", ledgerView(run, detail.ledger, Boolean(block.verdict))));
   if (detail.deliveries && detail.deliveries.length) parts.push(section(`Deliveries: ${detail.deliveries.length.toLocaleString("en")}`, deliveries(run, detail.deliveries)));
   if (detail.changes) parts.push(section("What it wrote", changes(detail.changes)));
   if (detail.events && detail.events.length) parts.push(section(`Events: ${detail.events.length}`, lines(detail.events)));
+  parts.push(section("The block", about));
   return element("article", { "data-block": `c${block.at}` }, ...parts);
 }
 

@@ -6,7 +6,7 @@ import { act, asCall, call } from "./rpc.js";
 import { attempt, busy, lastLine, running } from "./steps.js";
 
 export const strategies = signal([]);
-const opened = signal("publish");
+export const opened = signal("publish");
 
 const number = (text) => (/^\d{1,15}$/.test(text.trim()) ? Number(text) : text);
 const listed = (text) => text.split(/[\s,]+/).filter(Boolean);
@@ -34,6 +34,18 @@ const ACTS = {
   offline: ["Take a chain offline", [PARA], (form) => ({ kind: "offline", para: form.para })],
   online: ["Bring a chain back", [PARA], (form) => ({ kind: "offline", para: form.para, offline: false })],
 };
+
+// Does an action and tells the line of `pubsub step` that does the same; `null` where it fails.
+export async function ask(title, action) {
+  const done = await attempt(title, () => act("pubsub_act", action));
+  if (!done) return null;
+  const named = action.key === undefined ? [] : [[done.action.key, action.key]];
+  for (const [at, each] of (action.keys || []).entries()) named.push([done.action.keys[at], each]);
+  for (const [key, name] of named) if (!name.startsWith("0x")) names.set(key, name);
+  lastLine.value = done.line;
+  say(`asked for: ${title}; it happens with the next blocks`);
+  return done;
+}
 
 export function Acts() {
   return html`<div class="acts"><label class="field-row"><span>Act</span><select id="act" value=${opened.value} onChange=${(event) => { opened.value = event.target.value; }}>
@@ -80,17 +92,12 @@ function Form({ name }) {
   const send = async (event) => {
     event.preventDefault();
     if (!ready || tried.refused) return;
-    const done = await attempt(title, () => act("pubsub_act", action));
-    if (!done) return;
-    if (typeof form.key === "string" && !form.key.startsWith("0x")) names.set(done.action.key, form.key);
-    if (typeof form.keys === "string") listed(form.keys).forEach((each, at) => each.startsWith("0x") || names.set(done.action.keys[at], each));
-    lastLine.value = done.line;
-    say(`asked for: ${title}; it happens with the next blocks`);
+    await ask(title, action);
   };
   const cheat = strategies.value.find((each) => each.name === form.strategy);
   return html`<form onSubmit=${send} aria-label=${title}>
     ${fields.map((field) => html`<label class="field-row"><span>${field.label}</span>${entry(field, form[field.name], (value) => setGiven({ ...given, [field.name]: value }))}</label>`)}
-    ${cheat && name === "cheat" ? html`<p class="hint">It seeks: ${cheat.gain} The check that meets it: ${cheat.meets.join(" or ") || "none; the block is valid"}.</p>` : null}
+    ${cheat && name === "cheat" ? html`<p class="hint">It seeks to: ${cheat.gain}. ${cheat.meets.length ? html`It must meet <b>${cheat.meets.join(" or ")}</b>.` : "No check meets it: the block is valid."}</p>` : null}
     <p class=${`tried ${tried?.refused ? "no" : "yes"}`} role="status">${running.value ? "Tried when the network is paused." : !ready ? html`<${Term} word="dry run">Trying</${Term}> …` : tried.refused ? `It would fail: ${tried.refused}` : tried.verdicts.length ? `It would work; refused then: ${tried.verdicts.join(", ")}` : "It would work."}</p>
     <button type="submit" class="primary" disabled=${!ready || Boolean(tried.refused) || busy.value}>${title}</button>
     <${Copied} label="JSON-RPC" text=${asCall("pubsub_act", [action])} />

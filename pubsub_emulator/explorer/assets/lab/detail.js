@@ -1,7 +1,7 @@
 // The chosen block: a candidate as the page of a run shows it, or a relay block with what it published and delivered.
 /* global candidateView, Run */ // of the page of a run
 import { html, many, size, Term, useEffect, useRef, useState } from "./words.js";
-import { best, choose, chosen, columns, cut, followed, keyName, names, version } from "./store.js";
+import { best, choose, chosen, columns, cut, followed, keyName, names, valueWords, version } from "./store.js";
 import { call } from "./rpc.js";
 
 const MOST_ROWS = 60;
@@ -20,12 +20,14 @@ export function Detail() {
 function Candidate({ candidate, column }) {
   const host = useRef(null);
   const [why, setWhy] = useState("Drawing the proof …");
+  const [meaning, setMeaning] = useState({});
   useEffect(() => {
     let gone = false;
     call("pubsub_explained", candidate.hash).then(async (found) => {
       if (gone) return;
       if (!found) return setWhy("The node keeps no more than these figures of it.");
       for (const [, key, name] of found.index.keys) if (name) names.set(`0x${key}`, name);
+      setMeaning(found.index.verdicts);
       const shown = await candidateView(...one(found));
       if (gone || !host.current) return;
       host.current.replaceChildren(shown);
@@ -37,8 +39,8 @@ function Candidate({ candidate, column }) {
     <div class=${`card verdict ${candidate.verdict ? "refusal" : ""}`}>
       <h2>${candidate.para} · block ${candidate.number} <span class=${`badge ${candidate.verdict ? "refused" : "valid"}`}>${candidate.verdict || "accepted"}</span></h2>
       <p>A <${Term} word="candidate" /> of <${Term} word="collator" /> ${candidate.collator ?? "?"}, judged for <button type="button" class="link" onClick=${() => choose(column.number)}>relay block ${column.number}</button>, ${many(candidate.proofNodes, "proof node")}, ${size(candidate.proofBytes)}${candidate.unprunedBytes === undefined ? "" : `; unpruned ${size(candidate.unprunedBytes)}`}.</p>
-      ${candidate.strategy ? html`<p>The collator was told to cheat: <b>${candidate.strategy}</b>.</p>` : null}
-      ${candidate.evidence.length ? html`<ol class="evidence">${candidate.evidence.slice(0, 20).map(([verdict, words]) => html`<li><b>${verdict}</b> ${cut(words, 400)}</li>`)}</ol>` : null}
+      ${candidate.strategy ? html`<p>The collator was told to cheat: <b>${candidate.strategy}</b>. ${candidate.verdict ? "The chain refused its block and goes on without it; the next collator builds in its place." : ""}</p>` : null}
+      ${candidate.evidence.length ? html`<ol class="evidence">${candidate.evidence.slice(0, 20).map(([verdict, words]) => html`<li><b>${verdict}</b> ${meaning[verdict]}<p>${cut(words, 400)}</p></li>`)}</ol>` : null}
     </div>
     <${Deliveries} rows=${column.deliveries.filter((each) => each.block === candidate.hash)} />
     <p class="hint" role="status">${why}</p>
@@ -49,7 +51,7 @@ function Candidate({ candidate, column }) {
 // What the views of the page of a run need: the run with this one candidate, and its place.
 function one({ index, detail, nodes }) {
   const run = new Run(index);
-  run.detail = async () => detail;
+  run.detail = async () => ({ ...detail, deliveries: null }); // listed above, to be followed
   run.node = async (number) => ({ hash: nodes[number][0], length: nodes[number][1], bytes: nodes[number][2] });
   return [run, run.candidates[run.candidates.length - 1], () => {}];
 }
@@ -73,7 +75,7 @@ function Relay({ column }) {
 
 function Deliveries({ rows }) {
   if (!rows.length) return null;
-  return html`<div class="card"><h3>Delivered</h3><ul class="keys">${rows.slice(0, MOST_ROWS).map((each) => html`<li><${Key} publisher=${each.publisher} name=${each.key} /> of ${each.publisher} to ${each.para}${each.value === null ? ", removed" : ` ${cut(each.value, 40)}`}${each.blocksSincePublished === null ? "" : `, ${many(each.blocksSincePublished, "block")} after it was written`}</li>`)}</ul>${rows.length > MOST_ROWS ? html`<p class="hint">and ${rows.length - MOST_ROWS} more</p>` : null}</div>`;
+  return html`<div class="card"><h3>Delivered</h3><ul class="keys">${rows.slice(0, MOST_ROWS).map((each) => html`<li><${Key} publisher=${each.publisher} name=${each.key} /> of ${each.publisher} to ${each.para}${each.value === null ? ", removed" : html` <b>${cut(valueWords(each.value), 40)}</b>`}${each.blocksSincePublished === null ? "" : `, ${many(each.blocksSincePublished, "block")} after it was written`}</li>`)}</ul>${rows.length > MOST_ROWS ? html`<p class="hint">and ${rows.length - MOST_ROWS} more</p>` : null}</div>`;
 }
 
 export function Key({ publisher, name }) {

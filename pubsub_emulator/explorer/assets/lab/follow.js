@@ -33,20 +33,20 @@ function Lifetime({ entry, now }) {
 }
 
 // The steps of a key within the columns that are here, ascending.
-function journey({ publisher, key }) {
+export function journey({ publisher, key }) {
   const steps = [];
   for (const number of [...columns.keys()].sort((a, b) => a - b)) {
     const column = columns.get(number);
     if (column.published.some(([who, name]) => who === publisher && name === key)) {
       const sent = sender(publisher, number);
-      if (sent) steps.push({ kind: "sent", number: sent.number, hash: sent.hash, words: `sent with block ${sent.height} of ${publisher}, then ${many(number - sent.number, "block")} in the relay's queue` });
+      if (sent) steps.push({ kind: "sent", number: sent.number, hash: sent.hash, para: publisher, words: `sent with block ${sent.height} of ${publisher}, then ${many(number - sent.number, "block")} in the relay's queue` });
       steps.push({ kind: "written", number, words: "executed: in the child trie" });
     }
     if (column.expired.some(([who, name]) => who === publisher && name === key)) steps.push({ kind: "expired", number, words: "expired: removed from the child trie" });
     for (const each of column.deliveries) {
       if (each.key !== key || each.publisher !== publisher) continue;
       const age = each.blocksSincePublished === null ? "" : `, ${many(each.blocksSincePublished, "block")} after it was written`;
-      steps.push({ kind: "delivered", number, hash: each.block, words: each.value === null ? `proven absent, ${each.para} was told` : `proven to and delivered to ${each.para}${age}` });
+      steps.push({ kind: "delivered", number, hash: each.block, para: each.para, words: each.value === null ? `proven absent, ${each.para} was told` : `proven to and delivered to ${each.para}${age}` });
     }
   }
   return steps;

@@ -1,19 +1,18 @@
 // The page: a head with the state of things, the time line, the chosen block, and beside it what can be done.
-import { signal } from "../vendor/signals.js";
 import { Copied, html, render, Term } from "./words.js";
-import { best, chains, dev, followed, said, setting, start } from "./store.js";
+import { best, chains, dev, followed, said, setting, start, tab } from "./store.js";
 import { lastCall, link } from "./rpc.js";
 import { Acts } from "./acts.js";
 import { Branches } from "./branches.js";
 import { Charts } from "./charts.js";
 import { Detail } from "./detail.js";
 import { Follow } from "./follow.js";
+import { Guide } from "./guide.js";
 import { lastLine, Steps } from "./steps.js";
 import { Session } from "./session.js";
 import { Timeline } from "./timeline.js";
 
 const TABS = { acts: ["Act", Acts], branches: ["Branches", Branches], session: ["Session", Session], charts: ["Figures", Charts], accounts: ["Endpoints", Endpoints] };
-const tab = signal("acts");
 
 function State() {
   const { state, away, why } = link.value;
@@ -56,7 +55,7 @@ function Lab() {
       <${Steps} />
       <p id="said" role="status">${said.value}</p>
     </header>
-    <main><${Timeline} /><div class="below"><div id="detail"><${Detail} /></div><${Tabs} /></div></main>
+    <main><${Guide} /><${Timeline} /><div class="below"><div id="detail"><${Detail} /></div><${Tabs} /></div></main>
     <footer>${dev.value ? html`<kbd>n</kbd> step · <kbd>t</kbd> ten steps · <kbd>r</kbd> run, pause · <kbd>u</kbd> undo · ` : null}in the time line <kbd>left</kbd> <kbd>right</kbd> <kbd>up</kbd> <kbd>down</kbd></footer>`;
 }
 

@@ -18,7 +18,8 @@ export function Session() {
     <button type="button" onClick=${() => save(`${name}.toml`, asScenario)}>as a scenario</button>
     <button type="button" onClick=${() => save(`${name}.py`, asPython)}>as Python</button>
     <button type="button" onClick=${() => save(`${name}.html`, asPage)}>as one page to share</button></p>
-    <${Copied} label="play it again" text=${`pubsub step ${name}.json`} />
+    <${Copied} label="go on from it in a terminal" text=${`pubsub step ${name}.json`} />
+    <${Copied} label="its history, to be audited" text=${`pubsub run ${name}.json --out out/${name}`} />
     <p class="hint">${held.commands.length} lines lead to relay block ${held.block}:</p>
     <div class="scroll tall" tabindex="0" role="region" aria-label="Lines of the session"><ol class="lines">${held.commands.slice(-200).map((line) => html`<li>${line.length > 160 ? `${line.slice(0, 160)}…` : line}</li>`)}</ol></div>
   </div>`;
@@ -61,10 +62,10 @@ function asPython(session) {
   ].join("\n");
 }
 
-// TOML with inline tables; what a scenario has no field for, the acts, are comments below it.
+// TOML with inline tables; the acts, which a scenario has no field for, are comments below it.
 function asScenario(session) {
   const lines = Object.entries(session.scenario).filter(([, value]) => value !== null).map(([key, value]) => `${key} = ${toml(value)}`);
-  return [...lines, "", "# Acts that followed, as lines of `pubsub step`:", ...session.commands.map((line) => `# ${line}`), ""].join("\n");
+  return [...lines, "", `# The acts, as lines of \`pubsub step\`; \`pubsub run ${session.scenario.name}.json\` plays them from the session's file:`, ...session.commands.map((line) => `# ${line}`), ""].join("\n");
 }
 
 function toml(value) {

@@ -1,7 +1,7 @@
 // Blocks on request: one, ten, until something happens, at a pace; and back again.
 import { signal } from "../vendor/signals.js";
 import { html, useEffect } from "./words.js";
-import { best, dev, onColumn, readUndos, say, undos } from "./store.js";
+import { best, choose, dev, onColumn, readUndos, say, undos } from "./store.js";
 import { act, call } from "./rpc.js";
 
 export const running = signal(false);
@@ -12,11 +12,12 @@ const wanted = signal("delivery");
 let queue = Promise.resolve();
 const MOST_WAITED = 1000;
 
+// What can be waited for: its words, the candidate (or `true` for the relay block) where a column has it, the line.
 export const HAPPENINGS = {
-  delivery: ["a delivery", (column) => column.deliveredCount > 0, "until delivery"],
-  refusal: ["a refusal", (column) => column.candidates.some((each) => each.verdict), "until verdict"],
+  delivery: ["a delivery", (column) => column.candidates.find((each) => each.delivered), "until delivery"],
+  refusal: ["a refusal", (column) => column.candidates.find((each) => each.verdict), "until verdict"],
   expiry: ["an expiry", (column) => column.expiredCount > 0, "until event KeyExpired"],
-  budget: ["a full budget", (column) => column.candidates.some((each) => each.stopped), "until stop"],
+  budget: ["a full budget", (column) => column.candidates.find((each) => each.stopped), "until stop"],
 };
 
 // Has the node remember this moment, so that any page can undo what follows.
@@ -66,15 +67,20 @@ export function step(count) {
   return attempt(`step ${count}`, () => act("dev_newBlock", { count }));
 }
 
-async function until(name) {
-  const [words, happened, line] = HAPPENINGS[name];
+// Builds blocks until something happens, and chooses the block where it did. Returns whether it happened.
+export async function until([words, happened, line], most = MOST_WAITED) {
   lastLine.value = line;
-  await attempt(line, async () => {
+  return attempt(`until ${words}`, async () => {
     let found = false;
-    const stop = onColumn((column) => { found ||= happened(column); });
+    const stop = onColumn((column) => {
+      const here = happened(column);
+      if (here && !found) choose(column.number, here.hash);
+      found ||= Boolean(here);
+    });
     running.value = true;
+    let done = 0;
     try {
-      for (let done = 0; done < MOST_WAITED && !found && running.value; done += 1) {
+      for (; done < most && !found && running.value; done += 1) {
         const before = best.value;
         await act("dev_newBlock", { count: 1 });
         while (best.value === before) await new Promise((soon) => setTimeout(soon, 5));
@@ -83,7 +89,9 @@ async function until(name) {
       running.value = false;
       stop();
     }
-    say(found ? `${words} in relay block ${best.value}` : `no ${name} so far; at relay block ${best.value}`);
+    if (!line) lastLine.value = `step ${done}`;
+    say(found ? `${words} in relay block ${best.value}` : `${words}: not so far, at relay block ${best.value}`);
+    return found;
   });
 }
 
@@ -121,7 +129,7 @@ export function Steps() {
   return html`<div class="steps-bar" role="toolbar" aria-label="Build blocks">
     <button type="button" class="primary" disabled=${off} onClick=${() => step(1)} aria-keyshortcuts="n">Step</button>
     <button type="button" disabled=${off} onClick=${() => step(10)} aria-keyshortcuts="t">Step 10</button>
-    <span class="joined"><button type="button" disabled=${off} onClick=${() => until(wanted.value)}>Until</button><select aria-label="Until what happens" value=${wanted.value} onChange=${(event) => { wanted.value = event.target.value; }}>
+    <span class="joined"><button type="button" disabled=${off} onClick=${() => until(HAPPENINGS[wanted.value])}>Until</button><select aria-label="Until what happens" value=${wanted.value} onChange=${(event) => { wanted.value = event.target.value; }}>
       ${Object.entries(HAPPENINGS).map(([name, [words]]) => html`<option value=${name}>${words}</option>`)}</select></span>
     <span class="joined"><button type="button" aria-pressed=${running.value} disabled=${busy.value && !running.value} onClick=${run} aria-keyshortcuts="r">${running.value ? "Pause" : "Run"}</button><select aria-label="Pace" value=${String(pace.value)} onChange=${(event) => { pace.value = Number(event.target.value); }}>
       <option value="2000">every 2 s</option><option value="500">every 0.5 s</option><option value="100">every 0.1 s</option></select></span>

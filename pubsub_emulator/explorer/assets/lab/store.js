@@ -12,6 +12,7 @@ export const undos = signal([]); // { id, what, at }, the oldest first
 export const chosen = signal(null); // { number, hash } of a candidate, or { number } of a relay block
 export const followed = signal(null); // { publisher, key }
 export const said = signal("");
+export const tab = signal("acts");
 export const columns = new Map();
 export const names = new Map();
 
@@ -48,6 +49,12 @@ export function start() {
   });
 }
 
+// Bytes as a person writes them: printable text in quotes, else digits.
+export function valueWords(hex) {
+  const text = hex.slice(2).replace(/../g, (pair) => String.fromCharCode(parseInt(pair, 16)));
+  return /^[ -~]+$/.test(text.replace(/…$/, "")) ? `"${text}"` : hex;
+}
+
 function advanced({ rewound, number, column }) {
   if (rewound) {
     const held = columns.get(number);
@@ -65,6 +72,7 @@ function advanced({ rewound, number, column }) {
 }
 
 function put(column) {
+  for (const [, key, , name] of column.published) if (name) names.set(key, name);
   columns.set(column.number, column);
   if (columns.size <= MOST_KEPT) return;
   for (const at of columns.keys()) {
@@ -87,9 +95,8 @@ function refresh() {
   refreshing = setTimeout(async () => {
     refreshing = null;
     try {
-      const quiet = new Set(setting.value.parachains.filter((each) => each.onDemand).map((each) => each.para));
       const found = await call("pubsub_parachains");
-      chains.value = found.sort((a, b) => quiet.has(a.para) - quiet.has(b.para) || a.para - b.para); // subscribers first
+      chains.value = found.sort((a, b) => publishesOnly(a.para) - publishesOnly(b.para) || a.para - b.para); // subscribers first
       await readUndos();
     } catch { /* asked again when the node is back */ }
   }, 60);
@@ -126,6 +133,11 @@ function chooseFirst() {
 
 export function choose(number, hash) {
   chosen.value = hash ? { number, hash } : { number };
+}
+
+// Whether a chain reads nothing and builds only when it has something to send.
+export function publishesOnly(para) {
+  return Boolean(setting.value?.parachains.find((each) => each.para === para)?.onDemand);
 }
 
 export function keyName(key) {

@@ -1,10 +1,13 @@
 // Blocks along time: a column a relay block, a row a chain. Only the columns in sight are drawn and asked for.
 import { Component, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./words.js";
-import { best, chains, choose, chosen, columns, first, followed, need, version } from "./store.js";
+import { best, chains, choose, chosen, columns, first, followed, need, publishesOnly, version } from "./store.js";
+import { journey } from "./follow.js";
 
-const CELL = 16;
-const ROW = 22;
+const CELL = 20;
+const ROW = 26;
+const TOP = 4;
 const BESIDE = 12;
+const NONE = [];
 
 const LEGEND = html`<p class="colours"><span><i class="cell delivers"></i>delivers</span><span><i class="cell quiet"></i>nothing new</span><span><i class="cell stopped"></i>stopped at the budget</span><span><i class="cell refused">×</i>refused</span><span><i class="cell news"></i>relay block that publishes</span><span><i class="cell hit"></i>the followed key</span></p>`;
 
@@ -49,14 +52,17 @@ export function Timeline() {
     atEnd.current = view.scrollLeft + view.clientWidth >= view.scrollWidth - CELL;
     setLeft(Math.round(view.scrollLeft / (CELL * 4)) * CELL * 4);
   };
+  const way = useMemo(() => (followed.value ? journey(followed.value) : NONE), [followed.value, followed.value && changed]);
+  const hits = useMemo(() => new Set(way.map((step) => step.hash || step.number)), [way]);
   const high = (chains.value.length + 1) * ROW + 20;
   return html`<section class="time" aria-label="Blocks along time">
     <div class="rows" style=${{ height: `${high}px` }}>
-      <span>relay chain</span>${chains.value.map((chain) => html`<span key=${chain.para} title=${`parachain ${chain.para}`}>${chain.para}${chain.offline ? " off" : ""}</span>`)}
+      <span>relay chain</span>${chains.value.map((chain) => html`<span key=${chain.para} title=${`parachain ${chain.para}`}>${chain.para} <small>${chain.offline ? "offline" : publishesOnly(chain.para) ? "publisher" : "subscriber"}</small></span>`)}
     </div>
     <div class="strip" ref=${strip} tabindex="0" role="group" aria-label="Blocks along time; left and right move, up and down change the chain" onScroll=${scrolled} onKeyDown=${move}>
-      <div class="sheet" style=${{ width: `${count * CELL}px`, height: `${high}px` }}>
-        ${shown.map((at) => html`<${Column} key=${at} number=${at} column=${columns.get(at)} rows=${rows} x=${(at - first.value) * CELL} chosen=${chosen.value?.number === at ? chosen.value : null} followed=${followed.value} />`)}
+      <div class="sheet" style=${{ width: `${count * CELL + TOP}px`, height: `${high}px` }}>
+        ${shown.map((at) => html`<${Column} key=${at} number=${at} column=${columns.get(at)} rows=${rows} x=${(at - first.value) * CELL} chosen=${chosen.value?.number === at ? chosen.value : null} hits=${hits} />`)}
+        <${Way} steps=${way} rows=${rows} from=${from} to=${to} />
       </div>
     </div>
   </section>${LEGEND}`;
@@ -81,7 +87,7 @@ export function Timeline() {
 
 class Column extends Component {
   shouldComponentUpdate(next) {
-    return ["column", "rows", "x", "chosen", "followed"].some((name) => next[name] !== this.props[name]);
+    return ["column", "rows", "x", "chosen", "hits"].some((name) => next[name] !== this.props[name]);
   }
 
   render(props) {
@@ -89,22 +95,35 @@ class Column extends Component {
   }
 }
 
-function drawn({ number, column, rows, x, chosen, followed }) {
+// The way of the followed key: from its sender's row to the relay chain's, and from there to those that it reached.
+function Way({ steps, rows, from, to }) {
+  const lines = [];
+  let sent = null;
+  let written = null;
+  const at = ({ number, para }) => [(number - from) * CELL + CELL / 2, TOP + (para === undefined ? 0 : rows.get(para) || 0) * ROW + 8];
+  for (const step of steps) {
+    const before = step.kind === "written" ? sent : step.kind === "delivered" ? written : null;
+    if (before && step.number >= from && before.number <= to) lines.push([...at(before), ...at(step)]);
+    if (step.kind === "sent") sent = step;
+    if (step.kind === "written") written = step;
+  }
+  if (!lines.length) return null;
+  return html`<svg class="way" aria-hidden="true" style=${{ left: `${(from - first.value) * CELL}px` }} width=${(to - from + 1) * CELL} height=${(rows.size + 1) * ROW}>${lines.map(([a, b, c, d]) => html`<path d=${`M${a} ${b}L${c} ${d}`} />`)}</svg>`;
+}
+
+function drawn({ number, column, rows, x, chosen, hits }) {
   const mark = (kind, here, hit) => `cell ${kind}${here ? " here" : ""}${hit ? " hit" : ""}`;
-  const is = (key, publisher) => followed && followed.key === key && followed.publisher === publisher;
-  const relayHit = column && followed && [...column.published, ...column.expired].some(([publisher, key]) => is(key, publisher));
   const here = chosen;
   const seen = new Map();
   const several = (para) => column.candidates.filter((each) => each.para === para).length > 1;
   return html`<div class="column" style=${{ left: `${x}px` }}>
-    <button type="button" tabindex="-1" class=${mark(column?.publishedCount ? "news" : "relay", here && !chosen.hash, relayHit)} aria-label=${`relay block ${number}`} onClick=${() => choose(number)}></button>
+    <button type="button" tabindex="-1" class=${mark(column?.publishedCount ? "news" : "relay", here && !chosen.hash, hits.has(number))} aria-label=${`relay block ${number}`} onClick=${() => choose(number)}></button>
     ${(column?.candidates || []).map((each) => {
       const nth = seen.get(each.para) || 0;
       seen.set(each.para, nth + 1);
-      const hit = followed && column.deliveries.some((one) => one.block === each.hash && is(one.key, one.publisher));
       const words = `parachain ${each.para}, block ${each.number} in relay block ${number}: ${each.verdict || (each.delivered ? `${each.delivered} delivered` : "nothing new")}`;
-      return html`<button type="button" tabindex="-1" key=${each.hash + nth} class=${`${mark(kindOf(each), here && chosen.hash === each.hash, hit)}${several(each.para) ? " half" : ""}`} title=${words} aria-label=${words} style=${{ top: `${(rows.get(each.para) || 0) * ROW + Math.min(nth, 1) * 9}px` }} onClick=${() => choose(number, each.hash)}>${each.verdict ? "×" : ""}</button>`;
+      return html`<button type="button" tabindex="-1" key=${each.hash + nth} class=${`${mark(kindOf(each), here && chosen.hash === each.hash, hits.has(each.hash))}${several(each.para) ? " half" : ""}`} title=${words} aria-label=${words} style=${{ top: `${TOP + (rows.get(each.para) || 0) * ROW + Math.min(nth, 1) * 9}px` }} onClick=${() => choose(number, each.hash)}>${each.verdict ? "×" : ""}</button>`;
     })}
-    ${number % 5 === 0 ? html`<span class="tick" style=${{ top: `${(rows.size + 1) * ROW}px` }}>${number}</span>` : null}
+    ${number % 5 === 0 ? html`<span class="tick" style=${{ top: `${TOP + (rows.size + 1) * ROW}px` }}>${number}</span>` : null}
   </div>`;
 }

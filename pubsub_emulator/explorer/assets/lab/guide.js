@@ -1,0 +1,59 @@
+// First steps for who sees the page for the first time: five acts that end with a cheat that is caught.
+import { signal } from "../vendor/signals.js";
+import { html, useRef } from "./words.js";
+import { best, dev, first, followed, publishesOnly, setting, tab } from "./store.js";
+import { ask, opened } from "./acts.js";
+import { busy, HAPPENINGS, running, until } from "./steps.js";
+
+const KEY = "price";
+const MOST_BLOCKS = 40;
+const done = signal(0);
+
+// Each step: its title, what it does in this network, its button, and the work, which returns whether it is done.
+const STEPS = [
+  ["Publish", ({ publisher }) => `Parachain ${publisher} writes ${KEY} = 7.42 on the relay chain, valid for 40 blocks.`, "Publish it",
+    async ({ publisher }) => remembered(await say("publish", "Publish a value", { kind: "publish", para: publisher, key: KEY, value: "0x372e3432", ttl: 40 }))],
+  ["Subscribe", ({ subscriber }) => `Parachain ${subscriber} asks for that key.`, "Subscribe to it",
+    ({ publisher, subscriber }) => say("subscribe", "Subscribe to keys", { kind: "add_keys", para: subscriber, publisher, keys: [KEY] })],
+  ["Deliver", ({ subscriber }) => `Blocks are built until ${subscriber} has the value, with a proof. The orange line in the time line is its way.`, "Build blocks",
+    ({ publisher }) => {
+      followed.value = { publisher, key: known };
+      return until([`${KEY} delivered`, (column) => given(column) && column.candidates.find((each) => each.hash === given(column).block), ""], MOST_BLOCKS);
+    }],
+  ["Cheat", ({ subscriber }) => `The next collator of ${subscriber} is told to leave a node out of its proof.`, "Give it the cheat",
+    ({ subscriber }) => say("cheat", "Give a collator a cheat", { kind: "cheat", para: subscriber, strategies: ["omit-node"], rate: 1000000 })],
+  ["Caught", () => "Blocks are built until one is refused. Below it stand the check that failed and the proof, with the missing node in red.", "Build blocks",
+    () => until(HAPPENINGS.refusal, MOST_BLOCKS)],
+];
+
+let known = null;
+const given = (column) => column.deliveries.find((each) => each.key === known);
+const remembered = (answer) => { known = answer?.action.key ?? known; return answer; };
+
+// Does an act, with its form open beside it.
+function say(name, title, action) {
+  tab.value = "acts";
+  opened.value = name;
+  return ask(title, action);
+}
+
+export function Guide() {
+  const fresh = useRef(null);
+  if (!dev.value || !setting.value) return null;
+  const publisher = setting.value.publishers[0]?.para;
+  const subscriber = setting.value.parachains.find((each) => !publishesOnly(each.para))?.para;
+  if (publisher === undefined || subscriber === undefined) return null;
+  fresh.current ??= best.value <= first.value + 1;
+  const places = { publisher, subscriber };
+  const go = async (at) => {
+    if (!(await STEPS[at][3](places))) return;
+    done.value = at + 1;
+    if (at % 2 === 0 && at && innerWidth <= 1000) document.getElementById("detail").scrollIntoView();
+  };
+  return html`<details class="guide" open=${fresh.current}><summary>First steps: see a value delivered, and a cheat caught</summary>
+    <ol>${STEPS.map(([title, words, button], at) => html`<li class=${at < done.value ? "did" : at === done.value ? "now" : ""}>
+      <h3>${at + 1}. ${title}${at < done.value ? ", done" : ""}</h3><p>${words(places)}</p>
+      <button type="button" class=${at === done.value ? "primary" : ""} disabled=${at !== done.value || busy.value || running.value} onClick=${() => go(at)}>${button}</button></li>`)}</ol>
+    <p class="hint">${done.value < STEPS.length ? "Nothing is built until you ask. Each step is an act that you can change and repeat in the forms below; Undo takes the last one back." : "Now try another cheat, fork from a block before it under Branches and compare, or save all of it under Session."}</p>
+  </details>`;
+}
