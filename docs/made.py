@@ -16,6 +16,7 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
     """The functions that write parts, by name; each gives lines."""
     sys.path[:0] = [each for each in (str(ROOT), str(ROOT / "docs"), str(ROOT / "tests")) if each not in sys.path]
     from command_reference import MADE  # noqa: PLC0415  # after the path
+    from node_methods import methods  # noqa: PLC0415  # as above
     from support.worked import cases  # noqa: PLC0415  # as above
     from support.worked_page import page  # noqa: PLC0415  # as above
     from table_columns import columns  # noqa: PLC0415  # as above
@@ -25,6 +26,7 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
         "columns": columns,
         "distributor-calls": distributor_calls,
         "distributor-steps": distributor_steps,
+        "node-methods": methods,
         "prism-cheats": prism_cheats,
         "worked-cases": lambda: [page(cases())],
         "xcm-others": xcm_others,
