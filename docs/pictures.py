@@ -39,6 +39,7 @@ def frames(lab: Lab) -> list[tuple[str, bytes]]:
         found.append((words, page.screenshot()))
 
     keep("a network at its first block")
+    page.locator(".guide summary").click()
     lab.act(page, "publish", key="price", value="7.42")
     lab.act(page, "subscribe", keys="price")
     lab.step(page, "Step 10")
