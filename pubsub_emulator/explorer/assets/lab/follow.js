@@ -32,8 +32,15 @@ function Lifetime({ entry, now }) {
   return html`<p class="ttl"><${Term} word="TTL" />: <b>${left}</b> of ${many(entry.ttl, "block")} left <meter min="0" max=${entry.ttl} value=${left} low=${entry.ttl / 4} aria-label="blocks until the entry expires"></meter></p>`;
 }
 
-// The steps of a key within the columns that are here, ascending.
-export function journey({ publisher, key }) {
+let kept = {};
+
+// The steps of a key within the columns that are here, ascending; found once for each change of these.
+export function journey(at) {
+  if (kept.at !== at || kept.version !== version.value) kept = { at, version: version.value, steps: found(at) };
+  return kept.steps;
+}
+
+function found({ publisher, key }) {
   const steps = [];
   for (const number of [...columns.keys()].sort((a, b) => a - b)) {
     const column = columns.get(number);
