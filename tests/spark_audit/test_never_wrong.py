@@ -169,6 +169,7 @@ def test_what_a_worker_wrote_elsewhere_is_an_infrastructure_failure(tmp_path: Pa
 
     class Elsewhere:
         name = "elsewhere"
+        cores = 1
 
         def map(self, unit: Any, tasks: Any, out: str, report: Any, weights: Any = None) -> Any:  # noqa: ARG002  # a mapper's
             return [unit(task, f"{out}-of-the-worker") for task in tasks]

@@ -8,6 +8,7 @@ import pytest
 from support.audits import write_history
 from support.object_store import s3_server
 
+from pubsub_emulator.spark_audit.audit import rounds
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.engine import engine
 from pubsub_emulator.spark_audit.engine.engine import Answer, PythonMapper, Unit
@@ -43,7 +44,7 @@ def test_the_driver_asks_for_manifests_and_a_task_for_its_files(bucket: str, mon
     give_out = PythonMapper.map
 
     def told(mapper: PythonMapper, unit: Unit, *given: Any) -> list[Answer]:
-        at[0] = unit.__name__
+        at[0] = unit.__name__.replace("judge_or_fold", "fold_chains" if "befores" in given[0][0] else "judge_segment")
         try:
             return give_out(mapper, unit, *given)
         finally:
@@ -63,3 +64,10 @@ def test_the_driver_asks_for_manifests_and_a_task_for_its_files(bucket: str, mon
         assert opened <= segments * (FILES + 3), asked
     grown = (found[8]["driver"] - found[2]["driver"]) / 6
     assert grown <= DRIVER_A_SEGMENT, found
+    for name in ("ROUND", "ROUND_OF_CORE"):
+        monkeypatch.setattr(rounds, name, 2)
+    asked.clear()
+    again = audit(f"{bucket}/h8", f"{bucket}/again", engine="python")
+    assert again.digest == result.digest
+    assert asked["read_manifests", "open"] == 6, "of later rounds"
+    assert asked["driver", "remove"] < 4 < asked["remove_files", "remove"], "parts of tables, and files of results"

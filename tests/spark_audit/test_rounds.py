@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import SUBSCRIBER, all_rows, drop_a_node, flip, growing
+from support.audits import SUBSCRIBER, all_rows, drop_a_node, flip, growing, write_history
 
 from pubsub_emulator.spark_audit.audit import ledger, rounds
 from pubsub_emulator.spark_audit.audit.rounds import Rounds
@@ -46,8 +46,10 @@ def but_one(long: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three segments a round, and two receipts a page."""
+    """Three segments a round, two receipts a page, and folds of one chain."""
     monkeypatch.setattr(rounds, "ROUND", 3)
+    monkeypatch.setattr(rounds, "ROUND_OF_CORE", 1)
+    monkeypatch.setattr(rounds, "FOLDED", 1)
     monkeypatch.setattr(ledger, "PAGE", 2)
 
 
@@ -67,6 +69,17 @@ def test_au17_rounds_give_what_one_round_gives(long: Path, whole: AuditResult, t
     _same(again, whole)
 
 
+def test_a_chain_with_most_of_all_blocks_is_folded_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = write_history(tmp_path / "history", 6, segment_length=2, skew=4)
+    whole = audit(history, tmp_path / "whole", engine="python")
+    sizes = [row["candidates"] for row in whole.chains]
+    assert 2 * max(sizes) > sum(sizes)
+    for folded in (1, 6):
+        monkeypatch.setattr(rounds, "ROUND", folded)
+        monkeypatch.setattr(rounds, "FOLDED", folded)
+        _same(audit(history, tmp_path / f"out{folded}", engine="python"), whole)
+
+
 @pytest.mark.usefixtures("short_rounds")
 @pytest.mark.parametrize("at", [1, 2, 4])
 def test_au6_a_run_that_is_killed_goes_on_behind_its_last_round(
@@ -74,11 +87,11 @@ def test_au6_a_run_that_is_killed_goes_on_behind_its_last_round(
 ) -> None:
     real, done = Rounds._round, [0]
 
-    def kill(run: Rounds, names: Any, left: int) -> None:
+    def kill(run: Rounds, *given: Any) -> Any:
         if done[0] == at:
             raise KeyboardInterrupt
         done[0] += 1
-        real(run, names, left)
+        return real(run, *given)
 
     with monkeypatch.context() as patch:
         patch.setattr(Rounds, "_round", kill)

@@ -96,11 +96,15 @@ class Slip:
             self.heads[record.chain] = (record.candidate.header, record.outcome.state)
 
 
-def small_network(subscribers: int = 1, segment_length: int = 4) -> Network:
-    """Two publishers, one of them a system chain, and subscribers to both."""
+def small_network(subscribers: int = 1, segment_length: int = 4, skew: int = 1) -> Network:
+    """Two publishers, one of them a system chain, and subscribers to both; the first builds `skew` blocks a turn."""
     wanted = {SUBSCRIBER + at: {1000: KEYS, 2100: KEYS[:4]} for at in range(subscribers)}
     config = Network.of(publishers=[1000, 2100], subscribers=wanted).config
-    return Network(replace(config, segment_length=segment_length))
+    chains = tuple(
+        replace(each, pace=replace(each.pace, blocks=skew)) if each.spec.para_id == SUBSCRIBER else each
+        for each in config.parachains
+    )
+    return Network(replace(config, segment_length=segment_length, parachains=chains))
 
 
 def write_history(
@@ -112,9 +116,10 @@ def write_history(
     cheats: dict[int, Cheat] | None = None,
     checkpoints: Callable[[CheckpointRecord], CheckpointRecord] = lambda record: record,
     name: str = "dev",
+    skew: int = 1,
 ) -> Path:
     """A history of `blocks` relay blocks in which something is published in each."""
-    network = small_network(subscribers, segment_length)
+    network = small_network(subscribers, segment_length, skew)
     with HistoryWriter(path, name) as writer:
         network.observe(Slip(writer, network, cheats or {}, checkpoints))
         for at in range(blocks):

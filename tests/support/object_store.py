@@ -38,8 +38,8 @@ def s3_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
                 "AWS_EC2_METADATA_DISABLED": "true",
             }.items():
                 monkeypatch.setenv(name, value)
-            maker = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", allow_bucket_creation=True)
-            maker.create_dir(BUCKET)
+            place = {"endpoint_override": f"{host}:{port}", "scheme": "http", "request_timeout": 60}
+            fs.S3FileSystem(**place, allow_bucket_creation=True).create_dir(BUCKET)
             yield f"s3://{BUCKET}"
         finally:
             server.kill()

@@ -49,6 +49,11 @@ class _Kept:
     def __init__(self) -> None:
         self.real: Mapper | None = None
 
+    @property
+    def cores(self) -> int:
+        """Those of the engine that is open."""
+        return 1 if self.real is None else self.real.cores
+
     def open(self, name: str, master: str | None) -> Mapper:
         """Start the engine, or return the one that is open."""
         if self.real is None:

@@ -23,7 +23,7 @@ LEDGER: Final = "ledger.json"
 PAGES: Final = "ledger"
 PAGE: Final = 64
 """Receipts of a page: the last page of a network is written anew with each segment."""
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 
 
 @dataclass(slots=True)

@@ -1,16 +1,17 @@
 """The segments of a history that the last run did not know, judged and folded round by round.
 
-A round is some hundred segments: their manifests are read, their tasks judged, each network folded on, and all of it is
-in tables and ledger before the next one. So a run takes as much memory at a million segments as at a thousand, and one
-that was killed goes on behind its last round.
+A round is some hundred segments, more where an engine has many cores: their manifests are read and their tasks judged.
+They are folded while the segments of the next round are judged; then all of the round is in tables and ledger. So a run
+takes as much memory at a million segments as at a thousand, and one that was killed goes on behind its last round.
 """
 
 import contextlib
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
@@ -18,11 +19,19 @@ from pubsub_emulator.spark_audit.audit.ledger import LEDGER, PAGES, AuditLedger,
 from pubsub_emulator.spark_audit.engine.engine import Answer, Mapper, Unit
 from pubsub_emulator.spark_audit.engine.memory import give_back
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.address import is_remote
 from pubsub_emulator.spark_audit.history.listing import Listing, place_of, place_of_manifest
-from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, CommitError, head_of, read_manifest
+from pubsub_emulator.spark_audit.history.manifest import (
+    COMMITS,
+    MOST_BYTES,
+    Commit,
+    CommitError,
+    head_of,
+    read_manifest,
+)
 from pubsub_emulator.spark_audit.history.reader import Fault, check_file, manifest_names, read_commits
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.storage import Stamp, Store
+from pubsub_emulator.spark_audit.history.storage import Stamp, Store, open_store
 from pubsub_emulator.spark_audit.judge.account import NetworkAccount
 from pubsub_emulator.spark_audit.judge.findings import Thresholds
 from pubsub_emulator.spark_audit.judge.results import (
@@ -40,12 +49,16 @@ from pubsub_emulator.spark_audit.judge.results import (
     read_rows,
 )
 from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, make_tasks
-from pubsub_emulator.spark_audit.judge.units import Fold, fold_fingerprint, fold_network, judge_segment
-from pubsub_emulator.spark_audit.tables.pack import SOURCES, pack, pack_here
+from pubsub_emulator.spark_audit.judge.units import BLOCK_WEIGHT, Fold, fold_fingerprint, judge_or_fold
+from pubsub_emulator.spark_audit.tables.pack import SOURCES, UNIT, pack, pack_here
 from pubsub_emulator.spark_audit.tables.parts import RETAIN, Tables
 
 ROUND: Final = 512
-"""Segments of a round, about."""
+"""Segments of a round, about, at least."""
+ROUND_OF_CORE: Final = 4
+"""Segments of a round for each core, at least: the last task of a round leaves few cores without work for long."""
+FOLDED: Final = 256
+"""Segments of a chain that one fold adds, about: it has more chains where a round has fewer segments of a network."""
 
 BEFORE: Final = "summary"
 """Where earlier versions kept what is about whole chains."""
@@ -75,6 +88,16 @@ class Progress:
 
 
 Watcher = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A round whose segments are judged and not folded yet."""
+
+    commits: Sequence[Commit]
+    receipts: Sequence[SegmentReceipt]
+    claimed: set[str]
+    """The files that its tasks have read."""
 
 
 @dataclass(slots=True)
@@ -134,7 +157,8 @@ class Rounds:
     def head(self) -> str | None:
         """The head of the whole history, without judging any of it; `None` where manifests are damaged or missing."""
         heads = {name: kept.account.head or "" for name, kept in self.networks.items()}
-        for names in _rounds(self._names):
+        left = list(self._names)
+        while names := _take(left, ROUND):
             commits, faults = read_commits(self.history, names, self._befores(names))
             if faults:
                 return None
@@ -145,15 +169,17 @@ class Rounds:
 
     def run(self) -> None:
         """All rounds. Raises `OSError`, `ResultError`, `EngineLost`."""
-        rounds = list(_rounds(self._names))
-        for at, names in enumerate(rounds):
-            self._round(names, sum(map(len, rounds[at + 1 :])))
-            if at + 1 < len(rounds):
+        names = list(self._names)
+        judged: _Judged | None = None
+        while names or judged is not None:
+            folded, judged = judged, self._round(_take(names, self._size()), len(names), judged)
+            if folded is not None and judged is not None:
                 self._keep(whole=False)
-        if not rounds:
+        if not self._names:
             self.watch(Progress("verify", 0, 0))
         self.tables.flush(self._pack)
-        self.close()  # what is left is done here, and takes memory itself
+        if not is_remote(self.out.uri):
+            self.close()  # what is left is done here, and takes memory itself
 
     def keep(self, replaced: Mapping[str, Iterable[tuple[str, Rows | pa.Table]]]) -> None:
         """Have everything in tables and ledger, with these rows by table and result in the place of the last run's.
@@ -176,7 +202,8 @@ class Rounds:
         self.tables.sweep()
         half_written = (f".{LEDGER}.", f".{REPORT}.")  # by a run that was killed
         self._remove(name for name in self.out.names("") if name.startswith(half_written))
-        states = {kept.account.fold["files"]["state.json"][0] for kept in self.networks.values() if kept.account.fold}
+        folds = [fold for kept in self.networks.values() for fold in kept.account.folds]
+        states = {fold["files"]["state.json"][0] for fold in folds}
         for folder in (*FOLDERS, BEFORE):
             self._remove(path for path in self.out.walk(folder) if path not in states)
         pages = {path for kept in self.networks.values() for path in kept.pages}
@@ -212,15 +239,14 @@ class Rounds:
             self._there.pop(path, None)
 
     def _remove(self, paths: Iterable[str]) -> None:
-        for path in list(paths):
+        gone = list(paths)
+        for path in gone:
             self._there.pop(path, None)
-            with contextlib.suppress(OSError):
-                self.out.remove(path)
+        self._give(remove_files, gone, self.out)
 
     def close(self) -> None:
         """Stop the engine, if one was started."""
         if self.opened is not None:
-            self.engine = self.opened.name
             self.opened.close()
             self.opened = None
 
@@ -275,34 +301,51 @@ class Rounds:
 
     def _has_fold(self, account: NetworkAccount, replaced: set[str]) -> bool:
         """Whether what the next segments go on from is there, and the rows that the last ones ended with."""
-        fold = account.fold
-        if fold is None:
-            return account.tasks == 0
-        path, size = fold["files"]["state.json"]
-        state = self._there.get(path)
-        if state is None or state.size != size:
-            return False
-        ends = [fold["files"][name][0] for name in REPLACED if name in fold["files"]]
-        return all(each in replaced or each in self._there for each in ends)
+        for fold in account.folds:
+            path, size = fold["files"]["state.json"]
+            state = self._there.get(path)
+            if state is None or state.size != size:
+                return False
+            ends = [fold["files"][name][0] for name in REPLACED if name in fold["files"]]
+            if not all(each in replaced or each in self._there for each in ends):
+                return False
+        return bool(account.folds) or account.tasks == 0
 
     # A round
 
-    def _round(self, names: Sequence[str], left: int) -> None:
-        commits, faults = read_commits(self.history, names, self._befores(names))
+    def _size(self) -> int:
+        """Segments of the next round."""
+        return ROUND if self.opened is None else max(ROUND, ROUND_OF_CORE * self.opened.cores)
+
+    def _round(self, names: Sequence[str], left: int, before: _Judged | None) -> _Judged | None:
+        """Judge the segments of these manifests and fold those of the round before, which is accounted for then."""
+        commits, faults = read_commits(self._with_manifests(names), names, self._befores(names))
         self.faults += faults
         self._unsure |= {fault.network for fault in faults}
         tasks = make_tasks(self.history.uri, commits, self.listing, self._after)
-        receipts = self._verify(tasks, left)
-        by_segment: dict[tuple[str, int], list[SegmentReceipt]] = {}
-        for task, receipt in zip(tasks, receipts, strict=True):
-            by_segment.setdefault((task.network, task.segment), []).append(receipt)
-        folds = self._fold({name: list(group) for name, group in groupby(receipts, lambda each: each["network"])})
-        claimed = {entry.path for task in tasks for entry in task.files()}
-        for name, group in groupby(commits, lambda commit: commit.network):
-            self._account(name, list(group), by_segment, claimed)
-            if name in folds:
-                self._gather_fold(folds[name])
+        receipts, folds = self._work(tasks, [] if before is None else self._plan_folds(before.receipts), left)
+        if before is not None:
+            self._account(before, folds)
         self._after = {commit.network: commit for commit in commits[-1:]}
+        claimed = {entry.path for task in tasks for entry in task.files()}
+        return _Judged(commits, receipts, claimed) if names else None
+
+    def _with_manifests(self, names: Sequence[str]) -> Store:
+        """The history, with the manifests that an engine's workers have read: the driver asks a store for few."""
+        if self.opened is None or not is_remote(self.history.uri):
+            return self.history
+        texts: dict[str, bytes] = {}
+        for answer in self._give(read_manifests, names, self.history):
+            texts |= {path: text.encode() for path, text in answer.items()}
+        return self.history.holding(texts)
+
+    def _give(self, unit: Unit, items: Iterable[str], store: Store) -> list[Answer]:
+        """Have a unit of many small things done by an engine that runs, else here."""
+        every = list(items)
+        tasks = [json.dumps(every[at : at + UNIT]) for at in range(0, len(every), UNIT)]
+        if not tasks or self.opened is None or not is_remote(store.uri):
+            return [unit(task, store.uri) for task in tasks]
+        return self.opened.map(unit, tasks, store.uri, lambda _done: None)
 
     def _befores(self, names: Sequence[str]) -> Mapping[str, Commit]:
         """The last commits before those of these names, by network."""
@@ -318,18 +361,27 @@ class Rounds:
                 self._unsure.add(network)
         return self._after
 
-    def _verify(self, tasks: Sequence[Task], left: int) -> list[SegmentReceipt]:
-        """The receipts of all tasks."""
-        known = [self._known(task) for task in tasks]
-        fresh = [task for task, receipt in zip(tasks, known, strict=True) if receipt is None]
+    def _work(
+        self, tasks: Sequence[Task], folds: Sequence[Fold], left: int
+    ) -> tuple[list[SegmentReceipt], list[FoldReceipt]]:
+        """The receipts of all tasks and folds."""
+        known = [*map(self._known_fold, folds), *map(self._known, tasks)]
+        every: list[Task | Fold] = [*folds, *tasks]
+        todo = [each for each, receipt in zip(every, known, strict=True) if receipt is None]
+        fresh = sum(receipt is None for receipt in known[len(folds) :])
         began = time.monotonic()
-        self._forget(fresh)
-        done = cast("list[SegmentReceipt]", self._map(judge_segment, fresh, "verify", left))
-        self.judged += len(fresh)
+        self._forget(todo)
+        made = iter(self._map(todo, left, fresh))
+        receipts: list[Any] = [next(made) if receipt is None else receipt for receipt in known]
+        judged = receipts[len(folds) :]
         self.seconds += time.monotonic() - began if fresh else 0.0
-        self.candidates += sum(chain["candidates"] for receipt in done for chain in receipt["chains"])
-        made = iter(done)
-        return [next(made) if receipt is None else receipt for receipt in known]
+        self.candidates += sum(
+            chain["candidates"]
+            for receipt, before in zip(judged, known[len(folds) :], strict=True)
+            for chain in receipt["chains"]
+            if before is None
+        )
+        return judged, receipts[: len(folds)]
 
     def _known(self, task: Task) -> SegmentReceipt | None:
         """The receipt of a task's result that is there and whole."""
@@ -342,15 +394,25 @@ class Rounds:
         receipt = cast("SegmentReceipt | None", read_receipt(self.out, task.name))
         return receipt if receipt and receipt["kept"] and files_are_whole(self.out, receipt, self._there) else None
 
+    def _known_fold(self, fold: Fold) -> FoldReceipt | None:
+        """The receipt of a fold's result that is there and whole."""
+        if not fold.keep or f"{fold.name}/{RECEIPT}" not in self._there:
+            return None
+        receipt = cast("FoldReceipt | None", read_receipt(self.out, fold.name))
+        return receipt if receipt and files_are_whole(self.out, receipt, self._there) else None
+
     def _forget(self, tasks: Iterable[Task | Fold]) -> None:
         """Remove the receipts of results that are to be made anew, because they are damaged."""
         for task in tasks:
             if f"{task.name}/{RECEIPT}" in self._there:
                 self.out.remove(f"{task.name}/{RECEIPT}")
 
-    def _map(self, unit: Unit, tasks: Sequence[Task] | Sequence[Fold], phase: str, left: int = 0) -> list[Answer]:
-        """Have an engine do tasks. Raises `ResultError` when what a worker wrote is not to be seen from here."""
-        before = self.judged if phase == "verify" else 0
+    def _map(self, tasks: Sequence[Task | Fold], left: int, fresh: int) -> list[Answer]:
+        """Have an engine do tasks, of which `fresh` judge; `left` segments come later.
+
+        Raises `ResultError` when what a worker wrote is not to be seen from here.
+        """
+        phase, before = ("verify", self.judged) if fresh or left else ("chains", 0)
         total = before + len(tasks) + left
         self.watch(Progress(phase, before, total))
         if not tasks:
@@ -358,13 +420,20 @@ class Rounds:
         if self.opened is None:
             self.watch(Progress("start", 0, total))
             self.opened = self.opener(len(tasks) + left)
+            self.engine = self.opened.name
             self.watch(Progress(phase, before, total))
         texts = [task.to_json() for task in tasks]
         weights = [task.weight for task in tasks]
         done = self.opened.map(
-            unit, texts, self.out.uri, lambda count: self.watch(Progress(phase, before + count, total)), weights
+            judge_or_fold,
+            texts,
+            self.out.uri,
+            lambda count: self.watch(Progress(phase, before + count, total)),
+            weights,
         )
-        self._there.update(self.out.walk(tasks[0].name.partition("/")[0]))  # one listing for all files
+        self.judged += fresh
+        for folder in {task.name.partition("/")[0] for task in tasks}:
+            self._there.update(self.out.walk(folder))  # one listing for all files
         for receipt in done:
             for path, size in receipt["files"].values():
                 stamp = self._there.get(path)
@@ -375,25 +444,28 @@ class Rounds:
                     )
         return done
 
-    def _fold(self, receipts: Mapping[str, list[SegmentReceipt]]) -> dict[str, FoldReceipt]:
-        """The fold of each network's segments of this round."""
-        folds = {name: self._plan_fold(name, part) for name, part in receipts.items()}
-        done: dict[str, FoldReceipt] = {}
-        todo: list[Fold] = []
-        for name, fold in folds.items():
-            is_there = f"{fold.name}/{RECEIPT}" in self._there
-            known = cast("FoldReceipt | None", read_receipt(self.out, fold.name)) if is_there else None
-            if fold.keep and known is not None and files_are_whole(self.out, known, self._there):
-                done[name] = known
-            else:
-                todo.append(fold)
-        self._forget(todo)
-        made = cast("list[FoldReceipt]", self._map(fold_network, todo, "chains"))
-        return done | {fold.network: receipt for fold, receipt in zip(todo, made, strict=True)}
+    def _plan_folds(self, receipts: Sequence[SegmentReceipt]) -> list[Fold]:
+        """The folds of a round: of each network some chains in one, so that cores have work whatever it has most of."""
+        return [
+            self._plan_fold(network, mine, chains)
+            for network, group in groupby(receipts, lambda each: each["network"])
+            for mine in [list(group)]
+            for chains in self._fold_groups(network, mine)
+        ]
 
-    def _plan_fold(self, network: str, receipts: list[SegmentReceipt]) -> Fold:
+    def _fold_groups(self, network: str, receipts: Sequence[SegmentReceipt]) -> Iterator[tuple[int, ...]]:
+        before = [int(chain) for fold in self._folds_of(network) for chain in fold["chains"]]
+        chains = sorted({*before, *(chain["chain"] for receipt in receipts for chain in receipt["chains"])})
+        segments = len({receipt["segment"] for receipt in receipts})
+        size = max(FOLDED // segments, 1)
+        yield from (tuple(chains[at : at + size]) for at in range(0, max(len(chains), 1), size))
+
+    def _folds_of(self, network: str) -> list[FoldReceipt]:
         kept = self.networks.get(network)
-        before = None if kept is None else kept.account.fold
+        return [] if kept is None else kept.account.folds
+
+    def _plan_fold(self, network: str, receipts: Sequence[SegmentReceipt], chains: tuple[int, ...]) -> Fold:
+        befores = [fold for fold in self._folds_of(network) if not {*chains}.isdisjoint(map(int, fold["chains"]))]
         names = (schema.BLOCK_MEASURES.name, schema.PUBLISHER_MEASURES.name)
         packed = [each["folder"] for each in receipts if "unread" in each]
         found = {name: self.tables.find(name, packed) if packed else {} for name in names}
@@ -403,28 +475,44 @@ class Rounds:
                 return None
             return found[name].get(receipt["folder"]) or Rows(receipt["files"][name][0])
 
+        mine = [each for each in receipts if any(chain["chain"] in chains for chain in each["chains"])]
+        blocks = sum(chain["candidates"] for each in mine for chain in each["chains"] if chain["chain"] in chains)
         return Fold(
             root=self.history.uri,
             network=network,
+            chains=chains,
             first=receipts[0]["segment"],
             last=receipts[-1]["segment"],
-            segments=tuple((rows(each, names[0]), rows(each, names[1])) for each in receipts),
-            before=None if before is None else before["files"]["state.json"][0],
+            segments=tuple((rows(each, names[0]), rows(each, names[1])) for each in mine),
+            befores=tuple(fold["files"]["state.json"][0] for fold in befores),
             limits=self.limits,
-            keep=all(each["kept"] for each in receipts) and (before is None or before["kept"]),
+            keep=all(each["kept"] for each in (*receipts, *befores)),
+            weight=blocks * BLOCK_WEIGHT,
             fingerprint=fold_fingerprint(
-                "" if before is None else before["fingerprint"], network, receipts, self.limits
+                [fold["fingerprint"] for fold in befores], network, chains, receipts, self.limits
             ),
         )
 
-    def _account(
+    def _account(self, judged: _Judged, folds: Sequence[FoldReceipt]) -> None:
+        """Add a round, folded, to accounts, pages and tables."""
+        by_segment: dict[tuple[str, int], list[SegmentReceipt]] = {}
+        for receipt in judged.receipts:
+            by_segment.setdefault((receipt["network"], receipt["segment"]), []).append(receipt)
+        for name, group in groupby(judged.commits, lambda commit: commit.network):
+            self._account_network(name, list(group), by_segment, judged.claimed)
+            mine = [fold for fold in folds if fold["network"] == name]
+            for fold in mine:
+                self._gather_fold(fold)
+            if mine:
+                self.networks[name].account.close_folds(mine)
+
+    def _account_network(
         self,
         network: str,
         commits: Sequence[Commit],
         receipts: Mapping[tuple[str, int], list[SegmentReceipt]],
         claimed: set[str],
     ) -> None:
-        """Add a network's segments of this round to its account, its pages and the tables."""
         kept = self.networks.setdefault(network, NetworkLedger(NetworkAccount(network)))
         page: list[SegmentReceipt] = []
         for commit in commits:
@@ -464,7 +552,6 @@ class Rounds:
 
     def _gather_fold(self, receipt: FoldReceipt) -> None:
         receipt["unread"] = self._unread(receipt)
-        self.networks[receipt["network"]].account.close_fold(receipt)
         if schema.FINDINGS.name in receipt["files"]:
             if receipt["folder"] in self._stale:
                 self._stale.remove(receipt["folder"])
@@ -476,21 +563,45 @@ class Rounds:
         return [] if named is None else list(read_rows(self.out, named[0], schema.QUARANTINE))
 
 
+def read_manifests(text: str, history: str) -> Answer:
+    """The unit that reads manifests: their texts by path. One that cannot be read is left out."""
+    store = open_store(history)
+
+    def read(name: str) -> tuple[str, str] | None:
+        with contextlib.suppress(OSError, UnicodeDecodeError):  # the driver tries again, and tells of it
+            return f"{COMMITS}/{name}", store.read(f"{COMMITS}/{name}", MOST_BYTES).decode()
+        return None
+
+    return dict(found for found in store.each(read, json.loads(text)) if found is not None)
+
+
+def remove_files(text: str, out: str) -> Answer:
+    """The unit that removes files; one that cannot be removed is left to a later run."""
+    store = open_store(out)
+
+    def remove(path: str) -> None:
+        with contextlib.suppress(OSError):
+            store.remove(path)
+
+    for _ in store.each(remove, json.loads(text)):
+        pass
+    return {}
+
+
 def _is_known(name: str, lasts: Mapping[str, int]) -> bool:
     network, segment = place_of_manifest(name)
     return network is not None and segment is not None and segment <= lasts.get(network, -1)
 
 
-def _rounds(names: Sequence[str]) -> Iterator[list[str]]:
-    """Some names at a time; those of one segment stay together."""
-    part: list[str] = []
-    for _, group in groupby(names, lambda name: place_of(f"{COMMITS}/{name}")):
-        if len(part) >= ROUND:
-            yield part
-            part = []
-        part += group
-    if part:
-        yield part
+def _take(names: list[str], count: int) -> list[str]:
+    """Take the first names, so many, from a list; those of one segment stay together."""
+    taken: list[str] = []
+    for _, group in groupby(list(names), lambda name: place_of(f"{COMMITS}/{name}")):
+        if len(taken) >= count:
+            break
+        taken += group
+    del names[: len(taken)]
+    return taken
 
 
 def _network_of(source: str) -> str:

@@ -271,11 +271,11 @@ def _replaced(
     """The rows that take the place of what the last run said of whole chains, by table and where they are from."""
     out: dict[str, list[tuple[str, Rows | pa.Table]]] = {}
     for kept in networks.values():
-        files = {} if kept.account.fold is None else kept.account.fold["files"]
-        for name, table in REPLACED.items():
-            if name in files:
-                path, _ = files[name]
-                out.setdefault(table, []).append((path, Rows(path)))
+        for fold in kept.account.folds:
+            for name, table in REPLACED.items():
+                if name in fold["files"]:
+                    path, _ = fold["files"][name]
+                    out.setdefault(table, []).append((path, Rows(path)))
     for each, source, rows in summary.written(digests):
         if rows:
             out.setdefault(each.name, []).append((source, each.arrow(rows)))
@@ -285,16 +285,18 @@ def _replaced(
 def _findings(networks: Mapping[str, NetworkLedger], summary: _Summary) -> Iterable[Sequence[Any]]:
     for kept in networks.values():
         yield from kept.account.counts
-        yield from (kept.account.fold or {"open": ()})["open"]
+        for fold in kept.account.folds:
+            yield from fold["open"]
     for row in summary.findings:
         yield row["severity"], row["code"], 1
 
 
 def _digest(networks: Mapping[str, NetworkLedger], digests: Mapping[str, str]) -> str:
     """One digest over the canonical rows of all tables, however they were cut."""
+    accounts = [networks[name].account for name in sorted(networks)]
     body = [
-        [name, networks[name].account.rows, sorted((networks[name].account.fold or {"chains": {}})["chains"].items())]
-        for name in sorted(networks)
+        [each.network, each.rows, sorted(chain for fold in each.folds for chain in fold["chains"].items())]
+        for each in accounts
     ]
     return digest_of(canonical_json([body, digests]))
 

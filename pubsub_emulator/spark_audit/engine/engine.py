@@ -59,6 +59,10 @@ class Mapper(Protocol):
 
     name: str
 
+    @property
+    def cores(self) -> int:
+        """How many units run at the same time."""
+
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
@@ -75,6 +79,7 @@ class PythonMapper:
     """Everything in this process, one unit after the other."""
 
     name = "python"
+    cores = 1
 
     def map(
         self,

@@ -29,14 +29,14 @@ class PoolMapper:
     name = "pool"
 
     def __init__(self, workers: int | None = None) -> None:
-        self._most = workers or usable_cores()
+        self.cores = workers or usable_cores()
         self._workers: list[_Worker] = []
 
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
         """The receipts of all tasks, in their order. Raises `EngineLost`."""
-        while len(self._workers) < min(self._most, len(tasks)):
+        while len(self._workers) < min(self.cores, len(tasks)):
             self._workers.append(_Worker())
         batch = _Batch(f"{unit.__module__}:{unit.__qualname__}", tasks, out, heaviest_first(len(tasks), weights))
         threads = [Thread(target=batch.serve, args=(worker,), daemon=True) for worker in self._workers]

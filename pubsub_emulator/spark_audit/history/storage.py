@@ -17,7 +17,7 @@ import os
 import secrets
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -105,8 +105,9 @@ class Store(ABC):
         for path in self.walk(folder):
             self.remove(path)
 
-    def holding(self) -> "Store":
-        """This place for one task, which may keep what it has read."""
+    def holding(self, held: Mapping[str, bytes] | None = None) -> "Store":
+        """This place for one task, which may keep what it has read; `held` was read already."""
+        del held
         return self
 
     def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
@@ -265,10 +266,10 @@ class RemoteStore(Store):
         held[path] = data
         return io.BytesIO(data)
 
-    def holding(self) -> Store:
+    def holding(self, held: Mapping[str, bytes] | None = None) -> Store:
         """The same place; what is read there is held as long as it is."""
         out = RemoteStore(self.uri, self._fs, self._base)
-        out._held = {}
+        out._held = dict(held or {})
         return out
 
     def each(self, work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

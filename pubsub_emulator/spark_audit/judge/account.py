@@ -87,8 +87,8 @@ class NetworkAccount:
     """Findings of segments and settled ones of folds: severity, code, number."""
     quarantine: list[Row] = field(default_factory=list)
     chains: dict[int, ChainAccount] = field(default_factory=dict)
-    fold: FoldReceipt | None = None
-    """Receipt of the fold that ends with the last segment."""
+    folds: list[FoldReceipt] = field(default_factory=list)
+    """Receipts of the folds that end with the last segment; each chain is in one of them."""
     settled_in: list[str] = field(default_factory=list)
     """The folds in which findings were settled."""
 
@@ -114,13 +114,14 @@ class NetworkAccount:
         self.segments += 1
         self.tasks += len(receipts)
 
-    def close_fold(self, receipt: FoldReceipt) -> None:
-        """The fold up to the last segment was made."""
-        self.count(receipt["settled"])
-        if receipt["settled"]:
-            self.settled_in.append(receipt["folder"])
-        self.quarantine += receipt["unread"]
-        self.fold = receipt
+    def close_folds(self, receipts: Sequence[FoldReceipt]) -> None:
+        """The folds up to the last segment were made."""
+        for receipt in receipts:
+            self.count(receipt["settled"])
+            if receipt["settled"]:
+                self.settled_in.append(receipt["folder"])
+            self.quarantine += receipt["unread"]
+        self.folds = list(receipts)
 
     def count(self, found: Counts) -> None:
         """Add findings."""

@@ -105,7 +105,7 @@ class SegmentReceipt(Written):
 
 
 class FoldReceipt(Written):
-    """The receipt of a network's segments up to `last`; by chain digests of settled and open findings, and of sizes."""
+    """The receipt of chains' segments up to `last`; by chain digests of settled and open findings, and of sizes."""
 
     network: str
     first: int

@@ -1,10 +1,13 @@
-"""The units of an audit: judge one segment of some chains, fold a network's segments; each into a result of its own."""
+"""The units of an audit: judge one segment of some chains, fold segments of some chains; each into a result of its own.
+
+The driver gives out both together: while segments are judged, those of the round before are folded.
+"""
 
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -102,33 +105,35 @@ def _counts(rows: Iterable[Row]) -> Counts:
     return [[severity, code, count] for (severity, code), count in sorted(found.items())]
 
 
+BLOCK_WEIGHT: Final = 128
+"""Bytes of a history that take as long to judge as a block to fold."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Judged segments of one network, in order, that are added to what the segments before them came to.
+    """Judged segments of some chains of a network, in order, that are added to what the segments before them came to.
 
     `segments` are the rows of `block_measures` and `publisher_measures` of each task, `None` for one without rows;
-    `before` is the state that the fold before left, `None` for the first.
+    `befores` are the states that the folds before left of these chains.
     """
 
     root: str
     network: str
+    chains: tuple[int, ...]
     first: int
     last: int
     segments: tuple[tuple[Rows | None, Rows | None], ...]
-    before: str | None
+    befores: tuple[str, ...]
     limits: Thresholds
     keep: bool
+    weight: int
+    """Relative duration in the measure of `Task.weight`, to give out long ones first."""
     fingerprint: str
 
     @property
     def name(self) -> str:
         """The path of the results, below the audit's output."""
         return f"chains/network={self.network}/{self.last:08d}-{self.fingerprint[:16]}"
-
-    @property
-    def weight(self) -> int:
-        """Relative duration, to give out long ones first."""
-        return len(self.segments)
 
     def to_json(self) -> str:
         """The task as text for a worker."""
@@ -142,17 +147,30 @@ class Fold:
             (None if blocks is None else Rows(**blocks), None if publishers is None else Rows(**publishers))
             for blocks, publishers in data["segments"]
         )
-        return Fold(**{**data, "limits": Thresholds(**data["limits"])})
+        lists = {name: tuple(data[name]) for name in ("chains", "befores")}
+        return Fold(**{**data, **lists, "limits": Thresholds(**data["limits"])})
 
 
-def fold_fingerprint(before: str, network: str, receipts: Sequence[SegmentReceipt], limits: Thresholds) -> str:
-    """A digest of a fold's inputs: the fold before it and the results of its segments."""
-    digests = [[chain["chain"], chain["digests"]] for receipt in receipts for chain in receipt["chains"]]
-    return digest_of(canonical_json([CHECK_VERSION, before, network, digests, asdict(limits)]))
+def fold_fingerprint(
+    befores: Sequence[str], network: str, chains: Sequence[int], receipts: Sequence[SegmentReceipt], limits: Thresholds
+) -> str:
+    """A digest of a fold's inputs: the folds before it and the results of its segments."""
+    digests = [
+        [chain["chain"], chain["digests"]]
+        for receipt in receipts
+        for chain in receipt["chains"]
+        if chain["chain"] in chains
+    ]
+    return digest_of(canonical_json([CHECK_VERSION, befores, network, chains, digests, asdict(limits)]))
 
 
-def fold_network(text: str, out: str) -> Answer:
-    """The unit that adds segments to a network's chains: patterns and sizes. Raises `OSError`, `ResultError`."""
+def judge_or_fold(text: str, out: str) -> Answer:
+    """The unit of a round, which a task or a fold describes. Raises `OSError`, `ResultError`."""
+    return (fold_chains if "befores" in json.loads(text) else judge_segment)(text, out)
+
+
+def fold_chains(text: str, out: str) -> Answer:
+    """The unit that adds segments to chains: patterns and sizes. Raises `OSError`, `ResultError`."""
     fold = Fold.from_json(text)
     store = open_store(out)
     done = read_receipt(store, fold.name) if fold.keep else None
@@ -163,7 +181,7 @@ def fold_network(text: str, out: str) -> Answer:
     faults: list[Row] = []
     for at, segment in enumerate(fold.segments):
         told(at, len(fold.segments))
-        for chain, blocks, publishers in _by_chain(store, segment):
+        for chain, blocks, publishers in _by_chain(store, segment, fold.chains):
             state = chains.setdefault(chain, _ChainState(HabitMemory(fold.limits), Sizes()))
             headers = _Headers(fold, chain)
             rows = blocks.select(HABIT_COLUMNS).to_pylist()
@@ -223,25 +241,28 @@ def _pack(chains: Mapping[int, _ChainState]) -> bytes:
 
 
 def _read_state(store: Store, fold: Fold) -> dict[int, _ChainState]:
-    if fold.before is None:
-        return {}
-    try:
-        body = json.loads(zlib.decompress(read_file(store, fold.before)))
-        return {
-            chain: _ChainState(HabitMemory.from_json(watch, fold.limits), Sizes.from_json(sizes), settled)
-            for chain, watch, sizes, settled in body
-        }
-    except (ValueError, KeyError, TypeError, zlib.error) as error:
-        raise ResultError(f"{store}/{fold.before}: {error}") from None
+    """What the folds before left of these chains."""
+    found: dict[int, _ChainState] = {}
+    for path in fold.befores:
+        try:
+            for chain, watch, sizes, settled in json.loads(zlib.decompress(read_file(store, path))):
+                if chain in fold.chains:
+                    memory = HabitMemory.from_json(watch, fold.limits)
+                    found[chain] = _ChainState(memory, Sizes.from_json(sizes), settled)
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
+            raise ResultError(f"{store}/{path}: {error}") from None
+    return found
 
 
-def _by_chain(store: Store, segment: tuple[Rows | None, Rows | None]) -> Iterator[tuple[int, pa.Table, pa.Table]]:
-    """The chains of a task's result, each with its block and publisher measures in order."""
+def _by_chain(
+    store: Store, segment: tuple[Rows | None, Rows | None], chains: Sequence[int]
+) -> Iterator[tuple[int, pa.Table, pa.Table]]:
+    """Those of the chains that a task's result has, each with its block and publisher measures in order."""
     wanted = list(dict.fromkeys((*HABIT_COLUMNS, *BLOCK_COLUMNS)))
     blocks = _table(store, segment[0], schema.BLOCK_MEASURES, wanted)
     names = list(dict.fromkeys(("chain", "position", *SERVED_COLUMNS, *PUBLISHER_COLUMNS)))
     publishers = _table(store, segment[1], schema.PUBLISHER_MEASURES, names)
-    for chain in sorted(pc.unique(blocks["chain"]).to_pylist()):
+    for chain in sorted({*chains}.intersection(pc.unique(blocks["chain"]).to_pylist())):
         mine = blocks.filter(pc.equal(blocks["chain"], chain)).sort_by("position")
         yield chain, mine, publishers.filter(pc.equal(publishers["chain"], chain))
 

@@ -51,6 +51,11 @@ class SparkMapper:
         self.context = running or start_context(master)
         self.mine = running is None
 
+    @property
+    def cores(self) -> int:
+        """Those of the executors that there are now."""
+        return self.context.defaultParallelism
+
     def map(
         self, unit: Unit, tasks: Sequence[str], out: str, report: Report, weights: Sequence[int] | None = None
     ) -> list[Answer]:
@@ -62,7 +67,7 @@ class SparkMapper:
         done = Event()
         watcher = Thread(target=_watch, args=(self.context, group, done, report), daemon=True)
         order = heaviest_first(len(tasks), weights)
-        size = f", {sum(weights):,} bytes to read" if weights is not None and unit.__name__ == "judge_segment" else ""
+        size = f", {sum(weights):,} bytes to read" if weights is not None and unit.__name__ == "judge_or_fold" else ""
         before: dict[str, str | None] = {}
         watcher.start()
         try:
