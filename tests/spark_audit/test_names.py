@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from support.audits import SUBSCRIBER, drop_a_node, write_history
@@ -12,10 +11,8 @@ from support.audits import SUBSCRIBER, drop_a_node, write_history
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.names import MOST_LETTERS, names_path, read_names, showable, write_names
 from pubsub_emulator.spark_audit.history.storage import open_store
-from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.report.page import write_report
 from pubsub_emulator.spark_audit.tables.ask import ask
 
@@ -77,55 +74,6 @@ def test_au15_a_name_is_in_no_digest(history: Path, tmp_path: Path) -> None:
     assert (after.digest, after.head, after.units_judged) == (before.digest, before.head, 0)
     assert [row["name"] for row in after.chains if row["chain"] == SUBSCRIBER] == ["first"]
     assert (SUBSCRIBER, "first") in ask(tmp_path / "audit", QUESTION).rows
-
-
-def _outdate(out: Path) -> None:
-    """The table `chains`, its log and the ledger as they were before chains had names."""
-    ledger = out / "ledger.json"
-    body = json.loads(ledger.read_bytes().partition(b"\n")[2])
-    for state in body["tables"]["tables"].values():
-        del state["columns"]
-    state = body["tables"]["tables"]["chains"]
-    (part,) = state["parts"]
-    path = out / "tables" / "chains" / part["name"]
-    rows = pq.read_table(path).drop_columns(["name"])
-    path.unlink()
-    pq.write_table(rows, path)
-    data = path.read_bytes()
-    path = path.rename(path.with_name(f"part-{digest_of(data)[:32]}.parquet"))
-    source = part["sources"][0][0].replace("summary/3-", "summary/")
-    part |= {"name": path.name, "size": len(data), "changed": 0, "sources": [[source, rows.num_rows]]}
-    state["logged"] = [[path.name, len(data), rows.num_rows, part["time"]]]
-    written = canonical_json(body)
-    ledger.write_bytes(digest_of(written).encode() + b"\n" + written)
-    report = json.loads((out / "run_report.json").read_bytes())
-    report["tables"]["chains"] = [f"tables/chains/{path.name}"]
-    (out / "run_report.json").write_text(json.dumps(report), encoding="utf-8")
-
-
-def _logged_columns(out: Path) -> set[str]:
-    """The columns that the log of `chains` names last."""
-    found: set[str] = set()
-    for version in sorted((out / "tables" / "chains" / "_delta_log").glob("*.json")):
-        for action in map(json.loads, version.read_text().splitlines()):
-            if "metaData" in action:
-                found = {each["name"] for each in json.loads(action["metaData"]["schemaString"])["fields"]}
-    return found
-
-
-def test_au15_an_audit_made_before_there_were_names_gains_them_and_judges_nothing_again(
-    history: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "audit"
-    before = audit(history, out, engine="python")
-    _outdate(out)
-    assert {row["name"] for row in Results.open(out).rows(schema.CHAINS)} == {None}
-    _name(history, {SUBSCRIBER: "first"})
-    after = audit(history, out, engine="python")
-    assert (after.units_judged, after.digest) == (0, before.digest)
-    assert (SUBSCRIBER, "first") in ask(out, QUESTION).rows
-    assert len(list((out / "tables" / "chains" / "_delta_log").glob("*.json"))) == 2
-    assert "name" in _logged_columns(out)
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"format": 2, "chains": {}}', b'{"format": 1, "chains": {"x": "a"}}'])

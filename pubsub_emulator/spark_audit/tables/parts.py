@@ -16,13 +16,12 @@ import contextlib
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
-from pubsub_emulator.spark_audit.history.schema import CHAINS, Table
 from pubsub_emulator.spark_audit.history.storage import Store
 from pubsub_emulator.spark_audit.judge.results import (
     RESULT_TABLES,
@@ -95,8 +94,7 @@ class Tables:
                 body = kept["tables"][name]
                 state.parts = [TablePart(**part) for part in body["parts"]]
                 state.version, state.logged = body["version"], body["logged"]
-                state.columns = body.get("columns", _first_columns(RESULT_TABLES[name]))
-                state.removed = dict(body.get("removed", {}))
+                state.columns, state.removed = body["columns"], body["removed"]
         except (TypeError, KeyError, AttributeError):
             raise ResultError(f"{store}/{TABLES}: tables of another version") from None
         return out
@@ -283,21 +281,10 @@ class Tables:
             self.store.remove(path)
 
 
-def _first_columns(table: Table) -> list[str]:
-    """The columns that a table's log names where no note tells: `chains` was then without those added to it."""
-    return list(published_schema(_known_by(table)).names)
-
-
-def _known_by(table: Table) -> Table:
-    """The table without columns added to `chains`: each run replaces its rows, so results fit without them."""
-    return replace(table, added=()) if table == CHAINS else table
-
-
 def _shape() -> str:
     """One digest over the columns of all tables."""
     shapes = [
-        [name, published_schema(_known_by(table)).to_string(show_field_metadata=False)]
-        for name, table in RESULT_TABLES.items()
+        [name, published_schema(table).to_string(show_field_metadata=False)] for name, table in RESULT_TABLES.items()
     ]
     return digest_of(canonical_json(shapes))
 
