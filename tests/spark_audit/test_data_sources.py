@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,11 @@ from typing import Any
 import pytest
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, GreaterThan, In
 from support.audits import drop_a_node, include_invalid, write_history
-from support.node import serving
+from support.node import serving_beside
+from support.processes import PATIENCE
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
@@ -24,7 +24,7 @@ from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.spark.sources import audit as audit_source
 from pubsub_emulator.spark_audit.spark.sources import register
 from pubsub_emulator.spark_audit.spark.sources.audit import WantedAudit
-from pubsub_emulator.spark_audit.spark.sources.common import SourceError
+from pubsub_emulator.spark_audit.spark.sources.common import SourceError, Wanted, fitted
 from pubsub_emulator.spark_audit.spark.sources.history import WantedHistory
 from pubsub_emulator.spark_audit.spark.sources.node import WantedBlocks
 
@@ -45,27 +45,26 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def rows(frame: DataFrame) -> Counter[str]:
-    """The rows of a frame, however they are ordered."""
-    return Counter(str(sorted(row.asDict(recursive=True).items(), key=str)) for row in frame.collect())
+def rows(wanted: Wanted) -> list[dict[str, Any]]:
+    """All rows that a source hands to Spark."""
+    tables = (table for part in wanted.all([]) for table in wanted.read(part))
+    return [row for table in tables for row in fitted(table, wanted.schema).to_pylist()]
 
 
 # Histories
 
 
 @pytest.mark.parametrize("table", HISTORY_TABLES)
-def test_a_table_has_the_rows_of_the_history(session: SparkSession, history: Path, table: str) -> None:
-    found = session.read.format("pubsub_history").option("table", table).load(str(history))
+def test_a_table_has_the_rows_of_the_history(history: Path, table: str) -> None:
+    wanted = WantedHistory.of({"path": str(history), "table": table})
+    found = rows(wanted)
     opened, faults = History.open(history), list[Any]()
     expected = list(opened.rows(opened.files(HISTORY_TABLES[table]), faults))
     assert faults == []
-    key = [name for name in HISTORY_TABLES[table].key if name in found.columns]
-    got = Counter(tuple(_plain(row[name]) for name in key) for row in found.collect())
-    assert got == Counter(tuple(_plain(row[name]) for name in key) for row in expected)
-
-
-def _plain(value: object) -> object:
-    return bytes(value) if isinstance(value, bytearray) else value
+    key = [name for name in HISTORY_TABLES[table].key if name in wanted.schema.names]
+    assert Counter(tuple(row[name] for name in key) for row in found) == Counter(
+        tuple(row[name] for name in key) for row in expected
+    )
 
 
 def test_filters_leave_files_out(history: Path) -> None:
@@ -126,13 +125,11 @@ def results(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 @pytest.mark.parametrize("table", ["block_measures", "publisher_measures", "waste"])
-def test_judged_rows_are_those_of_an_audit(session: SparkSession, history: Path, results: Results, table: str) -> None:
-    flat = session.read.format("pubsub_audit").option("table", table).load(str(history))
-    nested = session.read.format("pubsub_audit").option("columns", table).load(str(history))
-    nested.createOrReplaceTempView("judged")
-    exploded = session.table("judged").selectExpr(f"inline({table})")
-    assert rows(flat) == rows(exploded)
-    assert flat.count() == len(list(results.rows(RESULT_TABLES[table]))) > 0
+def test_judged_rows_are_those_of_an_audit(history: Path, results: Results, table: str) -> None:
+    options = {"table": table}, {"columns": table}
+    flat, nested = (rows(WantedAudit.of({"path": str(history), **each})) for each in options)
+    assert flat == [row for each in nested for row in each[table]]
+    assert len(flat) == len(list(results.rows(RESULT_TABLES[table]))) > 0
 
 
 def test_findings_about_blocks_are_those_of_an_audit(session: SparkSession, history: Path, results: Results) -> None:
@@ -157,10 +154,8 @@ def test_columns_of_manifests_alone_judge_nothing(history: Path, monkeypatch: py
 
 def test_filters_spare_chains(history: Path) -> None:
     wanted = WantedAudit.of({"path": str(history)})
-    (one,) = {
-        row["chain"] for p in wanted.all([EqualTo(("chain",), 2000)]) for t in wanted.read(p) for row in t.to_pylist()
-    }
-    assert one == 2000
+    found = [table for part in wanted.all([EqualTo(("chain",), 2000)]) for table in wanted.read(part)]
+    assert {chain for table in found for chain in table["chain"].to_pylist()} == {2000}
 
 
 # Streams
@@ -196,28 +191,13 @@ def test_a_stream_has_every_segment_once_over_restarts(
 @contextmanager
 def node(blocks: int) -> Iterator[tuple[str, list[str]]]:
     """The URL of a node with some blocks, served by a thread, and the hashes of its blocks."""
-    ready = threading.Event()
-    found: dict[str, Any] = {}
-
-    async def serve() -> None:
-        found["loop"], found["end"] = asyncio.get_running_loop(), asyncio.Event()
-        async with serving() as running:
-            await running.step(blocks)
-            numbers = range(1, blocks + 1)
-            asked = [{"jsonrpc": "2.0", "id": at, "method": "chain_getBlockHash", "params": [at]} for at in numbers]
-            found["hashes"] = [answer["result"] for answer in await running.post(asked)]
-            found["url"] = running.urls[None]
-            ready.set()
-            await found["end"].wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(60)
-        yield found["url"], found["hashes"]
-    finally:
-        found["loop"].call_soon_threadsafe(found["end"].set)
-        thread.join()
+    with serving_beside() as running:
+        asked = [
+            {"jsonrpc": "2.0", "id": at, "method": "chain_getBlockHash", "params": [at]} for at in range(1, blocks + 1)
+        ]
+        asyncio.run_coroutine_threadsafe(running.step(blocks), running.loop).result(PATIENCE)
+        answers = asyncio.run_coroutine_threadsafe(running.post(asked), running.loop).result(PATIENCE)
+        yield running.urls[None], [answer["result"] for answer in answers]
 
 
 def test_a_running_node_is_read_as_tables(session: SparkSession) -> None:
