@@ -111,6 +111,16 @@ def test_only_blocks_with_objects_cost_a_row(cardano: DbSync, log: SqlStore) -> 
     assert log.head().seq == 3
 
 
+def test_a_block_is_read_once_it_lies_as_deep_as_wanted(cardano: DbSync, log: SqlStore) -> None:
+    cardano.empty(1)
+    number = cardano.build(anchored(Wallet("a").created))
+    cardano.empty(2)
+    assert read(cardano, log, depth=3) == 0
+    cardano.empty(1)
+    assert read(cardano, log, depth=3) == 1
+    assert [row[0] for row in applied(log)] == [number]
+
+
 def test_a_log_begins_with_the_block_that_is_asked_for(cardano: DbSync, log: SqlStore) -> None:
     cardano.build(anchored(Wallet("a").created))
     cardano.empty(3)
