@@ -318,6 +318,10 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "a chain without bound": (_named(next_positions={"9" * 40: 1}), "next_positions names the chain"),
     "a surplus field": (_named(surplus=1), "does not know 'surplus'"),
     "a file named twice": (lambda body: body["files"].append(body["files"][0]), "a file is named twice"),
+    "two files for one table": (
+        lambda body: body["files"].append({**body["files"][0], "path": body["files"][0]["path"][:-8] + "x.parquet"}),
+        "a table has two files",
+    ),
     "files that are text": (lambda body: body.update(files="all"), "files is no list"),
 }
 

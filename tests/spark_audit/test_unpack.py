@@ -15,7 +15,9 @@ from support.history_forgery import load, store
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import commit, unpack
-from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, digest_of
+from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, CommitError, digest_of
+from pubsub_emulator.spark_audit.history.migrate import _write
+from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.unpack import (
     MOST_UNPACKED,
@@ -68,7 +70,8 @@ def test_a_row_group_that_unpacks_to_more_is_refused_and_one_that_fits_is_read(
     pq.write_table(table, file, row_group_size=1 << 40, **{"compression": "zstd", **options})
     parquet = pq.ParquetFile(file)
     assert len(file.getvalue()) < table.nbytes / 4
-    assert read_group(parquet, file, 0, most=3 * table.nbytes) == table
+    check_group(parquet, file, 0, most=3 * table.nbytes)
+    assert read_group(parquet, file, 0) == table
     with pytest.raises(TooLarge, match="unpacks to more"):
         check_group(parquet, file, 0, most=table.nbytes // 2)
 
@@ -80,6 +83,32 @@ def test_more_values_than_a_row_group_may_have_are_refused() -> None:
         check_group(parquet, file, 0)
     parquet, file = _file(pa.table({"a": pa.nulls(MOST_VALUES, pa.int8())}))
     check_group(parquet, file, 0)
+
+
+def test_row_groups_of_one_file_are_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_history(tmp_path / "first", 3)
+    segments = load(tmp_path / "first")
+    place = next(place for place in segments[0].parts if place[0] == "blocks")
+    row = {**segments[0].parts[place][0], "detail": LONG}
+    segments[0].parts[place] = [{**row, "position": at} for at in range(9)]
+    store(segments, tmp_path / "history", rows_per_group=3)
+    history = History.open(tmp_path / "history")
+    file = next(each for each in history.files(HISTORY_TABLES["blocks"], chain=place[1]))
+    sizes = [group.nbytes for group in history.read(file)]
+    parquet = pq.ParquetFile(tmp_path / "history" / file.path)
+    with (tmp_path / "history" / file.path).open("rb") as source:
+        values = check_group(parquet, source, 0)
+    for limit, most, faults in (
+        ("MOST_UNPACKED", 2 * sum(sizes), 0),
+        ("MOST_UNPACKED", 5 * sizes[0] // 2, 1),
+        ("MOST_FILE_VALUES", 5 * values // 2, 1),
+    ):
+        monkeypatch.setattr(unpack, limit, most)
+        found = [unit.error for unit in history.read(file) if isinstance(unit, Fault)]
+        assert len(found) == faults, found
+        assert all("row group 2 and those before it" in error for error in found)
+    with pytest.raises(CommitError, match="was not migrated"):
+        _write(history.root, history.commits[0], None)
 
 
 def test_the_size_that_a_footer_states_is_not_what_counts() -> None:

@@ -291,6 +291,8 @@ def _commit(body: dict[str, object], digest: str) -> Commit:
     entries = tuple(_file(data, network, segment, body["format"]) for data in files)
     if len({entry.path for entry in entries}) != len(entries):
         raise CommitError("a file is named twice")
+    if len({(entry.table, entry.chain) for entry in entries}) != len(entries):
+        raise CommitError("a table has two files")
     shares = tuple(share for entry in entries for share in entry.shares())
     return Commit(network, segment, shares, _positions(body["next_positions"]), previous, digest)
 

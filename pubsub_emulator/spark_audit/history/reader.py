@@ -28,7 +28,7 @@ from pubsub_emulator.spark_audit.history.manifest import (
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 from pubsub_emulator.spark_audit.history.storage import RefusedFile, Store, open_store
-from pubsub_emulator.spark_audit.history.unpack import MOST_UNPACKED, TooLarge, read_group
+from pubsub_emulator.spark_audit.history.unpack import MOST_UNPACKED, Spent, TooLarge, read_group
 
 ATTEMPTS: Final = 3
 WAIT_SECONDS: Final = 0.2
@@ -206,13 +206,14 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
             yield _fault(entry, f"unreadable: {type(error).__name__}")
             return
         first = 0 if entry.share is None else entry.share.first
+        spent = Spent()
         for at, extent in enumerate(entry.row_groups[after:], first + after):
             verified.hold(extent.offset, read_stretches(file, [(extent.offset, extent.length)]))
             if digest_of(verified.held) != extent.digest:
                 yield _fault(entry, "the row group differs from what was committed", at)
                 continue
             try:
-                group = read_group(parquet, verified, at)
+                group = read_group(parquet, verified, at, spent=spent)
                 group.validate(full=True)
                 group = table.present(group, entry.version)
             except (TooLarge, SchemaError) as error:

@@ -18,9 +18,14 @@ import pyarrow.parquet as pq
 from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_UNPACKED: Final = 1_073_741_824
-"""Bytes that a row group may take once unpacked; the largest honest one holds a segment's nodes."""
+"""Bytes that the row groups of a file, read for one chain or for all, may take once unpacked, together.
+
+Who wrote them had a whole segment in memory.
+"""
 MOST_VALUES: Final = 1 << 23
 """Values of a row group, those within lists and empty ones included: a Python object each, sooner or later."""
+MOST_FILE_VALUES: Final = 1 << 25
+"""The same of all row groups that are read of a file."""
 MOST_FIELD: Final = 64 * 1_048_576
 """Bytes of one value in tables of strangers, whose rows are read a few at a time, and of a column of those."""
 _HEADS: Final = (512, 65_536)
@@ -64,23 +69,50 @@ class _Chunk:
         return self.pages + self.values * (self.width + self.dictionary)
 
 
+@dataclass(slots=True)
+class Spent:
+    """Bytes and values of the row groups that were read of one file."""
+
+    size: int = 0
+    values: int = 0
+
+
 def read_group(
-    parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None = None, most: int = MOST_UNPACKED
+    parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None = None, spent: Spent | None = None
 ) -> pa.Table:
-    """A row group, all columns or some, that takes at most `most` bytes. Raises `TooLarge`, `ArrowException`."""
-    check_group(parquet, source, at, columns, most)
+    """A row group, all columns or some, within what a file may unpack to and `spent` leaves; that grows.
+
+    Raises `TooLarge`, `ArrowException`.
+    """
+    spent = spent or Spent()
+    values = check_group(parquet, source, at, columns, spent=spent)
     # Arrow's threads gain nothing here, and one that still winds up when a program ends aborts it.
-    return parquet.read_row_group(at, columns=None if columns is None else list(columns), use_threads=False)
+    group = parquet.read_row_group(at, columns=None if columns is None else list(columns), use_threads=False)
+    spent.size += group.nbytes
+    spent.values += values
+    return group
 
 
-def check_group(
-    parquet: pq.ParquetFile, source: Source, at: int, columns: Sequence[str] | None = None, most: int = MOST_UNPACKED
-) -> None:
-    """Refuse a row group that unpacks to more than `most` bytes. Raises `TooLarge`, `ArrowException`."""
+def check_group(  # noqa: PLR0917  # as `read_group`
+    parquet: pq.ParquetFile,
+    source: Source,
+    at: int,
+    columns: Sequence[str] | None = None,
+    most: int | None = None,
+    spent: Spent | None = None,
+) -> int:
+    """The number of values of a row group that, with `spent`, unpacks to `most` bytes or less.
+
+    `None` is `MOST_UNPACKED`. Raises `TooLarge`, `ArrowException`.
+    """
+    spent = spent or Spent()
+    most = (MOST_UNPACKED if most is None else most) - spent.size
     chunks = list(_chunks(parquet, source, at, columns))
-    values = max(sum(chunk.values for chunk in chunks), parquet.metadata.row_group(at).num_rows)
+    values: int = max(sum(chunk.values for chunk in chunks), parquet.metadata.row_group(at).num_rows)
     if values > MOST_VALUES:
         raise TooLarge(f"row group {at} has more than {MOST_VALUES} values")
+    if values + spent.values > MOST_FILE_VALUES:
+        raise TooLarge(f"row group {at} and those before it have more than {MOST_FILE_VALUES} values")
     certain = sum(chunk.pages + chunk.values * chunk.width for chunk in chunks)
     if certain <= most < sum(chunk.at_most for chunk in chunks):
         coded = [chunk.path for chunk in chunks if chunk.dictionary]
@@ -88,7 +120,9 @@ def check_group(
         group = again.read_row_group(at, columns=coded, use_threads=False)
         certain += sum(_referred(chunk) for column in group.columns for chunk in column.chunks)
     if certain > most:
-        raise TooLarge(f"row group {at} unpacks to more than {most} bytes")
+        which = f"row group {at} and those before it unpack" if spent.size else f"row group {at} unpacks"
+        raise TooLarge(f"{which} to more than {most + spent.size} bytes")
+    return values
 
 
 def batches(parquet: pq.ParquetFile, source: Source, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
