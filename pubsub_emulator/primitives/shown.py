@@ -9,6 +9,7 @@ from typing import Final
 MOST_SHOWN: Final = 20_000
 """Characters of one text that are shown."""
 _FORMULA: Final = ("=", "+", "-", "@")
+_MARKS: Final = frozenset("\\`*[]<>|~")
 
 
 def safe(text: str) -> str:
@@ -21,6 +22,11 @@ def safe(text: str) -> str:
 def whole(text: str) -> str:
     """As `safe`, however long it is: for documents, which a cut would make another."""
     return text if text.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in text)
+
+
+def marked(text: str) -> str:
+    """A text within a line or a table's cell of Markdown: as `safe`, and nothing of it is markup."""
+    return "".join(f"\\{each}" if each in _MARKS else each for each in safe(text))
 
 
 def cell(value: object) -> object:

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.primitives.shown import MOST_SHOWN, cell, safe, whole
+from pubsub_emulator.primitives.shown import MOST_SHOWN, cell, marked, safe, whole
 
 ODD = st.text(st.characters(codec="utf-16-le", categories=("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Lu", "Nd", "So")))
 
@@ -30,6 +30,11 @@ def test_a_document_of_json_shows_the_same_value(text: str) -> None:
 def test_a_long_text_is_cut_and_its_length_named() -> None:
     assert safe("x" * MOST_SHOWN) == "x" * MOST_SHOWN
     assert safe("x" * (MOST_SHOWN + 1)) == "x" * MOST_SHOWN + f"… ({MOST_SHOWN + 1:,} characters)"
+
+
+def test_a_text_is_no_markup_of_markdown() -> None:
+    assert marked("a | <b>\n![x](y) `c` \\|") == r"a \| \<b\>\\n!\[x\](y) \`c\` \\\|"
+    assert marked("relay_blocks: 5 %") == "relay_blocks: 5 %"
 
 
 def test_a_cell_never_begins_like_a_formula() -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pubsub_emulator.cli.screen import say, table
+from pubsub_emulator.primitives.shown import marked
 
 Figures = dict[str, float]
 
@@ -115,8 +116,8 @@ def header(labels: Sequence[str]) -> tuple[str, ...]:
 def markdown(labels: Sequence[str], lines: Iterable[Line]) -> str:
     """The table for a pull request."""
     names = header(labels)
-    rows = [names, ("---", *("---:",) * (len(names) - 1)), *(line.cells() for line in lines)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+    rows = [map(marked, names), ("---", *("---:",) * (len(names) - 1)), *(map(marked, line.cells()) for line in lines)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _figure(value: float | None) -> str:

@@ -11,6 +11,7 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.compare.sides import Side, open_side
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, say_document
+from pubsub_emulator.primitives.shown import marked, safe
 from pubsub_emulator.runtime.rules import chosen
 
 
@@ -100,7 +101,8 @@ def _markdown(labels: Sequence[str], lines: Sequence[Line], first: dict[str, lis
     parts = [markdown(labels, lines) if lines else "No figure differs."]
     for label, why in first.items():
         if why:
-            parts += ["", f"The first block in which {label} differs from {labels[0]}:", "", "```", *why, "```"]
+            said = f"The first block in which {marked(label)} differs from {marked(labels[0])}:"
+            parts += ["", said, "", *(f"    {safe(line)}" for line in why)]  # a fence could be closed by a line
     return "\n".join(parts)
 
 
