@@ -159,7 +159,7 @@ def readers() -> Iterator[str]:
             f"`{each.reader}`",
             "; ".join([*(limit.shown() for limit in each.limits), *([each.more] if each.more else [])]),
             each.bad,
-            f"`{each.target}`",
+            f"`{each.target}`" if each.target else "",
         )
         for each in ROWS
     )

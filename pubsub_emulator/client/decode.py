@@ -33,7 +33,7 @@ MAX_DEPTH: Final = 128
 _SIZES: Final = {f"u{bits}": bits // 8 for bits in (8, 16, 32, 64, 128, 256)}
 _SIGNED: Final = {f"i{bits}": bits // 8 for bits in (8, 16, 32, 64, 128, 256)}
 _BIT_LIMIT: Final = 1 << 24
-_FREE_VALUES: Final = 10_000
+FREE_VALUES: Final = 10_000
 _VALUES_A_BYTE: Final = 16
 
 
@@ -48,7 +48,7 @@ class Walk:
     def __init__(self, metadata: Metadata, data: bytes) -> None:
         self.metadata = metadata
         self.reader = Reader(data)
-        self.left = _FREE_VALUES + _VALUES_A_BYTE * len(data)
+        self.left = FREE_VALUES + _VALUES_A_BYTE * len(data)
 
     def step(self) -> None:
         """Count one more value. Raises `BadAnswer` if there are too many."""

@@ -14,7 +14,6 @@ from pubsub_emulator.cli.exits import DEFECT, USAGE
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
 from pubsub_emulator.cli.session.saved import read
-from pubsub_emulator.emulator import untrusted
 from pubsub_emulator.emulator.scenario.file import load_bundled, parse_scenario
 from pubsub_emulator.emulator.settings import SettingsError
 from pubsub_emulator.emulator.untrusted import MOST_DEPTH, Unreadable, parse_json, parse_toml, read_bytes
@@ -281,10 +280,6 @@ def test_toml_may_hold_brackets_that_close_again() -> None:
     assert parse_toml("a = '[[[' # ]]]\n" * 1 + "".join(f"[t{at}]\nb = [[1]]\n" for at in range(100)))
     with pytest.raises(Unreadable, match="deeper than 64 levels"):
         parse_toml("a = " + "[" * 65)
-
-
-def test_every_limit_is_one_number_in_one_place() -> None:
-    assert (untrusted.MOST_BYTES, untrusted.MOST_TEXT, untrusted.MOST_DEPTH) == (67_108_864, 1_048_576, 64)
 
 
 def test_a_defect_of_the_program_never_ends_with_the_code_of_a_finding(

@@ -25,6 +25,7 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import SECOND
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, self_authenticating
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
+from pubsub_emulator.icrc72.port import server
 from pubsub_emulator.icrc72.port.authority import Authority, hash_of
 from pubsub_emulator.icrc72.port.envelope import (
     LONGEST_STAY,
@@ -346,6 +347,20 @@ def test_a_request_for_another_canister_than_its_address_names_is_refused() -> N
         for paths in ([b"canister", bytes(port.run.who["orchestrator"]), b"controllers"], [], [b"request_status"]):
             status, words = await agent.read(Key(), port.proxy, paths)
             assert (status, "is not read here" in words) == (400, True)
+
+    play(story)
+
+
+def test_a_port_waits_so_many_rounds_and_keeps_the_answers_of_so_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MOST_ROUNDS", 0)
+    monkeypatch.setattr(server, "MOST_REQUESTS", 2)
+
+    async def story(agent: Agent) -> None:
+        port, key = agent.port, Key()
+        envelopes = [agent.call(key, port.proxy, "forward", arg) for arg in (b"a", b"b", b"c")]
+        for each in envelopes:
+            assert await agent.post(f"v4/canister/{port.proxy.text}/call", each) == (202, "")
+        assert list(port._requests) == [hash_of(each["content"]) for each in envelopes[1:]]
 
     play(story)
 

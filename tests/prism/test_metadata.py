@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.db_sync import as_json, cbor, head, metadatum
 
 from pubsub_emulator.emulator.untrusted import MOST_DEPTH
-from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, object_of
+from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, MOST_PIECE, object_of
 from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 
 METADATA = st.recursive(
@@ -27,8 +27,8 @@ def both(value: Any) -> set[bytes]:
     return {object_of(json.dumps(as_json(value)), raw), object_of(None, raw)}
 
 
-@given(st.binary(min_size=1, max_size=400), st.integers(1, 64))
-@example(bytes(MOST_OBJECT), 64)
+@given(st.binary(min_size=1, max_size=400), st.integers(1, MOST_PIECE))
+@example(bytes(MOST_OBJECT), MOST_PIECE)
 def test_an_object_comes_back_whole_whatever_its_pieces(content: bytes, size: int) -> None:
     assert both(metadatum(content, size)) == {content}
 
@@ -50,7 +50,7 @@ def test_a_database_with_json_and_one_without_give_the_same(value: Any) -> None:
         {"v": 2, "c": [b"a"]},
         {"v": "1", "c": [b"a"]},
         {"v": 1, "c": b"a"},
-        {"v": 1, "c": [bytes(65)]},
+        {"v": 1, "c": [bytes(MOST_PIECE + 1)]},
         {"v": 1, "c": [b"a", 1]},
         {"v": 1, "c": ["ab"]},
         {"v": 1, "c": ["0x0"]},

@@ -20,7 +20,7 @@ from pubsub_emulator.prism.client import NodeError, PrismClient
 from pubsub_emulator.prism.core.filters import Filter, FilterType
 from pubsub_emulator.prism.make import atala_object
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
-from pubsub_emulator.prism.service.rpc import NAME
+from pubsub_emulator.prism.service.rpc import MOST_FILTERS, NAME
 from pubsub_emulator.prism.service.service import PrismLimits
 
 ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
@@ -55,12 +55,12 @@ async def test_filters_and_statuses_are_counted_before_they_are_listed(
         raise AssertionError("a filter was read")
 
     monkeypatch.setattr("pubsub_emulator.prism.service.rpc._read_filter", listed)
-    assert await answer(node, "NewSubscription", b"\x0a\x00" * 65) is grpc.StatusCode.INVALID_ARGUMENT
+    assert await answer(node, "NewSubscription", b"\x0a\x00" * (MOST_FILTERS + 1)) is grpc.StatusCode.INVALID_ARGUMENT
 
 
 @played()
 async def test_a_filter_names_few_statuses(node: Running) -> None:
-    for count, code in ((64, grpc.StatusCode.OK), (65, grpc.StatusCode.INVALID_ARGUMENT)):
+    for count, code in ((MOST_FILTERS, grpc.StatusCode.OK), (MOST_FILTERS + 1, grpc.StatusCode.INVALID_ARGUMENT)):
         wide = pb.SubscriptionFilter(type=pb.CREATE_DID_FILTER, statuses=[pb.OUTCOME_APPLIED] * count)
         request = pb.NewSubscriptionRequest(filters=[wide])
         assert await answer(node, "NewSubscription", request.SerializeToString()) is code

@@ -13,7 +13,7 @@ from support.pages import ROOT
 
 from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.node.server.options import Options
-from pubsub_emulator.serving.body import read_body
+from pubsub_emulator.serving.body import PATIENCE, read_body
 from pubsub_emulator.serving.guard import LOCAL, Names, guard
 
 
@@ -72,6 +72,7 @@ async def test_a_body_has_a_type_and_a_time() -> None:
         yield b"{"
         await asyncio.Event().wait()
 
+    assert read_body.__defaults__ == (PATIENCE,)
     app = web.Application(middlewares=[guard(LOCAL)])
     app.router.add_route("*", "/", take)
     json, evil = {"Content-Type": "application/json"}, "https://evil.example"

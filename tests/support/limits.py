@@ -1,4 +1,4 @@
-"""One input at a limit and one beyond it, and what the reader makes of them in a process of its own.
+"""One input at a limit and one beyond it, and what the reader makes of them, each in a process of its own.
 
 `python -m support.limits` reads lines `CONSTANT at|beyond`, and for each prints a JSON object: what came of it, the
 bytes of the input, and by how many bytes the peak of memory grew. Each input has a fork of the process, which has
@@ -6,6 +6,7 @@ imported everything.
 """
 
 import asyncio
+import contextlib
 import gzip
 import io
 import json
@@ -14,34 +15,58 @@ import resource
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from types import SimpleNamespace
+from typing import Any, Final, NamedTuple, cast
 
 import aiohttp
+import cbor2
 from aiohttp import web
 
 from pubsub_emulator.cli.commands.fuzz.readers import ROWS
+from pubsub_emulator.cli.session.saved import read_document
+from pubsub_emulator.client.decode import decode
+from pubsub_emulator.client.metadata import Array, Metadata, Sequence, Tuple, Type
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.client.state_file import read_state
+from pubsub_emulator.database.opening import open_database
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
 from pubsub_emulator.distributor.once import MemoryStore
 from pubsub_emulator.distributor.service.access import Access
+from pubsub_emulator.distributor.service.adapters import HttpAdapter, Profile
 from pubsub_emulator.distributor.service.config import parse_config
 from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario, parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes, read_json
+from pubsub_emulator.events.filters.algebra import ANY
 from pubsub_emulator.events.filters.codec import parse_filters
+from pubsub_emulator.events.subscriptions.cursor import Cursor
+from pubsub_emulator.events.subscriptions.registry import SqlRegistry
+from pubsub_emulator.events.subscriptions.streams import Limits, Streams
+from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.candid.encode import leb128
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS
+from pubsub_emulator.icrc72.port.envelope import read_request
+from pubsub_emulator.icrc72.port.proxy import Proxy
 from pubsub_emulator.node.chain import journal
 from pubsub_emulator.node.chain.block import RELAY
 from pubsub_emulator.node.chain.journal import Head, read_journal
+from pubsub_emulator.node.chain.lines import FORMAT
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.rpc.dispatch import Answer
 from pubsub_emulator.node.server.options import Options
 from pubsub_emulator.node.server.server import Server
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.spark_audit.history import manifest
+from pubsub_emulator.spark_audit.history.storage import open_store
+from pubsub_emulator.xcm.message import decode as decode_message
 
 
 class Probe(NamedTuple):
@@ -67,10 +92,6 @@ def _padded(seed: bytes, size: int) -> bytes:
     return seed + b" " * (size - len(seed))
 
 
-def _json(path: Path) -> Any:
-    return read_json(path)
-
-
 def _parsed(data: bytes) -> Any:
     return parse_json(data, "input")
 
@@ -88,23 +109,9 @@ subscribe = [{ publishers = "all" }]
 """
 
 
-def _scenario(path: Path) -> Any:
-    return load_scenario(path)
-
-
-def _state(path: Path) -> Any:
-    return read_state(path)
-
-
-def _exported(size: int) -> bytes:
-    number = "26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
-    return _padded(json.dumps({"genesis": {"raw": {"top": {f"0x{number}": "0x07000000"}}}}).encode(), size)
-
-
-def _key(size: int) -> bytes:
-    number = "26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
-    top = {f"0x{number}": "0x07000000", f"0x{'11' * size}": "0x00"}
-    return json.dumps({"genesis": {"raw": {"top": top}}}).encode()
+def _exported(**more: str) -> bytes:
+    number = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
+    return json.dumps({"genesis": {"raw": {"top": {number: "0x07000000", **more}}}}).encode()
 
 
 def _journal_head() -> bytes:
@@ -113,10 +120,6 @@ def _journal_head() -> bytes:
 
 def _journal(path: Path) -> Any:
     return journal.read_journal(read_bytes(path, journal.MOST_BYTES, journal.BadJournal), "journal")
-
-
-def _journal_line(data: bytes) -> Any:
-    return read_journal(data, "journal")
 
 
 def _turns(size: int) -> bytes:
@@ -156,16 +159,8 @@ def _request(data: bytes) -> Any:
 _CALL: Final = b'{"jsonrpc":"2.0","id":1,"method":"system_chain","params":[]}'
 
 
-def _filters(size: int) -> bytes:
-    return _padded(b'{"any": true}', size)
-
-
-def _filter(data: bytes) -> Any:
-    return parse_filters(f"[{data.decode()}]" if not data.startswith(b"[") else data.decode())
-
-
-def _nested_filter(levels: int) -> bytes:
-    return b'{"not":' * (levels - 1) + b'{"kind":"a.b"}' + b"}" * (levels - 1)
+def _filters(data: bytes) -> Any:
+    return parse_filters(data.decode())
 
 
 def _text(data: bytes) -> Any:
@@ -180,6 +175,97 @@ def _chains(count: int) -> bytes:
 def _networks(count: int) -> bytes:
     head = b'public_url = "http://127.0.0.1:1"\n'
     return head + b"".join(b'[adapters.n%d]\nurl = "http://127.0.0.1:2"\n' % at for at in range(count))
+
+
+_SEGMENT: Final = {"network": "a", "segment": 0, "files": [], "next_positions": {}}
+
+
+def _manifest(size: int) -> bytes:
+    body = {"format": manifest.FORMAT, "previous": None, **_SEGMENT}
+    return _padded(json.dumps({**body, "digest": manifest.digest_of(manifest.canonical_json(body))}).encode(), size)
+
+
+def _read_manifest(data: bytes) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / manifest.COMMITS / "a"
+        path.parent.mkdir()
+        path.write_bytes(data)
+        return manifest.read_any_manifest(open_store(folder), "a")
+
+
+def _session(commands: int, block: int) -> bytes:
+    document = {"format": FORMAT, "scenario": {}, "commands": ["step"] * commands, "block": block, "hash": ""}
+    return json.dumps(document).encode()
+
+
+def _decoded(types: dict[int, Type]) -> Callable[[bytes], Any]:
+    return lambda data: decode(Metadata(types, {}, {}, 0), 0, data)
+
+
+def _withdraw(assets: int) -> bytes:
+    """A message of one instruction that withdraws assets of parents 0, 1, 2 and so on."""
+    each = b"".join(bytes((at, 0, 0, 4)) for at in range(assets))
+    return bytes((5, 4, 0)) + encode_compact(assets) + each
+
+
+def _leb(number: int) -> bytes:
+    out = bytearray()
+    leb128(number, out)
+    return bytes(out)
+
+
+def _request_of(levels: int) -> bytes:
+    """A request to a canister with so many levels of lists and maps in its envelope."""
+    nonce: list[Any] = []
+    for _ in range(levels - 2):
+        nonce = [nonce]
+    call = {"request_type": "call", "canister_id": b"\0", "method_name": "m", "arg": b"", "ingress_expiry": 2}
+    return cbor2.dumps({"content": {**call, "sender": bytes(ANONYMOUS), "nonce": nonce}})
+
+
+def _subscribed(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        registry = SqlRegistry(open_database(f"{folder}/a.db"))
+        for _ in data:
+            registry.add([ANY], Cursor(0, 0), "a")
+
+
+def _opened(*, own: bool = False, reads_all: bool = False) -> Callable[[bytes], None]:
+    """Streams that are open at once, of one client or of one each."""
+    limits = Limits() if own or not reads_all else replace(Limits(), streams=10_000)
+
+    def of(data: bytes) -> None:
+        streams = Streams(limits)
+        with contextlib.ExitStack() as held:
+            for at in range(len(data)):
+                held.enter_context(streams.held("a" if own else f"{at}", reads_all=reads_all))
+
+    return of
+
+
+def _kept(data: bytes) -> None:
+    """Messages of another canister, none of which a proxy forgets."""
+    proxy, message = Proxy(), SimpleNamespace(caller=ANONYMOUS, reply=bytes)
+    for _ in data:
+        proxy.update(cast("Context", message), "m", b"")
+    if proxy.dropped:
+        raise PubsubError("dropped")
+
+
+def _adapter_answer(data: bytes) -> None:
+    """The answer of an adapter; none is raised."""
+
+    async def run() -> object:
+        async def handle(_request: web.Request) -> web.Response:
+            return web.Response(body=data)
+
+        app = web.Application()
+        app.router.add_get("/", handle)
+        async with served(app, "127.0.0.1", 0) as url, aiohttp.ClientSession() as http:
+            return await HttpAdapter(url, Profile(), http)._send("GET", f"{url}/")
+
+    if asyncio.run(run()) is None:
+        raise PubsubError("no answer")
 
 
 def _posted(data: bytes) -> Any:
@@ -226,18 +312,33 @@ async def _unread(count: int) -> None:
                 return
 
 
+_TURN: Final = b'{"action":{"kind":"turn","para":2000}}'
+_COMPUTE: Final = 2000
+"""Bytes of memory a byte where an input is small and what it names is not."""
+
 PROBES: Final[dict[str, Probe]] = {
     "emulator.untrusted:MOST_DEPTH": Probe(lambda size: b"[" * size + b"]" * size, _parsed),
     "emulator.untrusted:MOST_VALUES": Probe(lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed),
-    "emulator.untrusted:MOST_BYTES": Probe(lambda size: _padded(b"{}", size), _file(_json)),
-    "emulator.untrusted:MOST_TEXT": Probe(lambda size: _padded(TINY, size), _file(_scenario), 40),
-    "client.state_file:MOST_BYTES": Probe(_exported, _file(_state)),
-    "client.state_file:LONGEST_KEY": Probe(_key, _file(_state)),
+    "emulator.untrusted:MOST_BYTES": Probe(lambda size: _padded(b"{}", size), _file(read_json)),
+    "emulator.untrusted:MOST_TEXT": Probe(lambda size: _padded(TINY, size), _file(load_scenario), 40),
+    "client.state_file:MOST_BYTES": Probe(lambda size: _padded(_exported(), size), _file(read_state)),
+    "client.state_file:LONGEST_KEY": Probe(lambda size: _exported(**{f"0x{'11' * size}": "0x00"}), _file(read_state)),
     "client.rpc:MAX_MESSAGE": Probe(lambda size: _padded(b'{"jsonrpc":"2.0","id":1,"result":"0x00"}', size), _answer),
+    "client.rpc:MAX_WAITING": Probe(
+        lambda count: count.to_bytes(4, "big"), lambda data: asyncio.run(_unread(int.from_bytes(data, "big")))
+    ),
+    "client.decode:MAX_DEPTH": Probe(lambda size: b"\4" * size + b"\0", _decoded({0: Sequence(0)})),
+    "client.decode:FREE_VALUES": Probe(
+        lambda count: (count - 1).to_bytes(4, "big"),
+        lambda data: _decoded({0: Array(1, int.from_bytes(data, "big")), 1: Tuple(())})(b""),
+    ),
+    "cli.session.saved:MOST_COMMANDS": Probe(lambda count: _session(count, 1), _file(read_document), 40),
+    "cli.session.saved:MOST_BLOCKS": Probe(lambda count: _session(1, count), _file(read_document)),
+    "spark_audit.history.manifest:MOST_BYTES": Probe(_manifest, _read_manifest),
+    "xcm.assets:MAX_ITEMS_IN_ASSETS": Probe(_withdraw, decode_message),
     "node.chain.journal:MOST_BYTES": Probe(_turns, _file(_journal)),
     "node.chain.journal:MOST_LINE": Probe(
-        lambda size: _journal_head() + b"\n" + _padded(b'{"action":{"kind":"turn","para":2000}}', size) + b"\n",
-        _journal_line,
+        lambda size: _journal_head() + b"\n" + _padded(_TURN, size) + b"\n", lambda data: read_journal(data, "journal")
     ),
     "node.rpc.dispatch:REQUEST.bytes": Probe(lambda size: _padded(_CALL, size), _request),
     "node.rpc.dispatch:REQUEST.depth": Probe(
@@ -247,24 +348,41 @@ PROBES: Final[dict[str, Probe]] = {
         lambda size: _CALL.replace(b"[]", b"[" + b"1," * (size - 5) + b"1]"), _request
     ),
     "node.rpc.dispatch:REQUEST.batch": Probe(lambda size: b"[" + b",".join([_CALL] * size) + b"]", _request, 4000),
-    "emulator.scenario.check:MOST_CHAINS": Probe(_chains, _text, 2000),
+    "emulator.scenario.check:MOST_CHAINS": Probe(_chains, _text, _COMPUTE),
     "emulator.scenario.check:MOST_KEYS": Probe(
-        lambda count: TINY.replace(b"keys = 4", b"keys = %d" % count), _text, 2000
+        lambda count: TINY.replace(b"keys = 4", b"keys = %d" % count), _text, _COMPUTE
     ),
     "emulator.scenario.check:MOST_BLOCKS": Probe(
-        lambda count: TINY + b"blocks_per_relay_block = %d\n" % count, _text, 2000
+        lambda count: TINY + b"blocks_per_relay_block = %d\n" % count, _text, _COMPUTE
     ),
     "emulator.scenario.check:MOST_MESSAGES": Probe(
         lambda count: TINY + b"load = [{ first_block = 1, last_block = 2, downward_messages = %d }]\n" % count,
         _text,
-        2000,
+        _COMPUTE,
     ),
-    "distributor.service.config:MOST_NETWORKS": Probe(_networks, lambda data: parse_config(data, "input"), 2000),
+    "events.filters.codec:MAX_BYTES": Probe(lambda size: _padded(b'[{"any":true}]', size), _filters),
+    "events.filters.algebra:MAX_DEPTH": Probe(
+        lambda levels: b"[" + b'{"not":' * (levels - 1) + b'{"kind":"a.b"}' + b"}" * (levels - 1) + b"]", _filters
+    ),
+    "events.filters.algebra:MAX_FILTERS": Probe(
+        lambda count: b"[" + b",".join([b'{"any":true}'] * count) + b"]", _filters
+    ),
+    "events.subscriptions.registry:PER_CLIENT": Probe(bytes, _subscribed),
+    "events.subscriptions.streams:Limits.streams_per_client": Probe(bytes, _opened(own=True)),
+    "events.subscriptions.streams:Limits.streams": Probe(bytes, _opened()),
+    "events.subscriptions.streams:Limits.full_reads": Probe(bytes, _opened(reads_all=True)),
+    "distributor.service.config:MOST_NETWORKS": Probe(_networks, lambda data: parse_config(data, "input"), _COMPUTE),
     "distributor.service.problems:MOST_BODY": Probe(lambda size: _padded(b"{}", size), _posted),
-    "client.rpc:MAX_WAITING": Probe(
-        lambda count: count.to_bytes(4, "big"), lambda data: asyncio.run(_unread(int.from_bytes(data, "big")))
+    "distributor.service.adapters:MOST_ANSWER": Probe(bytes, _adapter_answer),
+    "icrc72.port.envelope:MOST_DEPTH": Probe(_request_of, lambda data: read_request(data, "call", 1)),
+    "icrc72.port.proxy:MOST_KEPT": Probe(bytes, _kept),
+    "icrc72.ic.candid.wire:DEPTH": Probe(
+        lambda levels: b"DIDL\x01\x6e\0\x01\0" + b"\1" * levels + b"\0", Decoder(parse_types("(reserved)")).decode
     ),
-    "events.filters.algebra:MAX_DEPTH": Probe(_nested_filter, _filter),
+    "icrc72.ic.candid.wire:SPARE": Probe(
+        lambda count: b"DIDL\x01\x6d\x7f\x01\0" + _leb(count + 16 * 12 - 1),
+        Decoder(parse_types("(vec null)")).decode,
+    ),
 }
 
 _ALLOWANCE: Final = 256 << 20

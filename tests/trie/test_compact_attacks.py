@@ -18,6 +18,7 @@ from pubsub_emulator.trie import (
     decode_compact,
     encode_compact,
 )
+from pubsub_emulator.trie.compact import DEFAULT_LIMIT
 
 FULL = b"\x80\xff\xff"
 
@@ -47,6 +48,7 @@ def test_the_search_for_child_tries_stops_at_the_limit() -> None:
     items = [partial + b"\xff\xff\x00" + 15 * (b"\x80" + blake2(nodes[-1]))]
     items.extend(FULL + b"\x00" + 15 * (b"\x80" + blake2(below)) for below in reversed(nodes[:-1]))
     items.append(nodes[0])
+    assert decode_compact.__defaults__ == (DEFAULT_LIMIT,)
     with pytest.raises(ProofTooLarge):
         decode_compact(blake2(top), items, limit=10_000)
 

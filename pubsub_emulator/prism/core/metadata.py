@@ -12,7 +12,7 @@ from pubsub_emulator.runtime.pallet_prism.pallet import MOST_OBJECT
 LABEL: Final = 21325
 MOST_BYTES: Final = 1 << 17
 """Of metadata, as JSON or CBOR: those of a transaction of Cardano, at most 16 KiB, have fewer."""
-_PIECE: Final = 64
+MOST_PIECE: Final = 64
 
 Metadatum: TypeAlias = "int | bytes | str | list[Metadatum] | dict[object, Metadatum]"
 
@@ -37,7 +37,7 @@ def object_of(json_text: str | None, cbor: bytes) -> bytes:
 def _piece(value: object) -> bytes:
     if isinstance(value, str) and value.startswith("0x") and value.isalnum():
         value = bytes.fromhex(value[2:])
-    if not isinstance(value, bytes) or len(value) > _PIECE:
+    if not isinstance(value, bytes) or len(value) > MOST_PIECE:
         raise ValueError(value)
     return value
 

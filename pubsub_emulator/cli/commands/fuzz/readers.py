@@ -5,12 +5,15 @@
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The most of something; `constant` is `module:NAME`, `unit` what it counts: bytes if empty or `of …`."""
+    """The most of something; `constant` is `module:NAME`, `unit` what it counts: bytes if empty or `of …`.
+
+    A name may lead to a field, `NAME.field`: of a class, to its default.
+    """
 
     constant: str
     unit: str = ""
@@ -18,9 +21,9 @@ class Limit:
     def value(self) -> int:
         """The number."""
         module, _, names = self.constant.partition(":")
-        found = import_module(f"pubsub_emulator.{module}")
+        found: Any = import_module(f"pubsub_emulator.{module}")
         for name in names.split("."):
-            found = getattr(found, name)
+            found = getattr(found() if isinstance(found, type) else found, name)
         return int(found)
 
     def shown(self) -> str:
@@ -36,7 +39,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One reader, by file and name. `more` is what bounds it beside the numbers."""
+    """One reader, by file and name. `more` is what bounds it beside the numbers; not every one has a `target`."""
 
     what: str
     reader: str
@@ -98,16 +101,21 @@ ROWS: Final = (
     Row(
         "a compact proof",
         "trie/compact.py::decode_compact",
-        (),
-        "as its file; a limit on the nodes after unpacking",
+        (Limit("trie.compact:DEFAULT_LIMIT", "steps of the search for child tries"),),
+        "as its file",
         "`BadNode`",
         "compact",
     ),
     Row(
         "an upward message",
         "xcm/message.py::decode",
-        (),
-        "65,531 bytes, which the relay chain takes; 8 levels, 100 instructions, 20 assets",
+        (
+            Limit("runtime.relay.host_configuration:HostConfiguration.max_upward_message_size"),
+            Limit("xcm.schema:MAX_XCM_DECODE_DEPTH", "levels"),
+            Limit("xcm.schema:MAX_INSTRUCTIONS_TO_DECODE", "instructions"),
+            Limit("xcm.assets:MAX_ITEMS_IN_ASSETS", "assets of a list"),
+        ),
+        "",
         "`XcmDecodeError`; on chain `ProcessingFailed`",
         "xcm",
     ),
@@ -144,8 +152,12 @@ ROWS: Final = (
     Row(
         "a session",
         "cli/session/saved.py::read",
-        _FILE,
-        "100,000 commands, 1,000,000 blocks; only commands that build or change the network",
+        (
+            *_FILE,
+            Limit("cli.session.saved:MOST_COMMANDS", "commands"),
+            Limit("cli.session.saved:MOST_BLOCKS", "blocks"),
+        ),
+        "only commands that build or change the network",
         _LINE,
         "session",
     ),
@@ -153,8 +165,8 @@ ROWS: Final = (
     Row(
         "a case",
         "laboratory/cases.py::read_case",
-        _FILE,
-        "the limits of a block, 16 MiB of stuffing",
+        (*_FILE, Limit(_CANDIDATE, "of stuffing")),
+        "the limits of a block",
         _LINE,
         "case",
     ),
@@ -232,8 +244,9 @@ ROWS: Final = (
         "a table",
         "spark_audit/history/reader.py::read_file",
         (
-            Limit("spark_audit.history.unpack:MOST_UNPACKED", "of an unpacked row group"),
-            Limit("spark_audit.history.unpack:MOST_VALUES", "values of it"),
+            Limit("spark_audit.history.unpack:MOST_UNPACKED", "of all row groups unpacked"),
+            Limit("spark_audit.history.unpack:MOST_VALUES", "values of a row group"),
+            Limit("spark_audit.history.unpack:MOST_FILE_VALUES", "values of all"),
         ),
         "by the pages themselves; bytes as its manifest states, digests are checked",
         "quarantined; exit code 3",
@@ -287,8 +300,12 @@ ROWS: Final = (
     Row(
         "a block's events, storage values",
         "client/node.py::decode_events",
-        (*_ANSWER, Limit("client.decode:MAX_DEPTH", "levels")),
-        "10,000 values and 16 per byte",
+        (
+            *_ANSWER,
+            Limit("client.decode:MAX_DEPTH", "levels"),
+            Limit("client.decode:FREE_VALUES", "values and 16 per byte"),
+        ),
+        "",
         "`BadAnswer`; exit code 4",
         "events",
     ),
@@ -321,6 +338,56 @@ ROWS: Final = (
         "filter",
     ),
     Row(
+        "a call of the event service",
+        "events/subscriptions/streams.py::Streams",
+        (
+            Limit("events.subscriptions.registry:PER_CLIENT", "subscriptions of a client"),
+            Limit("events.subscriptions.streams:Limits.streams_per_client", "streams of a client"),
+            Limit("events.subscriptions.streams:Limits.streams", "streams in all"),
+            Limit("events.subscriptions.streams:Limits.full_reads", "readings of the whole log"),
+            Limit("events.subscriptions.streams:Limits.bound", "rows waiting for a client"),
+            Limit("events.subscriptions.streams:Limits.unread_seconds", "seconds that a message waits to be read"),
+        ),
+        "filters as below",
+        "`LimitReached`; a stream that is not read ends",
+        "",
+    ),
+    Row(
+        "a connection of gRPC",
+        "events/subscriptions/grpc_server.py::serving",
+        (
+            Limit("events.subscriptions.grpc_server:MOST_BYTES", "of a request"),
+            Limit("events.subscriptions.grpc_server:HANDSHAKE_SECONDS", "seconds to begin"),
+            Limit("events.subscriptions.grpc_server:KEEPALIVE_SECONDS", "seconds of silence"),
+            Limit("events.subscriptions.grpc_server:PING_SECONDS", "seconds to answer a ping after it"),
+        ),
+        "of the event service, bytes as its filters",
+        "`RESOURCE_EXHAUSTED`, `INVALID_ARGUMENT`; the connection ends",
+        "",
+    ),
+    Row(
+        "a call of PRISM's service",
+        "prism/service/rpc.py::PrismFront",
+        (
+            Limit("prism.service.rpc:MOST_FILTERS", "filters, and statuses of one"),
+            Limit("prism.service.service:PrismLimits.schedules_per_minute", "operations a minute of a client"),
+        ),
+        "as a connection of gRPC",
+        "`RESOURCE_EXHAUSTED`, `INVALID_ARGUMENT`",
+        "",
+    ),
+    Row(
+        "a body sent over HTTP",
+        "serving/body.py::read_body",
+        (
+            Limit("serving.body:PATIENCE", "seconds"),
+            Limit("distributor.service.interface:BODY_SECONDS", "seconds at a distributor"),
+        ),
+        "bytes as its row says; the key is checked before",
+        "status 408 or 413",
+        "",
+    ),
+    Row(
         "a cursor",
         "events/subscriptions/cursor.py::decode_cursor",
         (),
@@ -339,8 +406,12 @@ ROWS: Final = (
     Row(
         "metadata of a transaction of Cardano",
         "prism/core/metadata.py::object_of",
-        (Limit("prism.core.metadata:MOST_BYTES"), Limit("runtime.pallet_prism.pallet:MOST_OBJECT", "of an object")),
-        "64 bytes of a piece; 64 levels",
+        (
+            Limit("prism.core.metadata:MOST_BYTES"),
+            Limit("runtime.pallet_prism.pallet:MOST_OBJECT", "of an object"),
+            Limit("prism.core.metadata:MOST_PIECE", "of a piece"),
+        ),
+        "64 levels",
         "no object",
         "metadatum",
     ),
@@ -351,6 +422,17 @@ ROWS: Final = (
         "as deep as Python's parser goes",
         "a problem document, 400 or 413",
         "publication",
+    ),
+    Row(
+        "the answer of an adapter, the keys of an issuer",
+        "distributor/service/adapters.py::HttpAdapter",
+        (
+            Limit("distributor.service.adapters:MOST_ANSWER"),
+            Limit("distributor.service.access:MOST_KEYS", "of keys"),
+        ),
+        "no redirect is followed",
+        "the adapter counts as unreachable; a token of unknown key is 401",
+        "",
     ),
     Row(
         "a distributor's settings",
@@ -378,24 +460,47 @@ ROWS: Final = (
             Limit("icrc72.port.envelope:MOST_PATHS", "paths"),
             Limit("icrc72.port.envelope:MOST_LABELS", "labels of a path"),
             Limit("icrc72.port.envelope:MOST_DELEGATIONS", "delegations"),
+            Limit("icrc72.port.server:MOST_ROUNDS", "rounds of waiting"),
+            Limit("icrc72.port.server:MOST_REQUESTS", "answers kept"),
+            Limit("icrc72.port.proxy:MOST_KEPT", "messages kept"),
         ),
-        "it ends within six minutes; 100 rounds of waiting, 1,000 answers kept",
+        "it ends within six minutes",
         "`BadRequest`; status 400 or 413",
         "ingress",
     ),
     Row(
         "a message to a canister",
         "icrc72/ic/candid/decode.py::Decoder.decode",
-        (),
-        "2 MiB, 256 levels, 100,000 values and 16 per byte",
+        (
+            Limit("icrc72.ic.schedule:MessageLimits.message_bytes"),
+            Limit("icrc72.ic.candid.wire:DEPTH", "levels"),
+            Limit("icrc72.ic.candid.wire:SPARE", "values and 16 per byte"),
+        ),
+        "",
         "`CandidError`; the call traps",
         "candid",
     ),
     Row(
+        "a query of an orchestrator",
+        "icrc72/orchestrator/queries.py::Queries",
+        (
+            Limit("icrc72.orchestrator.queries:MOST_SLICES", "slices"),
+            Limit("icrc72.orchestrator.queries:MOST_STEPS", "steps"),
+        ),
+        "",
+        "`GenericError`",
+        "",
+    ),
+    Row(
         "the module of a canister",
         "icrc72/ic/wasm/module.py::load",
-        (),
-        "100 MiB unpacked; 4 GiB of memory, 1 GiB of stable memory, 2 billion instructions a message",
+        (
+            Limit("icrc72.ic.wasm.module:MODULE_BYTES", "of it unpacked"),
+            Limit("icrc72.ic.wasm.canister:WasmLimits.memory_bytes", "of memory"),
+            Limit("icrc72.ic.wasm.canister:WasmLimits.stable_bytes", "of stable memory"),
+            Limit("icrc72.ic.wasm.canister:WasmLimits.instructions", "instructions of a message"),
+        ),
+        "",
         "`ModuleError`; a message over its limits traps",
         "canister-module",
     ),
