@@ -8,12 +8,17 @@ from pathlib import Path
 from threading import Thread
 
 import click
+import pyarrow as pa
 import pytest
+from support.audits import drop_a_node, write_history
 from support.command import pubsub
+from support.history_forgery import load, store
 from support.pages import ROOT
 
+from pubsub_emulator.cli.exits import DEFECT
 from pubsub_emulator.cli.main import COMMANDS
 from pubsub_emulator.cli.main import pubsub as program
+from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 
 EVIL = "\x1b]0;owned\x07\x1b[8m\u202e\u2066\x9b2J"
 PRINTING = {"cli/main.py", "cli/screen/__init__.py", "cli/commands/completion/command.py"}
@@ -30,10 +35,11 @@ NODE += (
 
 def test_only_the_screen_prints() -> None:
     package = ROOT / "pubsub_emulator"
+    printing = {"click.echo", "click.secho", "print", "console.print", "sys.stdout.write", "sys.stderr.write"}
     found = set()
-    for path in (package / "cli").rglob("*.py"):
+    for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in {"click.echo", "click.secho", "print"}:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in printing:
                 found.add(str(path.relative_to(package)))
     assert found == PRINTING | LIGHT
 
@@ -88,6 +94,35 @@ def test_a_file_with_escape_sequences_in_its_name_and_text_is_told_of_in_plain_l
         out = [f"--out={tmp_path / 'out'}"] if names[0] in {"audit", "import-relay-proofs"} else []
         pubsub(monkeypatch, *names, *[path] * count, *out)
         assert "owned" in _printed(capfd) or number == 1
+
+
+def test_a_history_whose_texts_are_escape_sequences_is_told_of_in_plain_lines(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Every text of every table, and a chain's name: the histories of strangers are audited, drawn and queried."""
+    segments = load(write_history(tmp_path / "honest", 3, cheats={2: drop_a_node}))
+    for (name, _chain), rows in segments[0].parts.items():
+        texts = {field.name for field in HISTORY_TABLES[name].schema if field.type == pa.string()} - {"network"}
+        rows[:] = [
+            {**row, **dict.fromkeys(texts & {each for each in row if row[each] is not None}, EVIL)} for row in rows
+        ]
+    history, out, page = store(segments, tmp_path / "history"), tmp_path / "audit", tmp_path / "report"
+    for line in (
+        ("inspect", history),
+        ("inspect", history, "--block", "2000:1"),
+        ("audit", history, "--out", out, "--engine", "python"),
+        ("sql", out, "SELECT * FROM quarantine"),
+        ("sql", history, "SELECT * FROM blocks"),
+        ("score", history, out),
+        ("diff", history, tmp_path / "honest"),
+        ("compare", history, tmp_path / "honest", "--markdown"),
+        ("report", out, "--out", page),
+    ):
+        assert pubsub(monkeypatch, *line) != DEFECT, line
+        _printed(capfd)
+    drawn = "".join(path.read_text("utf-8") for path in page.rglob("*.html"))
+    assert "owned" in drawn
+    assert not {each for each in EVIL if not each.isprintable()} & {*drawn}
 
 
 class _Evil(BaseHTTPRequestHandler):
