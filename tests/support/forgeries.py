@@ -22,29 +22,29 @@ from pubsub_emulator.spark_audit.real_proofs.imported import Present, RelayHeade
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
 
 CLAIMS: Final[dict[str, str]] = {
-    "relay_headers.hash": "the relay chain's word; the header it is the hash of is not stored",
-    "relay_headers.number": "the trusted input: what no block refers to is not looked into",
-    "relay_headers.storage_root": "the trusted input: what no block refers to is not looked into",
-    "relay_headers.slot": "the trusted input: what no block refers to is not looked into",
+    "relay_headers.hash": "the relay chain's word; its header is not stored",
+    "relay_headers.number": "the trusted input, read where a block refers to it",
+    "relay_headers.storage_root": "the trusted input, read where a block refers to it",
+    "relay_headers.slot": "the trusted input, read where a block refers to it",
     "blocks.detail": "the chain's words beside its verdict, which is judged",
-    "blocks.included_at": "the network's word on when a block was judged, between the blocks around it",
-    "blocks.unpruned": "the collator's own witness of its full proof",
-    "blocks.strategy": "what a simulation told the author to do; never read",
+    "blocks.included_at": "the network's word, between the blocks around it",
+    "blocks.unpruned": "the collator's word",
+    "blocks.strategy": "never read",
     "events": "what a log is made of; no audit reads it",
     "truth": "what `score` holds findings against; no audit reads it",
-    "checkpoints.entries": "of the checkpoint behind the last segment, until the next segment is there",
-    "checkpoints.children": "of the checkpoint behind the last segment, until the next segment is there",
+    "checkpoints.entries": "of the last checkpoint, until a segment follows",
+    "checkpoints.children": "of the last checkpoint, until a segment follows",
 }
 """Columns, or tables, in which a forgery may pass, and why that is so."""
 
-_WORD = "the source's word: nothing that is proven says it"
-_OF_HEADER = "the source's word where the row has no header; else compared with it"
+_WORD = "the source's word"
+_OF_HEADER = "compared with the header where there is one"
 IMPORTED_CLAIMS: Final[dict[str, str]] = {
-    "relay_headers.hash": "the relay chain's word; the header it is the hash of is not stored",
-    "relay_headers.slot": "the relay chain's word; no imported block is judged by it",
+    "relay_headers.hash": "the relay chain's word; its header is not stored",
+    "relay_headers.slot": "the relay chain's word",
     "blocks.number": _OF_HEADER,
     "blocks.block": _OF_HEADER,
-    "blocks.header": "it may be left out: of what other columns say nothing is then compared",
+    "blocks.header": "it may be left out, and nothing is compared with it",
     "blocks.parent": _OF_HEADER,
     "blocks.state_root": _OF_HEADER,
     "blocks.max_pov": _WORD,
@@ -55,7 +55,7 @@ IMPORTED_CLAIMS: Final[dict[str, str]] = {
     "blocks.source": "where the proof is from",
     "blocks.block_time": _WORD,
     "blocks.runtime": _WORD,
-    "blocks.descendants": "but for number and root of the first, which are the relay parent's",
+    "blocks.descendants": "but for number and root of the first",
     "blocks.collator_peer_id": _WORD,
 }
 """Columns of imported rows in which a forgery may pass, and why."""
