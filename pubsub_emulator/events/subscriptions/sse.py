@@ -21,6 +21,7 @@ from typing import Final
 from aiohttp import web
 
 from pubsub_emulator.database.errors import StoreError, StoreUnavailable
+from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.events.errors import BadCursor, BadFilter, CursorAbandoned, EventsError, LimitReached, UnknownToken
 from pubsub_emulator.events.filters.algebra import Filter
 from pubsub_emulator.events.filters.codec import MAX_BYTES, filters_from_json
@@ -31,6 +32,7 @@ from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.metrics import prometheus
 from pubsub_emulator.events.subscriptions.service import EventService
 from pubsub_emulator.events.subscriptions.streams import Ended
+from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import Names, guard
 from pubsub_emulator.serving.log import http_log
 
@@ -73,17 +75,15 @@ class SseFront:
 
     async def subscribe(self, request: web.Request) -> web.Response:
         """Make a subscription."""
-        try:
-            body = await request.json()
-        except (ValueError, RecursionError):
-            raise BadFilter("the body is not JSON") from None
+        client = self._client(request)  # before a stranger's body is waited for
+        body = parse_json(await read_body(request), "the body", BadFilter)
         if not isinstance(body, dict) or "filters" not in body or body.keys() - {"filters", "after", "batches"}:
             raise BadFilter("the body is a JSON object with filters, and maybe after and batches")
         after, batches = body.get("after"), body.get("batches", False)
         if not isinstance(after, (str, type(None))) or not isinstance(batches, bool):
             raise BadFilter("after is a cursor, batches is true or false")
         filters = filters_from_json(body["filters"])
-        token, cursor = await self._service.subscribe(filters, self._client(request), after, batches=batches)
+        token, cursor = await self._service.subscribe(filters, client, after, batches=batches)
         return web.json_response({"token": token, "after": cursor}, status=HTTPStatus.CREATED)
 
     async def cancel(self, request: web.Request) -> web.Response:

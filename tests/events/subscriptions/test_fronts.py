@@ -29,6 +29,7 @@ from pubsub_emulator.events.subscriptions.service import EventService
 from pubsub_emulator.events.subscriptions.sse import serve_http
 from pubsub_emulator.events.subscriptions.streams import Limits
 from pubsub_emulator.primitives.hashing import token_hash
+from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import Names
 
 QUICK = Limits(heartbeat_seconds=0.1, streams_per_client=3, streams=3)
@@ -247,6 +248,7 @@ async def test_ev_25_limits_are_refused_with_their_names(http: Http, sqlite_log:
     ("body", "words"),
     [
         (b"{", "not JSON"),
+        (b"[" * 100_000, "nest deeper than 64"),
         (b"[]", "JSON object with filters"),
         (b'{"filters": [{"kind": 1}]}', "filters[0]"),
         (b'{"filters": [{"kind": "' + b"x" * 100_000 + b'"}]}', "filters[0]: a kind is written"),
@@ -266,6 +268,19 @@ async def test_bad_requests_get_a_problem_that_names_the_place(http: Http, body:
         detail = (await answer.json())["detail"]
         assert words in detail
         assert len(detail) < 300
+
+
+@over_http()
+async def test_a_body_that_never_ends_is_given_up(http: Http, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_body, "__defaults__", (0.05,))
+
+    async def never() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    made = {"Content-Type": "application/json"}
+    async with http.session.post(f"{http.url}/subscriptions", data=never(), headers=made) as answer:
+        assert answer.status == 408
 
 
 @over_http(counted(1, 3))
