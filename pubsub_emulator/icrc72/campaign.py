@@ -15,7 +15,6 @@ from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.invariants import InvariantObserver
 from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, drawn, finish
-from pubsub_emulator.primitives.vectors import Document
 
 _NUMBERS: Final = ("rounds", "delay", "refuse", "load", "deaths", "pauses", "downs", "upgrades", "retires")
 
@@ -107,14 +106,18 @@ def written(plan: Plan) -> dict[str, object]:
     return {"seed": plan.seed.hex(), "churn": plan.churn, **{name: getattr(plan, name) for name in _NUMBERS}}
 
 
-def read(case: Document) -> Plan:
+def read(case: object) -> Plan:
     """The plan of a case. Raises `Icrc72Error` for anything else."""
+    if not isinstance(case, dict):
+        raise Icrc72Error("not a case of a story")
     try:
         plan = Plan(bytes.fromhex(case["seed"]), churn=bool(case["churn"]))
         for name in _NUMBERS:
             plan = _changed(plan, name, int(case.get(name, 0)) if name == "retires" else int(case[name]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise Icrc72Error(f"not a case of a story: {error}") from error
-    if not 0 <= plan.rounds <= 10_000 or not 0 <= plan.delay <= 20 or not 0 <= plan.refuse <= 90:
-        raise Icrc72Error("a case has up to 10,000 rounds, a delay up to 20 and refuses up to 90 of a hundred")
+    most = {"rounds": 10_000, "delay": 20, "refuse": 90}
+    for name in _NUMBERS:
+        if not 0 <= getattr(plan, name) <= most.get(name, 100):
+            raise Icrc72Error(f"a case has {name} from 0 to {most.get(name, 100):,}, not {getattr(plan, name)}")
     return plan

@@ -10,6 +10,7 @@ import pytest
 from support.command import TINY, pubsub
 
 from pubsub_emulator.cli import main as program
+from pubsub_emulator.cli.commands.evidence.run import _shown
 from pubsub_emulator.cli.exits import DEFECT, USAGE
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
@@ -19,6 +20,7 @@ from pubsub_emulator.emulator.settings import SettingsError
 from pubsub_emulator.emulator.untrusted import MOST_DEPTH, Unreadable, parse_json, parse_toml, read_bytes
 from pubsub_emulator.laboratory.cases import BadCase, Case, read_case
 from pubsub_emulator.laboratory.fixture_set import fixtures_of_case
+from pubsub_emulator.spark_audit.judge.evidence import Judgement
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "pubsub_emulator" / "laboratory" / "corpus"
@@ -142,6 +144,12 @@ def test_a_session_goes_no_further_than_it_says(tmp_path: Path) -> None:
     path.write_text(json.dumps(document))
     with pytest.raises(CommandError, match="beyond relay block 2"):
         list(read(path, []))
+
+
+def test_figures_of_a_finding_that_nest_without_end_are_shown_as_text() -> None:
+    assert list(_shown({"detail": "d"}, Judgement("figures", None, DEEP, {}, ()))) == [DEEP]
+    proof = json.dumps({"proof": 1, "unread": ["00"], "unplaced": 5})
+    assert list(_shown({"detail": "d"}, Judgement("figures", None, proof, {}, ()))) == ["d", "unread node 0x00"]
 
 
 # Cases and fixtures

@@ -80,6 +80,23 @@ def test_a_story_is_played_and_played_again(tmp_path: Path) -> None:
     assert (again.exit_code, "no surprise" in again.output) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 100_000, "nest deeper than 64"),
+        ("[]", "not a case"),
+        (json.dumps({**written(Plan(b"x")), "rounds": 10**9}), "rounds from 0 to 10,000, not 1000000000"),
+        (json.dumps({**written(Plan(b"x")), "deaths": 101}), "deaths from 0 to 100, not 101"),
+        (json.dumps({**written(Plan(b"x")), "load": 7}).replace("7", "1e999"), "not a case"),
+    ],
+)
+def test_a_case_of_a_story_is_read_as_a_strangers(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "case.json").write_text(text)
+    done = CliRunner().invoke(command, ["stories", "--replay", str(tmp_path / "case.json")])
+    assert isinstance(done.exception, PubsubError)
+    assert words in str(done.exception)
+
+
 FAULT = '\n[[fault]]\nround = {}\nwhat = "{}"\nwho = "{}"\n'
 
 MISTAKES = [

@@ -1,6 +1,5 @@
 """`pubsub evidence`: lists findings, writes one to a file, checks one from such a file alone."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import INCOMPLETE
 from pubsub_emulator.cli.screen import files, say
+from pubsub_emulator.emulator.untrusted import Unreadable, parse_json
 from pubsub_emulator.spark_audit.judge.evidence import Judgement
 from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text
 
@@ -67,8 +67,8 @@ def list_findings(audit: str) -> Result:
 def _shown(finding: Mapping[str, object], judgement: Judgement) -> Iterator[str]:
     """The lines of a judgement; of figures with a whole proof what was found and its nodes' hashes."""
     try:
-        figures = json.loads(judgement.detail) if judgement.kind == "figures" else None
-    except ValueError:
+        figures = parse_json(judgement.detail.encode(), "figures") if judgement.kind == "figures" else None
+    except Unreadable:
         figures = None
     if not isinstance(figures, dict) or "proof" not in figures:
         yield judgement.detail

@@ -6,6 +6,7 @@ from pathlib import Path
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written
 from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.icrc72.errors import Icrc72Error
@@ -113,10 +114,6 @@ def play_stories(cases: int, first: int, seed: str, out: Path, *, cheats: bool) 
 
 def replay_story(path: Path) -> Result:
     """Play one case again."""
-    try:
-        case = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Icrc72Error(f"{path}: cannot be read as a case: {error}") from error
-    outcome = play_plan(read(case))
+    outcome = play_plan(read(read_json(path, error=Icrc72Error)))
     say(outcome.surprise or f"no surprise in {outcome.rounds} rounds")
     return Result({"surprise": outcome.surprise, "rounds": outcome.rounds}, 1 if outcome.surprise else 0)
