@@ -121,15 +121,19 @@ OWN = {
         "spark_audit/judge/imported.py cli/commands/explore/node.py"
     ),
     "the parsers themselves, and what they are made of": "emulator/untrusted.py primitives/ trie/decoded.py",
-    "a row's reader, called by its name": (
-        "cli/commands/explore/sources.py cli/commands/replay/run.py cli/inspect/ cli/session/ client/ "
-        "emulator/settings/reading.py emulator/fixtures.py laboratory/ spark_audit/fetch/ spark_audit/history/ "
-        "spark_audit/judge/ spark_audit/real_proofs/ node/ events/ distributor/service/ prism/core/"
+    "a row's reader, called by its name, or bytes that such a reader bounded": (
+        "cli/commands/evidence/run.py cli/commands/explore/sources.py cli/commands/icrc72/run.py "
+        "cli/commands/replay/run.py cli/inspect/kinds.py cli/inspect/parquet.py cli/session/inspection.py "
+        "cli/session/network_commands.py client/answers.py client/decode.py distributor/service/access.py "
+        "distributor/service/pages.py distributor/service/problems.py events/log/sources/rpc.py "
+        "events/subscriptions/sse.py laboratory/novelty.py "
+        "laboratory/verifier.py node/api/calls.py node/api/dry_runs.py node/rpc/author.py node/rpc/dev_try.py "
+        "prism/core/well_formed.py spark_audit/fetch/chunks.py spark_audit/history/names.py "
+        "spark_audit/history/unpack.py"
     ),
     "files of the user's own: keys, vectors and operations": (
         "distributor/adapter/evm/account.py "
-        "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/icrc72/run.py cli/commands/evidence/run.py "
-        "cli/commands/run/run.py cli/commands/compare/sides.py"
+        "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/run/run.py cli/commands/compare/sides.py"
     ),
 }
 

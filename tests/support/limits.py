@@ -190,7 +190,10 @@ def _read_manifest(data: bytes) -> Any:
         path = Path(folder) / manifest.COMMITS / "a"
         path.parent.mkdir()
         path.write_bytes(data)
-        return manifest.read_any_manifest(open_store(folder), "a")
+        try:
+            return manifest.read_any_manifest(open_store(folder), "a")
+        except OSError as error:  # a fault of the history
+            raise PubsubError(str(error)) from error
 
 
 def _session(commands: int, block: int) -> bytes:
