@@ -109,7 +109,7 @@ PARSERS |= {"Reader", "CallReader", "parse_json", "parse_toml", "read_json", "mo
 OWN = {
     "what this program wrote itself: its stores, units of work and receipts": (
         "distributor/adapter/desk.py distributor/adapter/evm/ledger.py distributor/core/ distributor/simulation/ "
-        "distributor/service/http.py "
+        "distributor/service/http.py distributor/service/openapi.py "
         "events/values.py icrc72/ic/stable.py spark_audit/audit/ledger.py spark_audit/engine/ "
         "spark_audit/judge/task.py "
         "spark_audit/judge/units.py spark_audit/judge/results.py spark_audit/simulate/ spark_audit/spark/ "
@@ -125,7 +125,7 @@ OWN = {
         "cli/commands/evidence/run.py cli/commands/explore/sources.py cli/commands/icrc72/run.py "
         "cli/commands/replay/run.py cli/inspect/kinds.py cli/inspect/parquet.py cli/session/inspection.py "
         "cli/session/network_commands.py client/answers.py client/decode.py distributor/service/access.py "
-        "distributor/service/pages.py distributor/service/problems.py events/log/sources/rpc.py "
+        "distributor/service/problems.py distributor/service/requests.py events/log/sources/rpc.py "
         "events/subscriptions/sse.py laboratory/novelty.py "
         "laboratory/verifier.py node/api/calls.py node/api/dry_runs.py node/rpc/author.py node/rpc/dev_try.py "
         "prism/core/well_formed.py spark_audit/fetch/chunks.py spark_audit/history/names.py "
