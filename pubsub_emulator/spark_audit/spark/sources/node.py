@@ -19,7 +19,7 @@ from pubsub_emulator.spark_audit.spark.sources.common import Offset, Options, So
 
 T = TypeVar("T")
 
-HEADERS, EVENTS, ENTRIES, PROOFS = "headers", "events", "entries", "proofs"
+HEADERS, EVENTS, ENTRIES, CANDIDATES, PROOFS = "headers", "events", "entries", "candidates", "proofs"
 SCHEMAS: Final = {
     HEADERS: pa.schema([("number", pa.int64()), ("hash", pa.binary()), ("parent", pa.binary())]),
     EVENTS: pa.schema(
@@ -43,6 +43,16 @@ SCHEMAS: Final = {
             ("when_inserted", pa.int64()),
         ]
     ),
+    CANDIDATES: pa.schema(
+        [
+            ("number", pa.int64()),
+            ("chain", pa.int64()),
+            ("chain_number", pa.int64()),
+            ("block", pa.binary()),
+            ("verdict", pa.string()),
+            ("evidence", pa.list_(pa.string())),
+        ]
+    ),
     PROOFS: pa.schema(
         [
             ("number", pa.int64()),
@@ -54,7 +64,7 @@ SCHEMAS: Final = {
         ]
     ),
 }
-"""The columns of each table. `fields` is JSON, with bytes as `0x…`."""
+"""The columns of each table. `fields` is JSON, with bytes as `0x…`; `number` is that of the block of the node."""
 MOST_KEYS: Final = 1000
 """Keys of a child trie that one request asks for."""
 
@@ -169,6 +179,8 @@ class WantedBlocks:
                 }
                 for at, event in enumerate(await node.events(header.hash, header.parent))
             ]
+        if self.table == CANDIDATES:
+            return await _candidates(node, header)
         return [row for para in self.publishers for row in await _entries(node, header, para)]
 
     async def _proofs(self, part: BlocksPartition) -> list[dict[str, object]]:
@@ -205,6 +217,24 @@ async def _entries(node: SubstrateNode, header: BlockHeader, para: ParaId) -> li
         start = keys[-1]
 
 
+async def _candidates(node: SubstrateNode, header: BlockHeader) -> list[dict[str, object]]:
+    """The parachain blocks that a relay block of this project's node judged, refused ones with the verdict."""
+    found = await node.rpc.call("pubsub_block", "0x" + header.hash.hex())
+    if found is None:
+        raise SourceError(f"{node.rpc.url}: what was judged in block {header.number} is not kept any more")
+    return [
+        {
+            "number": header.number,
+            "chain": each["para"],
+            "chain_number": each["number"],
+            "block": bytes.fromhex(each["hash"][2:]),
+            "verdict": each["verdict"],
+            "evidence": each["evidence"],
+        }
+        for each in found["blocks"]
+    ]
+
+
 def _as_hex(value: object) -> str:
     if isinstance(value, bytes | bytearray):
         return "0x" + value.hex()
@@ -215,7 +245,8 @@ class NodeSource(Source):
     """Options: `path` (the node's URL), `table` (headers), `columns`, and those below.
 
     Blocks `first` (1) to `last` (the newest final one) are read, `blocks` (100) in a partition. `entries` has the child
-    tries of `publishers` at each of these blocks. A stream goes on from `first` with final blocks, or with the best
+    tries of `publishers` at each of these blocks; `candidates` has the parachain blocks that a relay chain of `pubsub
+    serve` judged, with the verdict on a refused one. A stream goes on from `first` with final blocks, or with the best
     ones where `finalized` is `false`: what is then taken back stays in the stream. Filters on `number` spare blocks.
     """
 
