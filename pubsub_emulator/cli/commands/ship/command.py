@@ -17,8 +17,8 @@ from pubsub_emulator.cli.base import options
 def command(out: Path) -> None:
     """Pack this program and its dependencies for the machines of a Spark cluster, which need only Python.
 
-    The archive fits workers with this Python version and platform. `docs/audit.md` has recipes for standalone clusters,
-    Kubernetes and YARN.
+    The archive fits workers with this Python version and platform. `docs/howto/audit-on-a-cluster.md` has recipes for
+    clusters.
     """
     from pubsub_emulator.cli.commands.ship.run import run_ship
 
