@@ -37,6 +37,9 @@ def columns(results: Results, table: Table, chain: Chain, names: Sequence[str]) 
         for path in results.files(table):
             for group in read_groups(results.store, path, table, wanted):
                 mine = group.filter(pc.and_(pc.equal(group["network"], network), pc.equal(group["chain"], para)))
+                for name in names:
+                    if name not in mine.column_names:  # added to the table later
+                        mine = mine.append_column(name, pa.nulls(mine.num_rows, table.wider.schema.field(name).type))
                 if mine.num_rows:
                     yield mine.select(list(names))
 
