@@ -57,8 +57,8 @@ def imported_by_users() -> list[tuple[str, str]]:
 
 
 def test_documents_and_examples_import_from_faces() -> None:
-    own = ("docs/api_reference.py", "docs/command_reference.py", "docs/conf.py", "docs/table_columns.py")
-    assert not [each for each in imported_by_users() if each[1] not in PUBLIC and each[0] not in own]
+    site = re.compile(r"docs/\w+\.py")  # what writes the site reads registries of all rooms
+    assert not [each for each in imported_by_users() if each[1] not in PUBLIC and not site.fullmatch(each[0])]
     assert len(imported_by_users()) > 40
 
 
