@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.processes import python
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.scenario.file import load_scenario
@@ -22,10 +23,20 @@ def test_the_index_names_every_file_and_folder_once() -> None:
     assert sorted(linked) == sorted(name for name in there if name != "README.md")
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def _run_by(script: Path) -> pytest.ParameterSet:
+    """A script; one with a Spark of its own shares the worker of others, which it could not share its JVM with."""
+    starts = "pyspark" in script.read_text(encoding="utf-8")
+    return pytest.param(script, id=script.stem, marks=[pytest.mark.spark] if starts else [])
+
+
+@pytest.mark.parametrize("script", [_run_by(script) for script in SCRIPTS])
 def test_an_example_prints_what_the_index_says(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = re.search(rf"\]\({script.name}\)[^`]*```\n(.*?)```", INDEX, re.DOTALL)
     assert shown is not None
+    if "pyspark" in script.read_text(encoding="utf-8"):
+        done = python(str(script))
+        assert (done.stdout, done.returncode) == (shown.group(1), 0), done.stderr
+        return
     runpy.run_path(str(script), run_name="__main__")
     assert capsys.readouterr().out == shown.group(1)
 
