@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame
 
-from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.client import connect
 from pubsub_emulator.spark_audit import register, session
 
 NODE = [sys.executable, "-m", "pubsub_emulator", "serve", "oracle", "--port", "0", "--build", "manual", "--dev"]

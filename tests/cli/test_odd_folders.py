@@ -72,6 +72,7 @@ ELSEWHERE: Final = {
     "prism submit": "a server's client",
     "prism subscribe": "a server's client",
     "icrc72 run": "as icrc72 trace",
+    "icrc72 serve": "a server",
     "icrc72 stories": "as fuzz",
     "ship": "packs the installation, for minutes",
     "fetch": "a node's client",
