@@ -132,8 +132,8 @@ def test_id20_ids_that_a_path_would_lose_are_probed_as_they_are_and_published_on
                         assert isinstance(await adapter.publish(event), Yes)
                     assert await adapter.probe(name, 0, "") == Place(there=True)
                 page = await ledger.read(0, 100)
-                assert page is not None
-                assert [notice.id for notice in page.notices] == names
+                assert page is not None  # other tests' publications may come first
+                assert [notice.id for notice in page.notices][-len(names) :] == names
 
     asyncio.run(run())
 
