@@ -20,6 +20,7 @@ same on every machine, font included. A test with that fixture
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -89,9 +90,9 @@ def chromium(request: pytest.FixtureRequest) -> Chromium | Path:
     pytest.fail(why, pytrace=False)
 
 
-@pytest.fixture(scope="module")
-def browser(chromium: Chromium | Path) -> Iterator[Browser]:
-    """A running browser. It ends with the module: while it runs, its thread can run no other event loop."""
+@contextmanager
+def launched(chromium: Chromium | Path) -> Iterator[Browser]:
+    """A running browser."""
     with TemporaryDirectory(prefix="browser-") as home, sync_playwright() as playwright:
         if isinstance(chromium, Chromium):
             executable, variables = chromium.executable, dict[str, str | float | bool](chromium.environment(Path(home)))
@@ -102,6 +103,13 @@ def browser(chromium: Chromium | Path) -> Iterator[Browser]:
         )
         yield started
         started.close()
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: Chromium | Path) -> Iterator[Browser]:
+    """A running browser. It ends with the module: while it runs, its thread can run no other event loop."""
+    with launched(chromium) as started:
+        yield started
 
 
 @pytest.fixture
