@@ -27,7 +27,9 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
         "distributor-calls": distributor_calls,
         "distributor-steps": distributor_steps,
         "node-methods": methods,
+        "parachain-items": parachain_items,
         "prism-cheats": prism_cheats,
+        "subscriber-events": subscriber_events,
         "worked-cases": lambda: [page(cases())],
         "xcm-others": xcm_others,
     }
@@ -82,6 +84,28 @@ def prism_cheats() -> Iterable[str]:
         yield from (f"| {head} | what the server does | found as |", "|---|---|---|")
         yield from (f"| `{each.name}` | {each.words} | {each.found_as} |" for each in cheats.values())
         yield ""
+
+
+def parachain_items() -> Iterable[str]:
+    """The table of the storage items of a parachain that the verifier of `examples/` names."""
+    from pubsub_emulator.runtime.parachain.pallets import PARACHAIN  # noqa: PLC0415  # after the path
+
+    named = (ROOT / "examples" / "verifier" / "verifier.py").read_text(encoding="utf-8")
+    yield from ("| item | prefix | keys | value | meaning |", "|---|---|---|---|---|")
+    for name, item in PARACHAIN.items.items():
+        if f'"{item.item}"' in named:
+            keys = ", ".join(f"`{hasher}` {codec.name}" for hasher, codec in item.key_parts)
+            yield f"| `{name}` | `{item.prefix.hex()}` | {keys} | `{item.codec.name}` | {item.docs} |"
+
+
+def subscriber_events() -> Iterable[str]:
+    """The table of the events of the pallet `Subscriber`."""
+    from pubsub_emulator.runtime.pallet_subscriber.events import PALLET  # noqa: PLC0415  # after the path
+
+    yield from ("| variant | event | fields | meaning |", "|---|---|---|---|")
+    for variant, event in sorted(PALLET.events.items()):
+        fields = ", ".join(f"{name} `{codec.name}`" for name, codec in event.CODECS)
+        yield f"| {variant} | `{event.__name__}` | {fields} | {' '.join((event.__doc__ or '').split())} |"
 
 
 def filled(text: str) -> str:

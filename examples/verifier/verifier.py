@@ -1,11 +1,11 @@
-"""A subscriber's verifier in one file, written from docs/verifier.md; it shares no code with the emulator.
+"""A subscriber's verifier in one file, which docs/verifier.md shows; it shares no code with the emulator.
 
     python verifier.py                  cases on standard input, one answer per line: `pubsub fuzz --verifier`
     python verifier.py FILE…            fixtures: judged, and compared with what each expects
     python verifier.py --explain FILE…  the same, with each step of the walk
 
-Sections are in the page's order: SCALE, hashes and keys, tries, candidate, runtime, checks, walk, caches, execution,
-root calls.
+Sections are in the page's order: SCALE, hashes and keys, tries, candidate, runtime, state, static keys, walk, caches,
+root calls, execution, checks.
 """
 
 import json
@@ -71,11 +71,12 @@ def vec(data: bytes) -> bytes:
 
 
 def cost(length: int) -> int:
+    """What a node or value of so many bytes costs."""
     return length + len(compact(length))
 
 
 class Reader:
-    """Strict decoding: raises `Undecodable` for everything that the page does not allow."""
+    """Strict decoding: raises `Undecodable` for bytes that do not decode."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self.data = data
@@ -216,6 +217,7 @@ def generation_prefix(para: int, generation: int) -> bytes:
 
 
 def set_hash(keys: Sequence[bytes]) -> bytes:
+    """The hash of a publisher's keys."""
     return hash32(compact(len(keys)) + b"".join(keys))
 
 
@@ -275,6 +277,7 @@ def _parse(reader: Reader) -> Node | None:
 
 
 def step(data: bytes, key: str, depth: int) -> tuple[str, bytes, int]:
+    """One step: what a node says about a key whose first `depth` nibbles led to it, and the depth after it."""
     node = parse(data)
     if node is None:
         return ABSENT, b"", depth
@@ -488,10 +491,12 @@ class Spec(NamedTuple):
     accounts: bool
 
     def allowed(self) -> int:
+        """The bytes of a block that messages and pub-sub share."""
         share = self.max_pov_size * 85 // 100
         return max(share - MINIMUM, 0) if self.reserve_minimum else share
 
     def max_item(self) -> int:
+        """The highest cost of one node, value or row."""
         value = self.max_value_length
         return max(600, cost(len(compact(value)) + value + 8), 640 if self.cache == SLOTS else 0)
 
@@ -621,11 +626,13 @@ def pack_key(para: int, keys: tuple[bytes, ...], number: int) -> bytes:
 
 
 def cell(row: bytes | None, at: int) -> Row | None:
+    """The delivered row at one place of a packed row, which has sixteen places of 40 bytes."""
     part = (row or b"")[at % 16 * 40 :][:40]
     return read_row(part) if any(part) else None
 
 
 def get_delivered(get: Callable[[bytes], bytes | None], spec: Spec, para: int, key: bytes) -> Row | None:
+    """The delivered row of a key, in the form of the policy."""
     if spec.cache != SLOTS:
         return read_row(get(sub("LastDelivered", para) + key))
     keys = spec.subscriptions[para]
@@ -647,6 +654,7 @@ def put_delivered(state: State, spec: Spec, para: int, key: bytes, row: Row | No
 
 
 def clear_delivered(state: State, para: int, keys: tuple[bytes, ...]) -> None:
+    """Remove the delivered rows of keys, in both forms."""
     for key in keys:
         state.put(sub("LastDelivered", para) + key, None)
     for number in range(-(-len(keys) // 16)):
@@ -664,6 +672,7 @@ class Statics:
 
 
 def paras(data: bytes | None) -> list[int]:
+    """Senders or recipients; none if they do not decode."""
     try:
         read: Callable[[Reader], list[int]] = lambda reader: [reader.uint(4) for _ in range(reader.count())]  # noqa: E731
         return [] if data is None else decoded("senders", data, read)
@@ -672,6 +681,7 @@ def paras(data: bytes | None) -> list[int]:
 
 
 def channel_head(data: bytes | None) -> bytes:
+    """The head in an `HrmpChannel`: after 20 bytes, before 32; zeros if it has none."""
     if data is None or len(data) <= 52:
         return Z
     try:
@@ -752,12 +762,15 @@ class Publisher:
     done: list[int] = field(default_factory=list)
 
     def settled(self) -> bool:
+        """Whether there is nothing to walk."""
         return self.unchanged or self.disabled is not None
 
     def complete(self) -> bool:
+        """Whether all keys were resolved in this block."""
         return not self.settled() and self.resolved == len(self.keys)
 
     def exact(self) -> bool:
+        """Whether `walked` has all nodes of the keys' paths."""
         return self.complete() or (not self.settled() and self.root == EMPTY_ROOT)
 
 
@@ -783,6 +796,7 @@ def same_nibbles(a: str, b: str) -> int:
 
 @lru_cache(maxsize=256)
 def layout_of(keys: tuple[bytes, ...]) -> Layout:
+    """The slots of keys: each range of six or more makes a row, with a slot for each nibble where it parts."""
     texts = [key.hex() for key in keys]
     out = Layout([], [], [{} for _ in keys], [])
     for at, text in enumerate(texts):
@@ -842,14 +856,17 @@ class Walk:
     # Operations
 
     def check(self) -> None:
+        """Stop before something new if more is used than `last_start`."""
         if self.used > self.last_start:
             self.note("stop: more is used than the last start")
             raise Stopped
 
     def room(self, more: int = 0) -> bool:
+        """Whether so much more may be used."""
         return self.used + more <= self.last_start
 
     def take(self, name: bytes, key: bytes, what: str) -> bytes:
+        """The bytes of a hash, free: those taken before, else those of the proof, else the walk misses it."""
         if name not in self.taken:
             if name not in self.source:
                 self.missing = name, key
@@ -860,6 +877,7 @@ class Walk:
         return self.taken[name]
 
     def read(self, name: bytes, key: bytes, what: str) -> bytes:
+        """As `take`; what is new is checked and charged."""
         if name not in self.taken:
             self.check()
             node = self.take(name, key, what)
@@ -867,6 +885,7 @@ class Walk:
         return self.taken[name]
 
     def row(self, key: bytes) -> bytes | None:
+        """A row of the state, whose key comes to the record."""
         value = self.before.get(key)
         self._record.setdefault(key, value)
         return value
@@ -876,6 +895,7 @@ class Walk:
         self.note(f"charge {amount} for {what}: {self.used} used")
 
     def settle(self) -> None:
+        """Charge what the record's paths in the state's trie cost beyond all charges and the allowance; never stops."""
         if not self.spec.metered or len(self._record) == self._settled:
             return
         for key in list(self._record)[self._settled :]:
@@ -914,6 +934,7 @@ class Walk:
         return payload if kind == VALUE else None
 
     def follow(self, key: bytes, get: Callable[[bytes], bytes]) -> tuple[str, bytes, int]:
+        """Steps from the relay root's node to a key; `get` gives a child node."""
         node, depth, digits = get(self.relay_root), 0, key.hex()
         while True:
             kind, payload, depth = step(node, digits, depth)
@@ -925,6 +946,7 @@ class Walk:
                 return kind, payload, depth
 
     def pre_state(self, messages: Messages) -> None:
+        """The two maps, changed publishers, at most 100 rows of stale caches, and what root calls read."""
         roots, hashes = self.row(sub("ProcessedRoots")), self.row(sub("SubscriptionHash"))
         self.charge(len(roots or b"") + len(hashes or b"") + 2 * ROW, "the two maps")
         self.charged = self.used
@@ -959,6 +981,7 @@ class Walk:
             self.calls_run += 1
 
     def rotation(self) -> Iterator[tuple[int, int, int]]:
+        """Ranges of keys (publisher, from, to), from the cursor around to the cursor."""
         enabled = [p for p in self.spec.subscriptions if self.row(sub("DisabledPublishers", p)) is None]
         self.settle()
         stored = self.row(sub("ProcessingCursor"))
@@ -975,6 +998,7 @@ class Walk:
             yield para, 0, split
 
     def range(self, para: int, low: int, high: int) -> None:
+        """Walk a range; whatever ends it, foresee and settle."""
         if low == high:
             return
         keys = self.spec.subscriptions[para]
@@ -997,6 +1021,7 @@ class Walk:
             self.settle()
 
     def top_path(self, publisher: Publisher) -> None:
+        """The way to the child root, each node of which is read."""
         key = b":child_storage:default:pubsub" + u32(publisher.para)
         kind, payload, _ = self.follow(key, lambda name: self.read(name, key, "top path"))
         if kind == ABSENT:
@@ -1008,6 +1033,7 @@ class Walk:
         publisher.unchanged = publisher.trusted and self.roots.get(publisher.para) == publisher.root
 
     def items(self, publisher: Publisher, low: int, high: int) -> None:
+        """Resolve the keys of a range in order; charges for own rows and the cache count as charged."""
         publisher.high = high
         if self.spec.cache == NODES and self.room():
             self.row(sub("CacheInfo", publisher.para))
@@ -1076,7 +1102,7 @@ class Walk:
             raise Disabled(1) from None
         self.changes.append(Change(publisher.para, key, entry_hash, entry))
 
-    def fetch(  # noqa: PLR0917  # the page's five inputs
+    def fetch(  # noqa: PLR0917  # five inputs
         self, publisher: Publisher, at: int, name: bytes, depth: int, above: int, rule: "SlotRule | None"
     ) -> bytes | None:
         """The child node; `None` if nothing changed below it."""
@@ -1096,6 +1122,7 @@ class Walk:
         return node
 
     def delivered(self, publisher: Publisher, at: int) -> Row | None:
+        """The delivered row of a key, charged when it is first needed."""
         if publisher.row_of[0] == at:
             return publisher.row_of[1]
         if self.spec.cache == SLOTS:
@@ -1124,6 +1151,7 @@ class Walk:
     # Policy nodes
 
     def look_up(self, publisher: Publisher, name: bytes) -> bytes | None:
+        """A node of the cache. Each one found is a hit."""
         if not publisher.trusted:
             return None
         if publisher.info is None:
@@ -1139,6 +1167,7 @@ class Walk:
         return node
 
     def foresee(self, publisher: Publisher) -> None:
+        """Find the cached nodes that left, if the cache has others than the hits."""
         if self.spec.cache != NODES:
             return
         info = read_info(self.row(sub("CacheInfo", publisher.para)))
@@ -1176,6 +1205,7 @@ class Walk:
     # Policy slots
 
     def covers(self, publisher: Publisher, at: int, index: int, name: bytes) -> int:
+        """How many keys the slot settles: those from `at` to the range's end, if it has this hash. Notes it as seen."""
         slot = layout_of(publisher.keys).slots[index]
         if not publisher.trusted:
             publisher.seen[index] = name
@@ -1204,11 +1234,13 @@ class SlotRule:
         self.known = 0
 
     def covered(self, name: bytes, depth: int) -> int:
+        """A slot of this depth: a hash that it has settles its keys."""
         if depth in self.places:
             self.known = self.walk.covers(self.publisher, self.at, self.places[depth], name)
         return self.known
 
     def alone(self, name: bytes, depth: int) -> int:
+        """Below all slots: the hash of the leaf with the entry delivered last settles this key."""
         if self.alone_from is None or depth < self.alone_from:
             return 0
         row = self.walk.delivered(self.publisher, self.at)
@@ -1220,6 +1252,7 @@ class SlotRule:
         return self.known
 
     def absent(self, depth: int) -> None:
+        """An absent key: the slots below are empty tries, and the shallowest may have been so before."""
         below = sorted(deep for deep in self.places if deep > depth)
         for deep in below[1:]:
             self.publisher.seen[self.places[deep]] = EMPTY_ROOT
@@ -1252,12 +1285,14 @@ def root_call(message: bytes) -> Spec | tuple[int, int] | None:
 
 
 def stays(before: Spec, after: Spec, para: int) -> bool:
+    """Whether delivered rows keep their form."""
     if SLOTS not in (before.cache, after.cache):
         return True
     return before.cache == after.cache and before.subscriptions.get(para) == after.subscriptions.get(para)
 
 
 def carried(before: Spec, after: Spec) -> list[tuple[int, bytes]]:
+    """The items subscribed before and after whose delivered rows change their form."""
     return [
         (para, key)
         for para, keys in before.subscriptions.items()
@@ -1306,12 +1341,14 @@ def call_reader(para: int) -> Callable[[Walk], None]:
 
 
 def chain(head_before: bytes, messages: Messages) -> bytes:
+    """The head after some messages."""
     for sent_at, message in messages:
         head_before = hash32(head_before + u32(sent_at) + hash32(message))
     return head_before
 
 
 def leads_to(before: bytes, messages: Messages, target: bytes, last: int | None, relay_number: int) -> bytes:
+    """A queue's head; that of a channel opened anew, with no message before the last relay parent, begins at zeros."""
     found = chain(before, messages)
     if found == target or before == Z:
         return found
@@ -1430,6 +1467,7 @@ class Execution:
         self.remove_stale()
 
     def settle(self, publisher: Publisher, roots: dict[int, bytes]) -> None:
+        """Disable a publisher, or keep what its walk found and its root if that is complete."""
         para = publisher.para
         if publisher.disabled is not None:
             self.drop(para, publisher.keys)
@@ -1451,6 +1489,7 @@ class Execution:
         return True
 
     def keep_nodes(self, publisher: Publisher) -> bool:
+        """Remove the nodes that left, or abandon the generation; add those walked. Whether the bytes fit."""
         state, para = self.state, publisher.para
         stored = info = read_info(state.get(sub("CacheInfo", para)))
         hits = publisher.hits
@@ -1477,6 +1516,7 @@ class Execution:
         return True
 
     def keep_slots(self, publisher: Publisher) -> None:
+        """Write the hash seen at each slot whose keys are all done, and zeros at others that were walked."""
         layout = layout_of(publisher.keys)
         done: dict[int, int] = {}
         counts = dict(publisher.covered)
@@ -1501,11 +1541,13 @@ class Execution:
                 self.state.put(key, bytes(row) if any(row) else None)
 
     def abandon(self, para: int, info: tuple[int, int, int]) -> tuple[int, int, int]:
+        """Leave a generation to be removed, 100 rows a block."""
         waiting = read_stale(self.state.get(sub("StaleCaches")))
         self.state.put(sub("StaleCaches"), encode_stale([*waiting, (para, info[0])]))
         return info[0] + 1, 0, 0
 
     def drop(self, para: int, keys: tuple[bytes, ...]) -> None:
+        """Abandon a publisher's nodes and remove its rows of slots."""
         info = read_info(self.state.get(sub("CacheInfo", para)))
         if info[1]:
             self.state.put(sub("CacheInfo", para), encode_info(self.abandon(para, info)))
@@ -1536,6 +1578,7 @@ class Execution:
         self.deliveries.append(Delivery(para, key, kind, change.entry_hash, ttl_state, failed))
 
     def remove_stale(self) -> None:
+        """Remove the rows that the walk read of abandoned generations."""
         keys, finished = self.walk.stale
         for key in keys:
             self.state.put(key, None)
@@ -1550,12 +1593,14 @@ class Execution:
     # Root calls
 
     def forget(self, para: int, keys: tuple[bytes, ...]) -> None:
+        """Drop a publisher's cache and its processed root."""
         roots = read_roots(self.state.get(sub("ProcessedRoots")))
         roots.pop(para, None)
         self.state.put(sub("ProcessedRoots"), encode_roots(roots) if roots else None)
         self.drop(para, keys)
 
     def call(self, index: int, para: int) -> None:
+        """Run `clear_publisher_cache`, `redeliver` or `enable_publisher`; one with nothing to do has no event."""
         state = self.state
         keys = read_spec(state.get(b":code") or b"").subscriptions.get(para, ())
         if index == 2:
@@ -1574,6 +1619,7 @@ class Execution:
             self.events.append(b"\x05" + u32(para))
 
     def set_code(self, after: Spec) -> None:
+        """Put another runtime: carry delivered rows over, drop caches of another policy or other keys."""
         state = self.state
         before = read_spec(state.get(b":code") or b"")
         if not possible(before, after):
@@ -1641,6 +1687,7 @@ def signed(key: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def seal_offences(authorities: list[bytes], parent: Header, block: Candidate, slot_now: int) -> Iterator[Offence]:
+    """The subject of a wrong signature is the first authority that did sign, else the signature."""
     header, slot = block.header, block.header.slot()
     if slot is None or [entry[:2] for entry in header.digest] != [(6, b"aura"), (5, b"aura")]:
         yield Offence("BadSeal", [])

@@ -1,4 +1,4 @@
-"""The verifier of `examples/verifier`, written from docs/verifier.md alone, as a second opinion."""
+"""The verifier of `examples/verifier`, which shares no code with the emulator, as a second opinion."""
 
 import importlib.util
 import sys
