@@ -22,7 +22,7 @@ LOCAL: Final = "local[*]"
 LIGHT_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For every JVM of an audit, driver or executor: it starts, gives out units and stops, and no unit runs in it.
 
-Compiling for hours to come would double what that costs; `docs/measured.md` has the figures."""
+Compiling for hours to come would double what that costs."""
 
 ATTEMPTS: Final = 4
 """Of a task, in local mode as on a cluster."""
