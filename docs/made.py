@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from rule_tests import PAGES, with_tests
+from rule_tests import PAGES, with_places
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 _MARK: Final = re.compile(r"<!-- made: ([a-z0-9-]+) -->")
@@ -117,10 +117,10 @@ def filled(text: str) -> str:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Have Sphinx fill every page that it reads, and write the tests beside the rules of those that have some."""
+    """Have Sphinx fill every page that it reads, and write code and tests beside the rules of those that have some."""
 
     def read(_app: Any, name: str, source: list[str]) -> None:
-        source[0] = filled(with_tests(source[0]) if name in PAGES else source[0])
+        source[0] = filled(with_places(source[0]) if name in PAGES else source[0])
 
     app.connect("source-read", read)
     return {"parallel_read_safe": True}

@@ -1,8 +1,8 @@
-"""The tests of each rule, for the pages of rules: a test's name or docstring carries the rule's number."""
+"""The code and the tests of each rule, for the pages of rules: a docstring or a test's name has the rule's number."""
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -15,11 +15,13 @@ BENCHES: Final = {
 }
 """Rules about speed, which no test measures, and the commands that do."""
 RULE: Final = r"(?:PS|AU|EV|PR|ID|ND|IC|RP)-\d+|[IR]\d+"
-_PARAGRAPH: Final = re.compile(rf"^\*\*({RULE})\.\*\* .+\n\n- lives: .+\n", re.MULTILINE)
+_PARAGRAPH: Final = re.compile(rf"^\*\*({RULE})\.\*\* .+\n", re.MULTILINE)
 _ROW: Final = re.compile(rf"^\| ((?:{RULE})(?:, (?:{RULE}))*) \|.*\|$", re.MULTILINE)
 _HEAD: Final = re.compile(r"^\| rule \|.*\|\n\|[-|]+\|$", re.MULTILINE)
 _IN_NAME: Final = re.compile(r"(?:^|_)(?:(ps|au|ev|pr|id|nd|ic|rp)_?|([ir]))(\d+)[a-g]?(?=_|$)")
-_IN_TEXT: Final = re.compile(r"\b(PS|AU|EV|PR|ID|ND|IC|RP)-(\d+)(?: to (?:PS|AU|EV|PR|ID|ND|IC|RP)-(\d+))?\b")
+_IN_TEXT: Final = re.compile(
+    r"\b(PS-|AU-|EV-|PR-|ID-|ND-|IC-|RP-|[IR](?=\d))(\d+)(?: to (?:PS-|AU-|EV-|PR-|ID-|ND-|IC-|RP-|[IR])(\d+))?\b"
+)
 
 
 def rules_in(page: str) -> list[str]:
@@ -37,41 +39,84 @@ def rules_of_name(name: str) -> Iterator[str]:
 def rules_of_text(text: str) -> Iterator[str]:
     """The rules that a docstring names; `PS-10 to PS-19` are ten."""
     for kind, first, last in _IN_TEXT.findall(text):
-        yield from (f"{kind}-{number}" for number in range(int(first), int(last or first) + 1))
+        yield from (f"{kind}{number}" for number in range(int(first), int(last or first) + 1))
 
 
-@cache
-def tests_by_rule() -> dict[str, dict[str, list[str]]]:
-    """For each rule the files that test it, with the tests by name; none stand there if the file's docstring has it."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        place = path.relative_to(ROOT / "tests").as_posix()
+Places = dict[str, dict[str, list[str]]]
+"""For each rule the files that name it, with the names inside; there are none if the file's docstring alone has it."""
+
+
+def _named(folder: str, pattern: str, names: Callable[[ast.AST], Iterator[tuple[str, Iterable[str]]]]) -> Places:
+    found: Places = {}
+    for path in sorted((ROOT / folder).rglob(pattern)):
+        place = path.relative_to(ROOT / folder).as_posix()
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for rule in rules_of_text(ast.get_docstring(tree) or ""):
             found.setdefault(rule, {}).setdefault(place, [])
-        for each in ast.walk(tree):
-            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name.startswith("test_"):
-                text = ast.get_docstring(each) or ""
-                for rule in dict.fromkeys((*rules_of_name(each.name), *rules_of_text(text))):
-                    found.setdefault(rule, {}).setdefault(place, []).append(each.name)
+        for name, rules in names(tree):
+            for rule in dict.fromkeys(rules):
+                found.setdefault(rule, {}).setdefault(place, []).append(name)
     return found
 
 
-def tests_of(rules: Iterable[str]) -> str:
-    """Where rules are tested, as Markdown: up to three tests of a file by name, more by their number."""
+def _definitions(inside: ast.AST, before: str = "") -> Iterator[tuple[str, Iterable[str]]]:
+    for each in ast.iter_child_nodes(inside):
+        if isinstance(each, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{before}{each.name}", rules_of_text(ast.get_docstring(each) or "")
+            yield from _definitions(each, f"{before}{each.name}.")
+
+
+def _test_functions(tree: ast.AST) -> Iterator[tuple[str, Iterable[str]]]:
+    for name, rules in _definitions(tree):
+        last = name.rpartition(".")[2]
+        if last.startswith("test_"):
+            yield last, (*rules_of_name(last), *rules)
+
+
+@cache
+def tests_by_rule() -> Places:
+    """For each rule the tests whose name or docstring has it."""
+    return _named("tests", "test_*.py", _test_functions)
+
+
+@cache
+def code_by_rule() -> Places:
+    """For each rule the modules, classes and functions whose docstring has it."""
+    return _named("pubsub_emulator", "*.py", _definitions)
+
+
+def _listed(rules: Iterable[str], found: Places) -> list[str]:
+    """Places as Markdown: up to three names of a file, more by their number."""
     said = []
     for rule in rules:
-        said += [f"`{command}`" for command in BENCHES.get(rule, ())]
-        for place, names in tests_by_rule().get(rule, {}).items():
+        for place, names in found.get(rule, {}).items():
             if len(names) > 3:
-                said.append(f"`{place}`: {len(names)} tests")
+                said.append(f"`{place}`: {len(names)}")
             else:
                 said += [f"`{place}::{name}`" for name in names] or [f"`{place}`"]
-    return ", ".join(dict.fromkeys(said))
+    return said
 
 
-def with_tests(page: str) -> str:
-    """A page of rules with the tests: a line below each paragraph, a column behind each table of rules."""
-    page = _PARAGRAPH.sub(lambda found: f"{found[0]}- tests: {tests_of([found[1]])}\n", page)
-    page = _ROW.sub(lambda found: f"{found[0]} {tests_of(found[1].split(', '))} |", page)
-    return _HEAD.sub(lambda found: found[0].replace("|\n", "| tests |\n") + "---|", page)
+def tests_of(rules: Iterable[str]) -> str:
+    """Where rules are tested."""
+    rules = tuple(rules)
+    commands = [f"`{command}`" for rule in rules for command in BENCHES.get(rule, ())]
+    return ", ".join(dict.fromkeys([*commands, *_listed(rules, tests_by_rule())]))
+
+
+def code_of(rules: Iterable[str]) -> str:
+    """Where rules are kept."""
+    return ", ".join(dict.fromkeys(_listed(rules, code_by_rule())))
+
+
+def with_places(page: str) -> str:
+    """A page of rules with code and tests: lines below each paragraph, columns behind each table of rules."""
+    page = _PARAGRAPH.sub(
+        lambda found: f"{found[0]}\n- code: {code_of([found[1]])}\n- tests: {tests_of([found[1]])}\n", page
+    )
+
+    def row(found: re.Match[str]) -> str:
+        rules = found[1].split(", ")
+        return f"{found[0]} {code_of(rules)} | {tests_of(rules)} |"
+
+    return _HEAD.sub(lambda found: found[0].replace("|\n", "| code | tests |\n") + "---|---|", _ROW.sub(row, page))

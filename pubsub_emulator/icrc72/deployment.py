@@ -1,4 +1,4 @@
-"""The three deployments (IC-36): the same cores in one canister, in two kinds, or each apart."""
+"""The three deployments (IC-36, I12): the same cores in one canister, in two kinds, or each apart."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Skip: every m-th event, from an offset (IC-27)."""
+"""Skip: every m-th event, from an offset (IC-27, I3)."""
 
 from typing import NamedTuple
 

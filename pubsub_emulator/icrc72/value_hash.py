@@ -1,4 +1,4 @@
-"""The hash of ICRC16 values (IC-21): ICRC-3's for its six variants, and a Map that names the variant for the others."""
+"""Hash of ICRC16 values (IC-21, I10): ICRC-3's for its six variants, for the others a Map that names the variant."""
 
 from collections.abc import Callable
 from hashlib import sha256

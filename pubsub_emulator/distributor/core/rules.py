@@ -56,7 +56,7 @@ class Rules:
         return 2 * self.post_timeout
 
     def delay(self, network: str) -> int:
-        """Milliseconds from an event's arrival until it is published on another network."""
+        """Milliseconds from an event's arrival until it is published on another network (ID-35)."""
         return max(self.replication_delay, self.doubling_delay if network in self.doubling else 0)
 
     def read_timeout(self, network: str) -> int:

@@ -1,4 +1,4 @@
-"""Doing something once: claims with leases that are committed, released or revoked."""
+"""Doing something once: claims with leases that are committed, released or revoked (ID-3, ID-4)."""
 
 from pubsub_emulator.distributor.once.claims import Claim, claim, commit, release, revoke
 from pubsub_emulator.distributor.once.memory import MemoryStore

@@ -62,7 +62,7 @@ def forget(tx: Transaction, set_name: str, member: str) -> None:
 
 
 def commit(tx: Transaction, set_name: str, member: str) -> None:
-    """Mark the id as done, also without a claim."""
+    """Mark the id as done, also without a claim (EV-31)."""
     tx.add(set_name, member)
     forget(tx, set_name, member)
 

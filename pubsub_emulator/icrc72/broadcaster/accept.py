@@ -1,4 +1,4 @@
-"""Acceptance by a broadcaster: who may bring an event, chains, room (IC-41, IC-42, RP-8)."""
+"""Acceptance by a broadcaster: who may bring an event, chains, room (IC-41, IC-42, RP-8, R6)."""
 
 from dataclasses import dataclass, replace
 from typing import Final

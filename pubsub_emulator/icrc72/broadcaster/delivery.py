@@ -1,4 +1,4 @@
-"""Queues, batches, repeats, suspension and silence (IC-43, IC-45, IC-46)."""
+"""Queues, batches, repeats, suspension and silence (IC-22, IC-43, IC-45, IC-46, RP-9)."""
 
 import heapq
 from collections import deque

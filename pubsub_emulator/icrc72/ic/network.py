@@ -1,4 +1,4 @@
-"""Subnets and canisters, stepped in rounds (IC-1 to IC-10).
+"""Subnets and canisters, stepped in rounds (IC-1 to IC-10, I8, I13).
 
 `step` runs one round on each subnet in order: heartbeats, timers that are due, then messages that have arrived, in the
 order (arrival, sending subnet, number) or as the schedule draws. A round in which nothing is due costs as much as there

@@ -1,4 +1,4 @@
-"""Payment of replays: into escrow when they are registered, out when they have ended (RP-4)."""
+"""Payment of replays: into escrow when they are registered, out when they have ended (RP-4, R4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The queries of the orchestrator: one relation, projected and paged (IC-35), and its replays (RP-12).
+"""The queries of the orchestrator: one relation, projected and paged (IC-35, I11, I15), and its replays (RP-12).
 
 A row is a publication, a publisher of it with one entry, a subscription that matches it, with its subscriber and exit.
 Parts may be empty. Something is listed when a row that contains it satisfies every slice.

@@ -1,4 +1,4 @@
-"""Replays: requests, states, alerts and what happens when somebody fails (ICRC-77)."""
+"""Replays: requests, states, alerts and what happens when somebody fails (RP-1, RP-5, RP-13)."""
 
 from collections.abc import Callable
 from typing import Final

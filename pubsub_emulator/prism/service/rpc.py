@@ -151,7 +151,7 @@ async def serve_prism(
 
 
 def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
-    """The filters of a request, one for each status where it names some. Raises `BadRequest` with the field."""
+    """The filters of a request (PR-43), one for each status where it names some. Raises `BadRequest` with the field."""
     if not given:
         raise BadRequest("filters: there is none")
     if len(given) > MOST_FILTERS:

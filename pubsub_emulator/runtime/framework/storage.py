@@ -104,7 +104,7 @@ class State:
                 trie.prove(keys, into)
 
     def apply(self, top: Mapping[bytes, bytes | None], children: Mapping[bytes, Mapping[bytes, bytes | None]]) -> None:
-        """Apply changes (`None` deletes a key) and set the roots of the child tries that they touch."""
+        """Apply changes (`None` deletes a key) and set the roots of the child tries that they touch (PS-5)."""
         if not children:
             self.top.update(top)
             return

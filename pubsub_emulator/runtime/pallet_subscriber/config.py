@@ -140,7 +140,7 @@ def loaded_rules(spec: RuntimeSpec) -> Rules:
 
 
 def integrity_test(spec: RuntimeSpec) -> None:
-    """Raise `ImpossibleConfig`, with the figures, for a runtime that cannot work (PS-50, PS-62)."""
+    """Raise `ImpossibleConfig`, with the figures, for a runtime that cannot work (PS-50, PS-55, PS-62)."""
     loaded_rules(spec)
     allowed = message_allowance(spec.max_pov_size)
     reserve = spec.max_pov_size - allowed

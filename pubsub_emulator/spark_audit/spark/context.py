@@ -40,7 +40,7 @@ _jvm_log: list[IO[bytes]] = []
 
 
 def start_context(master: str | None = None, name: str = "pubsub-audit") -> SparkContext:
-    """A new context; the caller stops it. Raises `SparkUnavailable`, `JavaNotFound`.
+    """A new context (AU-8); the caller stops it. Raises `SparkUnavailable`, `JavaNotFound`.
 
     Under `spark-submit` its settings hold, the master among them unless one is given.
     """
