@@ -100,10 +100,10 @@ def parachain_items() -> Iterable[str]:
 
 def subscriber_events() -> Iterable[str]:
     """The table of the events of the pallet `Subscriber`."""
-    from pubsub_emulator.runtime.pallet_subscriber.events import PALLET  # noqa: PLC0415  # after the path
+    from pubsub_emulator.runtime.pallet_subscriber import events  # noqa: PLC0415  # after the path
 
     yield from ("| variant | event | fields | meaning |", "|---|---|---|---|")
-    for variant, event in sorted(PALLET.events.items()):
+    for variant, event in sorted(events.DataProcessed.PALLET.events.items()):
         fields = ", ".join(f"{name} `{codec.name}`" for name, codec in event.CODECS)
         yield f"| {variant} | `{event.__name__}` | {fields} | {' '.join((event.__doc__ or '').split())} |"
 
