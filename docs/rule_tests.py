@@ -16,8 +16,6 @@ BENCHES: Final = {
 """Rules about speed, which no test measures, and the commands that do."""
 RULE: Final = r"(?:PS|AU|EV|PR|ID|ND|IC|RP)-\d+|[IR]\d+"
 _PARAGRAPH: Final = re.compile(rf"^\*\*({RULE})\.\*\* .+\n", re.MULTILINE)
-_ROW: Final = re.compile(rf"^\| ((?:{RULE})(?:, (?:{RULE}))*) \|.*\|$", re.MULTILINE)
-_HEAD: Final = re.compile(r"^\| rule \|.*\|\n\|[-|]+\|$", re.MULTILINE)
 _IN_NAME: Final = re.compile(r"(?:^|_)(?:(ps|au|ev|pr|id|nd|ic|rp)_?|([ir]))(\d+)[a-g]?(?=_|$)")
 _IN_TEXT: Final = re.compile(
     r"\b(PS-|AU-|EV-|PR-|ID-|ND-|IC-|RP-|[IR](?=\d))(\d+)(?: to (?:PS-|AU-|EV-|PR-|ID-|ND-|IC-|RP-|[IR])(\d+))?\b"
@@ -25,9 +23,8 @@ _IN_TEXT: Final = re.compile(
 
 
 def rules_in(page: str) -> list[str]:
-    """The rules of a page in order, with those of a row that has several."""
-    entries = sorted([*_PARAGRAPH.finditer(page), *_ROW.finditer(page)], key=re.Match.start)
-    return [rule for entry in entries for rule in entry[1].split(", ")]
+    """The rules of a page in order."""
+    return _PARAGRAPH.findall(page)
 
 
 def rules_of_name(name: str) -> Iterator[str]:
@@ -85,38 +82,32 @@ def code_by_rule() -> Places:
     return _named("pubsub_emulator", "*.py", _definitions)
 
 
-def _listed(rules: Iterable[str], found: Places) -> list[str]:
+def _listed(rule: str, found: Places) -> list[str]:
     """Places as Markdown: up to three names of a file, more by their number."""
     said = []
-    for rule in rules:
-        for place, names in found.get(rule, {}).items():
-            if len(names) > 3:
-                said.append(f"`{place}`: {len(names)}")
-            else:
-                said += [f"`{place}::{name}`" for name in names] or [f"`{place}`"]
+    for place, names in found.get(rule, {}).items():
+        if len(names) > 3:
+            said.append(f"`{place}`: {len(names)}")
+        else:
+            said += [f"`{place}::{name}`" for name in names] or [f"`{place}`"]
     return said
 
 
-def tests_of(rules: Iterable[str]) -> str:
-    """Where rules are tested."""
-    rules = tuple(rules)
-    commands = [f"`{command}`" for rule in rules for command in BENCHES.get(rule, ())]
-    return ", ".join(dict.fromkeys([*commands, *_listed(rules, tests_by_rule())]))
+def tests_of(rule: str) -> str:
+    """Where a rule is tested, or measured."""
+    return ", ".join([*(f"`{command}`" for command in BENCHES.get(rule, ())), *_listed(rule, tests_by_rule())])
 
 
-def code_of(rules: Iterable[str]) -> str:
-    """Where rules are kept."""
-    return ", ".join(dict.fromkeys(_listed(rules, code_by_rule())))
+def code_of(rule: str) -> str:
+    """Where a rule is kept."""
+    return ", ".join(_listed(rule, code_by_rule()))
 
 
 def with_places(page: str) -> str:
-    """A page of rules with code and tests: lines below each paragraph, columns behind each table of rules."""
-    page = _PARAGRAPH.sub(
-        lambda found: f"{found[0]}\n- code: {code_of([found[1]])}\n- tests: {tests_of([found[1]])}\n", page
-    )
+    """A page of rules with the code and the tests of each below it."""
 
-    def row(found: re.Match[str]) -> str:
-        rules = found[1].split(", ")
-        return f"{found[0]} {code_of(rules)} | {tests_of(rules)} |"
+    def places(found: re.Match[str]) -> str:
+        code = code_of(found[1])
+        return f"{found[0]}\n" + f"- code: {code}\n" * bool(code) + f"- tests: {tests_of(found[1])}\n"
 
-    return _HEAD.sub(lambda found: found[0].replace("|\n", "| code | tests |\n") + "---|---|", _ROW.sub(row, page))
+    return _PARAGRAPH.sub(places, page)
