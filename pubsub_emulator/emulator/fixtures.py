@@ -222,7 +222,8 @@ def checked(kind: type[M], document: object, error: type[PubsubError]) -> M:
         return kind.model_validate(document)
     except ValidationError as fault:
         first = fault.errors()[0]
-        raise error(f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from fault
+        why = "missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
+        raise error(f"{'.'.join(map(str, first['loc'])) or 'file'}: {why}") from fault
 
 
 class Opened(NamedTuple):
