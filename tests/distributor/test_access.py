@@ -168,7 +168,6 @@ def test_id42_others_are(address: str) -> None:
         ("localhost", True, 200),
         ("127.0.0.1", False, None),
         ("localhost", False, None),
-        ("2130706433", False, None),
     ],
 )
 @alone

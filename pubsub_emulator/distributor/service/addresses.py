@@ -1,6 +1,7 @@
 """Which addresses may be connected to: judged when a connection is made, by the address connected to (ID-42)."""
 
 import ipaddress
+import re
 import socket
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from yarl import URL
 
 MOST_URL: Final = 2048
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_QUAD: Final = re.compile(r"(0|[1-9][0-9]{0,2})(\.(0|[1-9][0-9]{0,2})){3}", re.ASCII)
 _UNICAST: Final = ipaddress.ip_network("2000::/3")
 """All IPv6 addresses that are global; 64:ff9b:1::/48 and fec0::/10, for example, are local ones outside of it."""
 
@@ -56,6 +58,8 @@ def check_endpoint(text: object, *, private: bool) -> str:
         raise ValueError("no user, password or fragment is allowed")
     if not text.isascii() or any(ord(each) <= 32 for each in text):
         raise ValueError("only printable ASCII is allowed")
+    if url.host.replace(".", "").isdigit() and not _QUAD.fullmatch(url.host):
+        raise ValueError(f"{url.host} is neither a name nor an address of four numbers")
     try:
         public = is_public(url.host)
     except ValueError:  # another name is judged when it is connected to
