@@ -26,6 +26,7 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
         "columns": columns,
         "distributor-calls": distributor_calls,
         "distributor-steps": distributor_steps,
+        "fixture-fields": fixture_fields,
         "node-methods": methods,
         "parachain-items": parachain_items,
         "prism-cheats": prism_cheats,
@@ -84,6 +85,18 @@ def prism_cheats() -> Iterable[str]:
         yield from (f"| {head} | what the server does | found as |", "|---|---|---|")
         yield from (f"| `{each.name}` | {each.words} | {each.found_as} |" for each in cheats.values())
         yield ""
+
+
+def fixture_fields() -> Iterable[str]:
+    """The table of the fields of a fixture and of its parts, from their schema."""
+    from pubsub_emulator.emulator.fixtures import Fixture  # noqa: PLC0415  # after the path
+
+    found = Fixture.model_json_schema()
+    yield from ("| part | field | meaning |", "|---|---|---|")
+    for part, schema in {"": found, **found["$defs"]}.items():
+        yield f"| `{part or 'Fixture'}` | | {' '.join(schema['description'].split())} |"
+        for name, field in schema["properties"].items():
+            yield f"| | `{name}` | {field.get('description', '')} |"
 
 
 def parachain_items() -> Iterable[str]:

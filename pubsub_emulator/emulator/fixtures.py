@@ -61,15 +61,18 @@ class FixtureError(PubsubError):
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Relay(_Model):
-    """Facts that the relay chain attests; `slot_now` is the newest slot that the block may claim."""
+    """Facts that the relay chain attests."""
 
     number: U32
+    """The relay parent that the candidate names."""
     storage_root: HashHex | None
+    """Its storage root, as the relay chain vouches for it; null: the relay chain has no such block."""
     slot_now: U64
+    """The newest Aura slot that the candidate may claim."""
 
 
 class Claims(_Model):
@@ -86,14 +89,17 @@ class Claims(_Model):
 
 
 class DeliveryModel(_Model):
-    """One callback; `ttl_state` is the SCALE of `TtlState`, null for a removal."""
+    """One callback."""
 
     publisher: U32
     key: Hex
     kind: Literal["updated", "removed"]
     entry_hash: Hex
+    """Of the entry removed, for a removal."""
     ttl_state: Hex | None
+    """SCALE of `Infinite`, `ValidFor(u32)` or `TimedOut`; null for a removal."""
     failed: bool
+    """Whether the handler did."""
 
 
 class OffenceModel(_Model):
@@ -107,24 +113,36 @@ class Expected(_Model):
     """The expected result: a verdict and the evidence, or no verdict and the post-state."""
 
     verdict: str | None
+    """Its name, null for a valid block."""
     evidence: list[OffenceModel]
+    """All offences in the order of verdicts."""
     post_state_root: HashHex
+    """The state root after the block; of a refused one the pre-state's."""
     deliveries: list[DeliveryModel]
+    """Callbacks in the order of the walk."""
     used: U64 | None
+    """Bytes of the budget that the walk used; null when refused."""
     cursor: tuple[U32, Hex] | None
+    """Publisher and key at which the walk stopped; null when it did not, or when refused."""
 
 
 class Fixture(_Model):
-    """One block: `pre_state` are all entries of the parachain's top trie (state version 1), ascending."""
+    """One block, to be judged again."""
 
     version: Literal[1] = FIXTURE_VERSION
+    """Counts up when a reader has to change."""
     name: str
     about: str
+    """What the block shows, for people."""
     chain: U32
+    """The parachain's id."""
     parent_header: Hex
+    """SCALE header of the parent, its seal included."""
     pre_state: list[tuple[Hex, Hex]]
+    """Every key and value of the parachain's top trie (state version 1), keys ascending."""
     relay: Relay
     candidate: Hex
+    """SCALE of the whole block, the only thing that is judged."""
     claims: Claims
     expected: Expected
 
