@@ -14,6 +14,7 @@ from pubsub_emulator.cli.commands.fuzz.readers import ROWS
 from pubsub_emulator.cli.exits import MEANINGS
 from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import SECTIONS
+from pubsub_emulator.distributor.service.config import Config
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.settings import Model
 from pubsub_emulator.emulator.settings.fields import described
@@ -97,7 +98,7 @@ def fields(root: type[Model] = Scenario) -> Iterator[str]:
             yield f"### `{table}`\n\nAs `{shown[rows]}`.\n"
             continue
         shown[rows] = table
-        yield f"### {f'`{table}`' if table else 'The scenario itself'}\n"
+        yield f"### {f'`{table}`' if table else 'The file itself'}\n"
         yield from _table(("field", "values", "default", "meaning"), rows)
 
 
@@ -151,6 +152,11 @@ def canister_fields() -> Iterator[str]:
     yield from fields(ScenarioModel)
 
 
+def distributor_settings() -> Iterator[str]:
+    """Every setting of a distributor."""
+    yield from fields(Config)
+
+
 def readers() -> Iterator[str]:
     """Every reader of untrusted input with its limits."""
     rows = (
@@ -173,5 +179,6 @@ MADE: Final[Mapping[str, Callable[[], Iterator[str]]]] = {
     "fields": fields,
     "canister-keys": canister_keys,
     "canister-fields": canister_fields,
+    "distributor-settings": distributor_settings,
     "readers": readers,
 }

@@ -27,18 +27,19 @@ def _unusable(field: str, reason: str) -> SettingsError:
 
 
 class AdapterConfig(StrictModel):
-    """One network's adapter. `unique` is whether the network takes an id once; those of public adapters do not.
-
-    The token it wants is in an environment variable or a file, never in here.
-    """
+    """One network's adapter. The token it wants is in an environment variable or a file, never in here."""
 
     url: Url
     profile: Literal["standard", "legacy"] = "standard"
+    """`legacy` for public adapters, with `chain_id` and `environments` (all of `dev`, `prd`, `sbx`)."""
     chain_id: str = ""
     environments: list[str] = Field(default_factory=list)
     unique: bool | None = None
+    """Whether the network takes an id once: yes, except with `legacy`."""
     token_env: str = ""
+    """The environment variable with that adapter's token."""
     token_file: str = ""
+    """The file with that adapter's token."""
 
     def token(self, place: str, folder: Path) -> str:
         """The token, empty where none is wanted. Raises `SettingsError`."""
@@ -61,6 +62,7 @@ class TokenConfig(StrictModel):
     name: str
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     rights: list[str]
+    """Some of `publish`, `subscribe`, `read`, `admin`."""
 
     @field_validator("rights")
     @classmethod
@@ -72,13 +74,16 @@ class TokenConfig(StrictModel):
 
 
 class JwtConfig(StrictModel):
-    """The keys of JWTs, and the claims that tokens must have. `without_exp` accepts callers' tokens for ever."""
+    """The keys of JWTs, and the claims that tokens must have."""
 
     jwks: str = ""
+    """A file or URL of keys."""
     issuer: str | None = None
     audience: str | None = None
     check: bool = True
+    """False believes every signature."""
     without_exp: bool = False
+    """Take callers' tokens that never expire."""
 
     @model_validator(mode="after")
     def _has_keys(self) -> "JwtConfig":
@@ -88,15 +93,17 @@ class JwtConfig(StrictModel):
 
 
 class AccessConfig(StrictModel):
-    """The callers that are allowed; `open` allows everybody."""
+    """The callers that are allowed."""
 
     open: bool = False
+    """Serve everybody, also on a public address."""
     tokens: list[TokenConfig] = Field(default_factory=list)
     jwt: JwtConfig | None = None
+    """Keys of callers, whose claim `scope` lists rights."""
 
 
 class WishConfig(StrictModel):
-    """The third form of a subscription to everything: types and metadata by name."""
+    """Used if an adapter offers neither everything nor `*`."""
 
     types: list[str] = Field(default_factory=list)
     metadata: list[str] = Field(default_factory=list)
@@ -108,18 +115,29 @@ class Config(StrictModel):
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8090
     public_url: Url
+    """The address of webhooks; adapters must reach it."""
     store: str = "sqlite:distributor.db"
+    """One store for everything; replicas share it."""
     call_timeout: Annotated[float, Field(gt=0, le=300)] = 10
+    """The longest time of a call, half the lease of a claim."""
     replication_delay: Seconds | None = None
+    """Wait before an event of one network is published on others, so that two distributors with stores of their own
+    rarely both find an id absent: 0, and 15 to networks that take an id twice."""
     since: Literal["start", "now"] | Annotated[int, Field(ge=0)] = "start"
+    """Earlier events are not published: `start`, `now`, or seconds since 1970."""
     retain: Seconds = 0
+    """Ids whose block is older are forgotten; 0: none."""
     private_endpoints: bool = False
+    """Allow subscribers at private, loopback and link-local addresses."""
     most_requests: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    """Requests served at once; more get 429."""
     grace: Annotated[float, Field(ge=0, le=600)] = 10
+    """The longest time of work in progress after SIGTERM."""
     adapters: Annotated[dict[Name, AdapterConfig], Field(min_length=1, max_length=MOST_NETWORKS)]
     subscriptions: WishConfig = WishConfig()
     access: AccessConfig = AccessConfig()
     events: JwtConfig | None = None
+    """Keys of publications in `application/jwt`."""
 
     def names(self) -> Names:
         """The names by which it is called. Callers with tokens or keys may use any: no page has those."""

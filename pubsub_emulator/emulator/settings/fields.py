@@ -60,10 +60,10 @@ def _table(place: str, model: type[Model]) -> Iterator[Described]:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return ""
-    value = field.default
+    value = field.get_default(call_default_factory=True)
     if isinstance(value, Model) or (isinstance(value, tuple) and any(isinstance(each, Model) for each in value)):
         return "see there"
-    if value is None or value == ():
+    if value is None or value in ((), []):
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
