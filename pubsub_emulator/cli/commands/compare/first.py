@@ -15,14 +15,17 @@ from pubsub_emulator.spark_audit.compare import HistoryRecord, Judged
 _MOST: Final = 4
 
 
-def first_difference(a: Path, b: Path) -> list[str]:
+Names = tuple[str, str]
+"""What the two sides are called."""
+
+
+def first_difference(a: Path, b: Path, names: Names) -> list[str]:
     """The place of the first block that differs, and why, line by line; nothing if none does."""
     for mine, other in zip_longest(_blocks(HistoryRecord(a)), _blocks(HistoryRecord(b))):
         if mine is None or other is None:
-            return [
-                f"A has {'no' if mine is None else 'a'} block where B has {'none' if other is None else other.place}"
-            ]
-        why = list(_reasons(mine, other))
+            has, place = (names[1], other.place) if other is not None else (names[0], mine.place if mine else "")
+            return [f"{place} is only in {has}"]
+        why = list(_reasons(mine, other, names))
         if why:
             number = mine.candidate.inherent.relay_parent_number
             return [f"{mine.place}, on relay block {number}", *why]
@@ -35,34 +38,39 @@ def _blocks(record: HistoryRecord) -> Iterator[Judged]:
     return merge(*streams, key=lambda block: (block.candidate.inherent.relay_parent_number, block.chain))
 
 
-def _reasons(a: Judged, b: Judged) -> Iterator[str]:
+def _reasons(a: Judged, b: Judged, names: Names) -> Iterator[str]:
     for name, mine, other in (
         ("chain", a.chain, b.chain),
         ("relay parent", a.candidate.inherent.relay_parent_number, b.candidate.inherent.relay_parent_number),
         ("verdict", a.verdict or "accepted", b.verdict or "accepted"),
     ):
         if mine != other:
-            yield f"  {name}: {mine} in A, {other} in B"
-    yield from _deliveries(a, b)
+            yield f"  {name}: {mine} in {names[0]}, {other} in {names[1]}"
+    yield from _deliveries(a, b, names)
     nodes = [block.candidate.inherent.proof for block in (a, b)]
     sizes = [sum(map(len, each)) for each in nodes]
     if (len(nodes[0]), sizes[0]) != (len(nodes[1]), sizes[1]):
-        yield f"  proof: {len(nodes[0])} nodes of {sizes[0]:,} bytes in A, {len(nodes[1])} of {sizes[1]:,} in B"
+        said = [
+            f"{len(each)} nodes of {size:,} bytes in {name}"
+            for each, size, name in zip(nodes, sizes, names, strict=True)
+        ]
+        yield f"  proof: {', '.join(said)}"
 
 
-def _deliveries(a: Judged, b: Judged) -> Iterator[str]:
+def _deliveries(a: Judged, b: Judged, names: Names) -> Iterator[str]:
     mine, other = ({(each[0], each[1]): each[2:] for each in block.deliveries} for block in (a, b))
     differing = [item for item in sorted({**mine, **other}, key=str) if mine.get(item) != other.get(item)]
     for item in differing[:_MOST]:
         place = f"publisher {item[0]}, key {_shown(item[1])}"
         if item not in mine or item not in other:
             kind = (mine.get(item) or other[item])[0]
-            yield f"  delivery: {place}: {kind} only in {'A' if item in mine else 'B'}"
+            yield f"  delivery: {place}: {kind} only in {names[item not in mine]}"
             continue
         said = [_delivery(each[item]) for each in (mine, other)]
-        yield f"  delivery: {place}: {said[0]} in A, {said[1]} in B"
+        yield f"  delivery: {place}: {said[0]} in {names[0]}, {said[1]} in {names[1]}"
     if len(differing) > _MOST:
-        yield f"  and {len(differing) - _MOST} more deliveries"
+        more = len(differing) - _MOST
+        yield f"  and {more} more {'delivery' if more == 1 else 'deliveries'}"
 
 
 def _delivery(facts: tuple[object, ...]) -> str:

@@ -91,7 +91,7 @@ def _first(sides: Sequence[Side]) -> dict[str, list[str]]:
     from pubsub_emulator.cli.commands.compare.first import first_difference
 
     return {
-        label: first_difference(base, side.history)
+        label: first_difference(base, side.history, (labels[0], label))
         for label, side in zip(labels[1:], sides[1:], strict=True)
         if side.history is not None
     }
