@@ -6,12 +6,24 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Sink, confirm_all, happenings, member, publish, replay, subscribe, with_ledger
+from support.canister_apps import (
+    NAME,
+    Sink,
+    confirm_all,
+    emit,
+    happenings,
+    member,
+    publish,
+    replay,
+    source_and_sink,
+    subscribe,
+    with_ledger,
+)
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.audit.core import Audit
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
@@ -89,6 +101,38 @@ def test_ic_41_busy_holds_for_the_rest_of_the_chain() -> None:
     assert lab.answer(teller, to, "icrc72_publish", events[:1])[0].tag == "Ok"
     answer = lab.answer(teller, to, "icrc72_publish", events[1:])
     assert [each.tag if each.tag == "Ok" else each.value.tag for each in answer] == ["Ok", *["Busy"] * 6]
+
+
+class Echo(App):
+    """Publishes two events for each that it gets, and one for each call."""
+
+    def on_event(self, ctx: Context, _event: EventNotification) -> None:
+        assert self.publisher is not None
+        for name in [*self.publisher.state.mine] * 2:
+            self.emit(ctx, name, {"n": 0})
+
+    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+        self.emit(ctx, method, {"n": len(arg)})
+        ctx.reply(b"")
+
+
+def test_ic_45a_i9_canisters_in_a_circle_that_double_what_they_get_leave_room_for_others() -> None:
+    settings = replace(DEFAULTS, queue_notifications=80, store_bytes=40_000)
+    lab = Canisters(broadcasters=(0,), settings=settings)
+    names = [f"ring.n{at}" for at in range(6)]
+    ring = [
+        lab.install(Echo, publications={name: {}}, subscriptions={names[at - 1]: {}}) for at, name in enumerate(names)
+    ]
+    source, reader = source_and_sink(lab, at=0, rounds=120)
+    for name, who in zip(names, ring, strict=True):
+        lab.call(who, name)
+    state = lab.system.broadcaster(lab.broadcasters[0]).state
+    for number in range(1, 11):
+        emit(lab, source, number, rounds=10)
+        assert lab.app(reader).data == list(range(1, number + 1))
+        assert state.bytes_own == sum(state.bytes_by.values()) <= 40_000
+        assert max(queue.live for queue in state.queues.values()) <= 80
+    assert state.counts["busy"] > 1000
 
 
 def test_ic_38_i8_a_thousand_refusals_are_told_in_messages_that_fit() -> None:

@@ -39,6 +39,9 @@ UNAUTHORIZED: Final = err("Unauthorized")
 AGAIN: Final[Ok[tuple[int, ...]]] = ok(())
 """For an event that was accepted before."""
 
+SHARE: Final = 4
+"""A source holds at most so many times the bytes that are left in the store, so that room is left for others."""
+
 Full = set[tuple[ChainKey, Principal] | int]
 """Chains and replays of which nothing more is accepted in this call."""
 
@@ -196,19 +199,22 @@ class Acceptance:
             del chain.seen[next(iter(chain.seen))]
 
     def _fits(self, it: Arrival) -> bool:
-        size = type_codec("broadcaster", "Event").size(it.event)
-        if self._held(it) + size > self.settings.store_bytes:
+        if not self._has_room(it):
             self.delivery.relieve(it.ctx)
-        return self._held(it) + size <= self.settings.store_bytes
+        return self._has_room(it)
 
-    def _held(self, it: Arrival) -> int:
-        return self.state.bytes_own if it.direct else self.state.bytes_relayed
+    def _has_room(self, it: Arrival) -> bool:
+        size = type_codec("broadcaster", "Event").size(it.event)
+        left = self.settings.store_bytes - (self.state.bytes_own if it.direct else self.state.bytes_relayed)
+        mine = self.state.bytes_by.get((it.event.source, it.direct), 0)
+        return size <= left and (not mine or mine + size <= SHARE * left)
 
     def _store(self, event: Event, *, own: bool) -> int:
         state = self.state
         state.last_event += 1
         size = type_codec("broadcaster", "Event").size(event)
         state.events[state.last_event] = Stored(event, size, own)
+        state.bytes_by[event.source, own] = state.bytes_by.get((event.source, own), 0) + size
         if own:
             state.bytes_own += size
             state.undone[event.source] = state.undone.get(event.source, 0) + 1

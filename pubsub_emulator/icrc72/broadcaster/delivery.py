@@ -385,9 +385,12 @@ class Delivery:
         """Remove an event from the store."""
         state = self.state
         del state.events[number]
+        source = stored.event.source
+        state.bytes_by[source, stored.own] -= stored.size
+        if not state.bytes_by[source, stored.own]:
+            del state.bytes_by[source, stored.own]
         if stored.own:
             state.bytes_own -= stored.size
-            source = stored.event.source
             state.undone[source] -= 1
             if not state.undone[source]:
                 del state.undone[source]

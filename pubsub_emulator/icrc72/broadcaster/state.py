@@ -215,6 +215,8 @@ class BroadcasterState:
     last_event: int = 0
     bytes_own: int = 0
     bytes_relayed: int = 0
+    bytes_by: dict[tuple[Principal, bool], int] = field(default_factory=dict)
+    """Of these, the bytes of each source; `True` for what it brought itself."""
     undone: dict[Principal, int] = field(default_factory=dict)
     """Events of each publisher that are not done."""
     queues: dict[Principal, Queue] = field(default_factory=dict)
