@@ -233,6 +233,23 @@ def test_rp_4_the_report_counts_where_the_entry_is_dead() -> None:
     assert (ledger.balance(m.Account(teller)), ledger.total()) == (35, 1000)
 
 
+def test_rp_4_r4_nobody_is_paid_for_a_replay_that_never_began() -> None:
+    lab = Canisters()
+    ledger, token, price = with_ledger(lab)
+    teller, reader = member(lab, "publisher"), member(lab, "subscriber")
+    publish(lab, teller, (REPLAY, True), (keys.PRICING, price), (keys.MAX_CONCURRENT, 1))
+    subscribe(lab, reader)
+    ledger.give(reader, 1000)
+    lab.answer(reader, token, "icrc2_approve", m.ApproveArgs(None, m.Account(lab.orchestrator), 1000))
+    confirm_all(lab, teller, reader)
+    assert [replay(lab, reader, 1, 101) for _ in range(2)] == [("Ok", 1), ("Ok", 2)]
+    assert lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (2,)) == (("Ok", 2),)
+    claim = (m.ReplayStatusUpdate(2, Variant("canceled", 100)),)
+    assert lab.answer(teller, lab.orchestrator, "icrc77_replay_status", claim) == (("Ok", 2),)
+    lab.step(60)
+    assert (ledger.balance(m.Account(teller)), ledger.balance(m.Account(reader))) == (0, 500)
+
+
 def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() -> None:
     lab, ledger, teller, reader = priced(1)
     publication = lab.system.registry.state.publications[1]

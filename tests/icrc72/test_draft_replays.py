@@ -7,6 +7,7 @@ from support.canister_apps import NAME, Asker, Source, replay, subscribe, with_l
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.alerts import MemberAlert, broker_alert, member_alert, one_entry, read_broker_alert
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.facts import Fact
@@ -217,3 +218,40 @@ def test_s001_073_cycles_run_out() -> None:
     lab.step(5)
     assert ticket.answer is not None
     assert f"the canister has {CYCLES}" in ticket.answer.message
+
+
+def test_s001_034_an_entry_without_our_figures_completes_a_replay_and_the_report_is_paid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Broadcaster._stats
+
+    def terse(self: Broadcaster, caller: Principal, time: int) -> Any:
+        return tuple(each for each in told(self, caller, time) if not each[0].startswith("icrc77:"))
+
+    monkeypatch.setattr(Broadcaster, "_stats", terse)
+    lab = Canisters()
+    (source,) = sources(lab, 6, **{keys.PRICING: CYCLES_PRICE})
+    reader = asks(lab, b"1 101 700")
+    assert [each.status for each in lab.ask("icrc77_get_replays", ByNat())] == [("completed", 6)]
+    assert [lab.network.cycles(each) - CYCLES for each in (source, reader, lab.orchestrator)] == [30, -30, 0]
+
+
+def test_rp_4_whoever_asks_pays_and_drains_no_orchestrator_and_no_broadcaster() -> None:
+    lab = Canisters()
+    (source,) = sources(lab, 6, **{keys.PRICING: CYCLES_PRICE})
+    reader = asks(lab, b"1 101 700")
+    before = {each: lab.network.cycles(each) for each in lab.network.running()}
+    lab.network.stop(source)
+    for _ in range(6):  # two are over the quota
+        lab.call(reader, "ask", b"1 101 700")
+    lab.step(100)
+    for number in range(2, 6):
+        lab.answer(reader_probe := lab.probe(1), lab.orchestrator, "icrc77_cancel_replay", (number, number, 999))
+        assert lab.network.cycles(reader_probe) == CYCLES
+    lab.network.start(source)
+    lab.step(1500)
+    after = {each: lab.network.cycles(each) for each in before}
+    kept = (lab.orchestrator, *lab.broadcasters)
+    assert {each: after[each] for each in kept} == {each: before[each] for each in kept}
+    assert after[source] - before[source] == before[reader] - after[reader] == 4 * 30
+    assert len(lab.app(reader).data) == 6 + 2  # events, which are handled once, and refusals

@@ -229,15 +229,16 @@ class Replays:
         replay.asked = ctx.now
         entry = replay.path[0]
         reported = (replay.done, replay.reported)
+        before = sum(count for _, at, count in replay.parts if at == entry)
 
         def got(ctx: Context, told: Pairs | None) -> None:
             if told is None:
                 return
             stats = {name: as_nat(value) for name, value in told}
-            queued = stats.get(f"icrc77:replay:{replay.id}:queued")
             if reported == (replay.done, replay.reported):  # otherwise it may have accepted more by then
-                replay.accepted = stats.get(f"icrc77:replay:{replay.id}:accepted") or 0
-            if queued != 0:
+                said = stats.get(f"icrc77:replay:{replay.id}:accepted")
+                replay.accepted = before + self._reported(replay) if said is None else said
+            if stats.get(f"icrc77:replay:{replay.id}:queued"):
                 return
             if replay.state == "running" and replay.done is not None:
                 self._part_ended(ctx, replay, replay.done)
@@ -271,9 +272,14 @@ class Replays:
         self.planner.plan_replay(replay.id)
         self._start_waiting(ctx)
 
+    @staticmethod
+    def _reported(replay: Replay) -> int:
+        """How many events the publisher says it sent: none before it was told to."""
+        return 0 if replay.alerted is None else replay.done or replay.reported or 0
+
     def _count_out(self, ctx: Context, replay: Replay, ended: int) -> None:
         """Settle with n; what the publisher reports counts as far as the entry says that it accepted it (RP-4)."""
-        count = 0 if replay.state == "errored" or replay.reported is None else replay.reported
+        count = 0 if replay.state == "errored" else self._reported(replay)
         entry = None if replay.path is None else self.state.brokers.get(replay.path[0])
         if count and entry is not None and not entry.dead and ctx.now - ended <= self.settings.replay_stalled:
             if replay.accepted is None:
