@@ -132,6 +132,21 @@ def test_rp_3_live_replays_are_limited() -> None:
     assert err(replay(lab, probe, 1, 3)) == keys.QUOTA
 
 
+def test_rp_3_i9_requests_count_for_a_window_and_are_then_forgotten() -> None:
+    lab = Canisters(settings=replace(DEFAULTS, live_replays=9, replay_requests=2, replay_window=300))
+    published(lab, 3)
+    probes = [subscribed(lab) for _ in range(4)]
+    for probe in probes:
+        answers = [replay(lab, probe, 1, 3) for _ in range(3)]
+        assert [each.tag for each in answers] == ["Ok", "Ok", "Err"]
+        assert err(answers[2]) == keys.QUOTA
+    requests = lab.system.registry.state.requests
+    assert {who: len(those) for who, those in requests.items()} == dict.fromkeys(probes, 2)
+    lab.step(300)
+    assert replay(lab, probes[1], 1, 3).tag == "Ok"
+    assert {who: len(those) for who, those in requests.items()} == {probes[1]: 1}
+
+
 def paid_lab(count: int, approved: int) -> tuple[Canisters, TokenLedger, Principal, Principal, Principal]:
     lab = Canisters()
     ledger, token, price = with_ledger(lab)

@@ -45,7 +45,8 @@ def test_rp_10c_one_without_filter_and_skip_asks_for_all() -> None:
 def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab = Canisters()
+    """The subscriber remembers its two newest replays only (I9)."""
+    lab = Canisters(settings=replace(DEFAULTS, gaps=2))
     source, reader = source_and_sink(lab, publication={REPLAY: True, keys.MAX_RANGE: most})
     exit_ = lab.system.broadcaster(lab.broadcasters[1])
     notify = Acceptance._notify
@@ -58,8 +59,10 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
     emit(lab, source, *range(1, 15))
     lab.step(1500)
     assert sorted(lab.app(reader).data) == list(range(1, 15))
-    assert len(lab.system.registry.state.replays) == (4 if most == 3 else 1)
+    asked = list(lab.system.registry.state.replays)
+    assert len(asked) == (4 if most == 3 else 1)
     assert {each.state for each in lab.system.registry.state.replays.values()} == {"completed"}
+    assert list(lab.app(reader).subscriber.state.own) == asked[-2:]
 
 
 @pytest.mark.parametrize("seed", range(6))

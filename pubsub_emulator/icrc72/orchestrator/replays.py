@@ -117,11 +117,13 @@ class Replays:
         return made
 
     def _within_quota(self, ctx: Context, who: Principal) -> bool:
-        settings = self.settings
+        settings, requests = self.settings, self.state.requests
+        old = ctx.now - settings.replay_window
+        while requests and requests[first := next(iter(requests))][-1] <= old:
+            del requests[first]
         live = sum(1 for each in self.state.replays.values() if each.subscriber == who and each.state in LIVE)
-        recent = [at for at in self.state.requests.get(who, []) if at > ctx.now - settings.replay_window]
-        self.state.requests[who] = recent
-        return live < settings.live_replays and len(recent) < settings.replay_requests
+        recent = sum(at > old for at in requests.get(who, ()))
+        return live < settings.live_replays and recent < settings.replay_requests
 
     def _accept(self, ctx: Context, replay: Replay) -> Ok[int]:
         self.state.last_replay += 1
@@ -129,7 +131,10 @@ class Replays:
         replay.settled = replay.payer is None
         replay.heard = ctx.now
         self.state.replays[replay.id] = replay
-        self.state.requests.setdefault(replay.subscriber, []).append(ctx.now)
+        recent = [
+            at for at in self.state.requests.pop(replay.subscriber, ()) if at > ctx.now - self.settings.replay_window
+        ]
+        self.state.requests[replay.subscriber] = [*recent, ctx.now]  # who asked last stands last
         self._start_waiting(ctx)
         return ok(replay.id)
 

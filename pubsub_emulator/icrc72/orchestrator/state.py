@@ -257,6 +257,7 @@ class Registry:
     last_replay: int = 0
     replays: dict[int, Replay] = field(default_factory=dict)
     requests: dict[Principal, list[int]] = field(default_factory=dict)
+    """When each subscriber asked for replays within `replay_window`; in order of the newest."""
     direct: dict[int, tuple[str, Principal]] = field(default_factory=dict)
     """Members that are notified from here, by notification."""
     last_check: int = 0

@@ -113,6 +113,8 @@ class Repairs:
                 current.id = result.value
                 current.sign = ctx.now
                 state.own[result.value] = None
+                if len(state.own) > self.settings.gaps:  # one replay is under way at a time
+                    del state.own[next(iter(state.own))]
                 current.over = result.value in state.over
                 return
             state.current = None
