@@ -23,6 +23,7 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
 
     return {
         **MADE,
+        "calls": calls,
         "columns": columns,
         "distributor-calls": distributor_calls,
         "distributor-steps": distributor_steps,
@@ -34,6 +35,21 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
         "worked-cases": lambda: [page(cases())],
         "xcm-others": xcm_others,
     }
+
+
+def calls() -> Iterator[str]:
+    """The table of the calls of both kinds of chains, with the indices of pallets and calls."""
+    from pubsub_emulator.emulator.relay.pallets import RELAY  # noqa: PLC0415  # after the path
+    from pubsub_emulator.runtime.framework.dispatch import calls_of  # noqa: PLC0415  # as above
+    from pubsub_emulator.runtime.parachain.pallets import PARACHAIN  # noqa: PLC0415  # as above
+
+    for title, runtime in (("relay chain", RELAY), ("parachain", PARACHAIN)):
+        yield from (f"| {title} | call | what it does |", "|---|---|---|")
+        for kind in runtime.kinds:
+            for call in calls_of(kind):
+                said = (getattr(kind, call.name).__doc__ or "").partition("\n\n")[0]
+                yield f"| `{kind.pallet}` {kind.pallet.index} | `{call.name}` {call.index} | {' '.join(said.split())} |"
+        yield ""
 
 
 def xcm_others() -> Iterator[str]:
