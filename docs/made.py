@@ -1,4 +1,7 @@
-"""Fills the parts of pages that code writes while the site is built: `<!-- made: NAME -->` becomes NAME's lines."""
+"""Fills the parts of pages that code writes, where `[made: NAME](made.py)` stands, when the site is built.
+
+`.venv/bin/python docs/made.py scenarios` prints `docs/scenarios.md` so.
+"""
 
 import re
 import sys
@@ -9,7 +12,7 @@ from typing import Any, Final, get_args
 from rule_tests import PAGES, with_places
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-_MARK: Final = re.compile(r"<!-- made: ([a-z0-9-]+) -->")
+_MARK: Final = re.compile(r"\[made: ([a-z0-9-]+)\]\(made\.py\)")
 
 
 def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
@@ -137,8 +140,13 @@ def subscriber_events() -> Iterable[str]:
         yield f"| {variant} | `{event.__name__}` | {fields} | {' '.join((event.__doc__ or '').split())} |"
 
 
+def page_of(name: str, text: str) -> str:
+    """A page with all that code writes for it. Raises `KeyError` for a part that nothing writes."""
+    return filled(with_places(text) if name in PAGES else text)
+
+
 def filled(text: str) -> str:
-    """A page with all of its parts. Raises `KeyError` for a part that nothing writes."""
+    """A text with all of its parts. Raises `KeyError` for a part that nothing writes."""
     if _MARK.search(text) is None:
         return text
     known = parts()
@@ -149,7 +157,12 @@ def setup(app: Any) -> dict[str, bool]:
     """Have Sphinx fill every page that it reads, and write code and tests beside the rules of those that have some."""
 
     def read(_app: Any, name: str, source: list[str]) -> None:
-        source[0] = filled(with_places(source[0]) if name in PAGES else source[0])
+        source[0] = page_of(name, source[0])
 
     app.connect("source-read", read)
     return {"parallel_read_safe": True}
+
+
+if __name__ == "__main__":
+    for page in sys.argv[1:]:
+        sys.stdout.write(page_of(page, (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")))

@@ -15,16 +15,18 @@ from pubsub_emulator.emulator.settings.fields import described
 
 DOCS = ROOT / "docs"
 reference = import_module("command_reference")  # beside the pages
-PAGES = [path.name for path in sorted(DOCS.glob("*.md")) if "<!-- made: " in path.read_text(encoding="utf-8")]
+PAGES = [path.name for path in sorted(DOCS.glob("*.md")) if "](made.py)" in path.read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_part_of_a_page_is_written_by_code(name: str) -> None:
-    assert "<!-- made: " not in filled(name)
+    assert "](made.py)" not in filled(name)
 
 
 def test_every_part_is_on_a_page() -> None:
-    named = re.findall("<!-- made: (.*?) -->", "".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES))
+    named = re.findall(
+        r"\[made: (.*?)\]\(made.py\)", "".join((DOCS / name).read_text(encoding="utf-8") for name in PAGES)
+    )
     assert sorted(named) == sorted(made.parts())
 
 
