@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from support.axe import faults
 from support.lab import MISPLACED, WIDTHS, Lab, many_blocks
 from support.served import Served
@@ -222,6 +222,23 @@ def test_a_followed_key_shows_its_way_and_its_lifetime_runs_down(lab: OpenLab) -
     placed_well(page)
     here.node.call("dev_newBlock", {"count": 6})
     expect(page.locator(".follow .journey")).to_contain_text("expired")
+
+
+def test_a_block_that_is_built_while_the_page_opens_is_the_newest(lab: OpenLab) -> None:
+    here = lab()
+
+    def opened(socket: WebSocketRoute) -> None:
+        node = socket.connect_to_server()
+
+        def sent(text: str | bytes) -> None:
+            if "pubsub_subscribeColumns" in str(text):
+                here.node.call("dev_newBlock", {"count": 1})
+            node.send(text)
+
+        socket.on_message(sent)
+
+    page = here.open(ready=lambda page: page.route_web_socket("**/*", opened))
+    here.at(page, 2)
 
 
 def test_a_page_that_was_away_says_so_and_lacks_nothing(lab: OpenLab) -> None:

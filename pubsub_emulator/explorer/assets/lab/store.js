@@ -29,13 +29,10 @@ export function onColumn(hear) {
 
 export function start() {
   connect(async () => {
-    const [found, known, methods, newest] = await Promise.all([call("pubsub_scenario"), call("pubsub_keyNames"), call("rpc_methods"), call("chain_getHeader")]);
+    const [found, known, methods] = await Promise.all([call("pubsub_scenario"), call("pubsub_keyNames"), call("rpc_methods")]);
     for (const [, key, name] of known) names.set(key, name);
-    const at = Number(newest.number);
     await subscribe("pubsub_subscribeColumns", advanced);
-    const held = columns.get(at);
-    if (!held || held.hash !== (await call("chain_getBlockHash", at))) columns.clear();
-    asked.clear();
+    const at = Number((await call("chain_getHeader")).number); // what is announced after this answer is newer
     batch(() => {
       setting.value = found;
       dev.value = methods.methods.includes("pubsub_act");
@@ -43,7 +40,10 @@ export function start() {
       best.value = at;
       version.value += 1;
     });
-    await need(Math.max(first.value, at - 96), at);
+    const held = columns.get(at);
+    if (!held || held.hash !== (await call("chain_getBlockHash", at))) columns.clear();
+    asked.clear();
+    await need(Math.max(first.value, best.value - 96), best.value);
     if (!chosen.value) chooseFirst();
     refresh();
   });
