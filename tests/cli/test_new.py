@@ -1,6 +1,8 @@
 """`pubsub new`: scenarios to begin with, and the schema for editors."""
 
 import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -65,6 +67,8 @@ def test_the_schema_is_written_beside_and_takes_every_scenario_that_comes_with_t
     assert path.read_text().startswith("#:schema ./scenario.schema.json\n")
     schema = json.loads((tmp_path / "scenario.schema.json").read_text())
     assert schema == json.loads(invoked("new", "--schema").stdout) == scenario_schema()
+    command = (sys.executable, "-m", "pubsub_emulator.cli.main", "new", "--schema")  # asked for once in a process
+    assert schema == json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     Draft202012Validator.check_schema(schema)
     validator = Draft202012Validator(schema)
     for name in BUNDLE.names():

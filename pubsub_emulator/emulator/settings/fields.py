@@ -36,7 +36,7 @@ def described(root: type[Model]) -> Iterator[Described]:
 
 def add_meanings(root: type[Model]) -> None:
     """Give each field of a model and of the models in it its description: the string below it in the source."""
-    for model in (root, *models_of(root)):
+    for model in reversed((root, *models_of(root))):  # a model takes over what those in it have
         for home in model.__mro__:
             if not issubclass(home, Model):
                 continue
