@@ -233,6 +233,20 @@ def test_rp_4_the_report_counts_where_the_entry_is_dead() -> None:
     assert (ledger.balance(m.Account(teller)), ledger.total()) == (35, 1000)
 
 
+def test_rp_4_r4_who_cancels_when_everything_was_sent_pays_for_it() -> None:
+    lab, ledger, teller, reader = priced(1)
+    report(lab, teller, "running")
+    headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(1)))
+    events = tuple(m.Event(at, None, 1, NAME, map_({"n": nat(at)}), teller, headers) for at in (1, 2, 3))
+    lab.answer(teller, lab.broadcasters[0], "icrc72_publish", events)
+    lab.network.stop(lab.broadcasters[0])  # so that nobody can say that all is done
+    report(lab, teller, "completed", 3)
+    assert lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (1,)) == (("Ok", 1),)
+    lab.network.start(lab.broadcasters[0])
+    lab.step(260)
+    assert (ledger.balance(m.Account(teller)), ledger.balance(m.Account(reader))) == (15, 985)
+
+
 def test_rp_4_r4_nobody_is_paid_for_a_replay_that_never_began() -> None:
     lab = Canisters()
     ledger, token, price = with_ledger(lab)

@@ -233,7 +233,9 @@ def test_r4_tokens_are_conserved_and_a_payer_pays_for_what_was_accepted(
     found = list(lab.system.registry.state.replays.values())
     assert all(each.settled and not each.owed for each in found)
     paid = sum(
-        each.price * min(each.reported or 0, each.paid // each.price) for each in found if each.state != "errored"
+        each.price * min(each.done or each.reported or 0, each.paid // each.price)
+        for each in found
+        if each.state != "errored"
     )
     assert ledger.balance(Account(lab.orchestrator)) == 0
     assert ledger.balance(Account(source)) == paid
