@@ -58,6 +58,7 @@ TABLE: list[tuple[str, Xcm, ProcessMessageError | None, ProcessMessageError | No
     ("something between", (P, DescendOrigin(()), P), BadFormat(), BadFormat()),
     ("unpaid execution first", (UnpaidExecution(Unlimited(), None), P), BadFormat(), BadFormat()),
     ("a publish inside an appendix", (SetAppendix((P,)),), BadFormat(), BadFormat()),
+    ("no publish", (ClearOrigin(),), BadFormat(), BadFormat()),
     ("mixed and too many", (P, ClearOrigin(), P, P, P), StackLimitReached(), StackLimitReached()),
 ]
 
@@ -66,13 +67,14 @@ TABLE: list[tuple[str, Xcm, ProcessMessageError | None, ProcessMessageError | No
 def test_allow_publish_from_lets_only_publishes_through(
     what: str, message: Xcm, strict: ProcessMessageError | None, lenient: ProcessMessageError | None
 ) -> None:
-    """PS-22: the table of forms."""
+    """C12, C13, C14, C15, C16, C17, C18, defect 38, PS-22: a topic is a matter of configuration, not of a wrapper."""
     del what
     assert ask(STRICT, message) == strict
     assert ask(LENIENT, message) == lenient
 
 
-ELSEWHERE = [HERE, PARENT, sibling(PARA), Location(0, (Parachain(PARA), AccountId32(None, bytes(32))))]
+ACCOUNT = AccountId32(None, bytes(32))
+ELSEWHERE = [HERE, PARENT, sibling(PARA), *(Location(up, (Parachain(PARA), ACCOUNT)) for up in (0, 1))]
 
 
 @pytest.mark.parametrize("origin", ELSEWHERE, ids=str)
@@ -95,7 +97,7 @@ def test_nothing_but_publishes_and_a_tolerated_topic_passes(message: Xcm) -> Non
 
 @given(st.integers(0, 6), st.integers(0, 6))
 def test_one_to_max_publishes_pass(limit: int, count: int) -> None:
-    """PS-22: 1..max, also where max is 0."""
+    """Defect 40, PS-22: 1..max, also where max is 0."""
     passed = ask(AllowPublishFrom(everything, limit), (P,) * count) is None
     assert passed == (1 <= count <= limit)
 
@@ -111,9 +113,13 @@ def test_a_tolerated_topic_becomes_the_message_id() -> None:
 
 
 def test_filters_name_exact_locations() -> None:
-    """PS-22: everything, any parachain, these parachains."""
+    """C8, C9, C10, C11, C19, C20, PS-22: everything, any parachain whether registered or not, these parachains.
+
+    The name of C19 says reject, its assertion lets `Parent` pass the widest filter; so it does here.
+    """
     named = only(ParaId(1000), ParaId(1001))
     assert [named(parachain(ParaId(para))) for para in (999, 1000, 1001, 1002)] == [False, True, True, False]
+    assert all(only_parachains(parachain(ParaId(para))) for para in (1000, 1999, 2000, 5000))
     assert not any(map(named, ELSEWHERE))
     assert not any(map(only_parachains, ELSEWHERE))
     assert all(map(everything, ELSEWHERE))

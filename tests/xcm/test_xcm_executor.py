@@ -77,12 +77,12 @@ def publish_weight(size: int) -> Weight:
 
 
 def test_a_parachain_publishes_under_its_own_id() -> None:
-    """PS-21: key, value and ttl reach the pallet as they were sent, inside a transaction."""
+    """C1, C4, C5, PS-21: key, value and ttl reach the pallet as they were sent, each item inside a transaction."""
     chain = Ledger()
-    execution = execute(publish(1, b"value", 9), config=chain)
-    assert execution.outcome == Complete(publish_weight(5))
-    assert chain.stored == {(PARA, key(1)): (b"value", 9)}
-    assert chain.layers == 1
+    execution = execute(publish(1, b"value", 9), publish(2), config=chain)
+    assert execution.outcome == Complete(publish_weight(5) * 2)
+    assert chain.stored == {(PARA, key(1)): (b"value", 9), (PARA, key(2)): (b"value", 0)}
+    assert chain.layers == 2
 
 
 FOREIGN = {
@@ -91,6 +91,7 @@ FOREIGN = {
     "a parent": PARENT,
     "a sibling": sibling(PARA),
     "an account": Location(0, (ACCOUNT,)),
+    "an account on a sibling": Location(1, (Parachain(PARA), ACCOUNT)),
     "an account on the parachain": Location(0, (Parachain(PARA), ACCOUNT)),
     "a pallet of the parachain": Location(0, (Parachain(PARA), PalletInstance(1))),
     "a parachain of a parachain": Location(0, (Parachain(PARA), Parachain(PARA))),
@@ -100,7 +101,10 @@ FOREIGN = {
 
 @pytest.mark.parametrize("origin", FOREIGN.values(), ids=FOREIGN)
 def test_only_an_origin_that_is_exactly_a_parachain_publishes(origin: Location | None) -> None:
-    """PS-21: anything else is `BadOrigin` and the pallet is not asked."""
+    """C2, C3, C6, C7, defect 39, PS-21: anything else is `BadOrigin`, and the pallet is not asked.
+
+    Rows C6 and C7 have `NoPermission`; here the origin register alone decides.
+    """
     chain = Ledger()
     message = (publish(),) if origin else (ClearOrigin(), publish())
     execution = execute(*message, origin=origin or ORIGIN, config=chain)

@@ -11,6 +11,7 @@ from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.xcm.barriers import (
     AllowPublishFrom,
     AllowUnpaidExecutionFrom,
+    Properties,
     everything,
     only_parachains,
 )
@@ -46,6 +47,22 @@ def test_a_message_runs_as_the_parachain_that_sent_it() -> None:
     assert result.outcome == Complete(ONE * 2)
     assert result.message_id == blake2_256(data)
     assert list(chain.stored) == [(2001, key(1)), (2001, key(2))]
+
+
+def test_the_weight_is_known_before_the_barrier_is_asked() -> None:
+    """Defect 38, PS-21, PS-23: the queue compares it with its limit; the barrier sees what may run, and its weight."""
+    asked = []
+
+    class Asked:
+        def should_execute(self, *arguments: object) -> None:
+            asked.append(arguments)
+
+    data = encode((publish(),))
+    weighed = weigh_message(WEIGHER, data)
+    assert weighed == WeighedMessage((publish(),), ONE)
+    assert not asked
+    assert isinstance(run(XcmExecutor(WEIGHER, Asked()), data, Ledger()), Execution)
+    assert asked == [(ORIGIN, (publish(),), ONE, Properties(blake2_256(data)))]
 
 
 def test_a_tolerated_topic_names_the_message() -> None:
