@@ -1,8 +1,8 @@
-"""Upstream scenarios of the broadcaster pallet about expiry (A47 to A49), under both policies."""
+"""Upstream scenarios of the broadcaster pallet about expiry (A43, A47 to A49), under both policies."""
 
-from support.pallet_pubsub.world import MOCK, World, both_policies, name, numbered
+from support.pallet_pubsub.world import ALICE, MOCK, NOTHING_LEFT, World, both_policies, name, numbered
 
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.types import U32_MAX, ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
@@ -14,16 +14,31 @@ A = name("a")
 
 @both_policies
 def test_a47_an_entry_lives_to_the_last_block_before_its_expiry_ps13_ps16(policy: TtlPolicy) -> None:
+    """Defect 35: when all keys expired, nothing is left that stands in the way."""
     world = World(MOCK, now=100, ttl_policy=policy)
-    world.publish(1000, A, b"v", 50)
+    world.register(2000)
+    world.publish(2000, A, b"v", 50)
     world.at(149).idle()
-    assert world.value(1000, A) == b"v"
+    assert world.value(2000, A) == b"v"
     assert world.events() == []
     world.at(150).idle()
-    assert world.value(1000, A) is None
-    assert world.ttl(1000, A) is None
-    assert (world.count(1000), world.size(1000), world.child_root(1000)) == (0, 0, None)
-    assert world.events() == [KeyExpired(ParaId(1000), A)]
+    assert world.everything(2000) == NOTHING_LEFT
+    assert world.events() == [KeyExpired(ParaId(2000), A)]
+    world.deregister(2000)
+    assert world.held(ALICE) == 0
+    world.try_state()
+
+
+@both_policies
+def test_a43_the_largest_ttl_is_stored_as_it_is_and_neither_wraps_nor_stops_the_sweep_ps13(policy: TtlPolicy) -> None:
+    """Defect 25, where row A43 never sweeps; defect 26: a ttl of 0 lives for ever, so a cap would protect nothing."""
+    world = World(MOCK, now=U32_MAX - 1, ttl_policy=policy)
+    world.publish(1000, A, ttl=U32_MAX)
+    world.publish(1000, name("b"), ttl=1)
+    assert world.ttl(1000, A) == (U32_MAX, U32_MAX - 1)
+    for _ in range(2):
+        world.at(U32_MAX).idle()
+        assert world.keys(1000) == [A]
     world.try_state()
 
 

@@ -6,7 +6,14 @@ Their calls are of an older form that takes a batch; ours publishes one key at a
 from support.pallet_pubsub.world import MOCK, World, name, numbered
 
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.pubsub import (
+    PublishedEntry,
+    TimedOut,
+    ValidFor,
+    derive_child_key,
+    publisher_root_key,
+    ttl_state,
+)
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.pallet_pubsub import Error
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
@@ -15,11 +22,14 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, TotalSt
 A, B, C = name("a"), name("b"), name("c")
 
 
-def test_a8_a_registered_publisher_publishes() -> None:
-    world = World(now=7)
+def test_a8_a_registered_publisher_publishes_at_the_relay_height_ps65() -> None:
+    """Defect 24: lifetimes are measured against heights of the relay chain, and `when_inserted` is one."""
+    world = World(now=5_000_000)
     world.register(2000)
     world.publish(2000, A, b"hello", 5)
-    assert world.entry(2000, A) == PublishedEntry(b"hello", 5, RelayBlockNumber(7))
+    assert world.entry(2000, A) == PublishedEntry(b"hello", 5, RelayBlockNumber(5_000_000))
+    assert ttl_state(5, RelayBlockNumber(5_000_000), RelayBlockNumber(5_000_004)) == ValidFor(1)
+    assert ttl_state(5, RelayBlockNumber(5_000_000), RelayBlockNumber(5_000_005)) == TimedOut()
 
 
 def test_a9_keys_are_stored_updated_and_read_back_each_on_its_own_ps2() -> None:
@@ -151,16 +161,6 @@ def test_a40_after_deregistering_nothing_is_there() -> None:
     assert world.entry(2000, A) is None
 
 
-def test_a43_the_largest_ttl_is_stored_as_it_is_and_never_wraps_ps13() -> None:
-    """Row A43 never runs `on_idle`, where upstream wraps (defect 25). Ours lives on through sweeps."""
-    world = World(now=100)
-    world.publish(1000, A, ttl=U32_MAX)
-    assert world.ttl(1000, A) == (U32_MAX, 100)
-    for now in (100, 101, U32_MAX):
-        world.at(now).idle()
-        assert world.value(1000, A) == b"value"
-
-
 def test_a41_a42_a44_a45_a46_the_row_follows_the_ttl_of_the_newest_publish_ps14() -> None:
     world = World(now=100)
     for now, ttl, row in ((100, 0, None), (110, 500, (500, 110)), (150, 200, (200, 150)), (160, 0, None)):
@@ -170,6 +170,7 @@ def test_a41_a42_a44_a45_a46_the_row_follows_the_ttl_of_the_newest_publish_ps14(
 
 
 def test_the_same_value_again_is_a_write_ps9() -> None:
+    """Defect 30: it renews the TTL, which publishing again is for; subscribers pay one changed path, not the value."""
     world = World(now=10)
     world.publish(1000, A, b"same", 5)
     root = world.root()
@@ -178,6 +179,7 @@ def test_the_same_value_again_is_a_write_ps9() -> None:
     assert world.child_root(1000) is not None
     assert world.root() != root
     assert world.count(1000) == 1
+    assert world.ttl(1000, A) == (5, 11)
 
 
 def test_lowered_limits_bind_what_grows_and_nothing_else_ps8() -> None:
