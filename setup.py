@@ -24,6 +24,7 @@ COMPILED = [
     "pubsub_emulator/trie/nodes.py",
     "pubsub_emulator/trie/step.py",
     "pubsub_emulator/trie/descent.py",
+    "pubsub_emulator/trie/lookups.py",
     "pubsub_emulator/trie/bulk.py",
     "pubsub_emulator/trie/batch.py",
     "pubsub_emulator/trie/mutable.py",

@@ -9,7 +9,7 @@ block (PS-52, PS-90).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
@@ -30,6 +30,7 @@ from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
 from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import MissingNode
+from pubsub_emulator.trie.lookups import Lookups
 
 
 class RelayAccess(Protocol):
@@ -104,15 +105,14 @@ def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
 
     root = relay.storage_root
 
-    def node(node_hash: Hash, key: bytes, depth: int) -> bytes:
-        found = nodes.get(node_hash)
-        if found is None:
-            raise MissingNode(node_hash, root, key, depth)
-        return found
+    def missing(node_hash: Hash, key: bytes, depth: int) -> NoReturn:
+        raise MissingNode(node_hash, root, key, depth)
+
+    lookups = Lookups(root, nodes, missing)
 
     def read(key: bytes) -> bytes | None:
         relay.prove((key,), {}, nodes)
-        return static_value(root, key, node)
+        return static_value(lookups, key)
 
     rules = rules_of(spec.rules)
     statics = read_static_keys(spec.para_id, read)

@@ -9,7 +9,8 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
 from pubsub_emulator.trie import BadNode
-from pubsub_emulator.trie.step import DETACHED, VALUE, follow
+from pubsub_emulator.trie.lookups import Lookups
+from pubsub_emulator.trie.step import DETACHED, VALUE
 
 _para_ids = scale.vec(scale.u32)
 _mqc_head = scale.option(scale.fixed(32))
@@ -62,17 +63,17 @@ def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> Sta
     return out
 
 
-def static_value(root: Hash, key: bytes, node_of: Callable[[Hash, bytes, int], bytes]) -> bytes | None:
-    """The value of one static key under the relay root, `None` if absent; `node_of` as for `follow`.
+def static_value(relay: Lookups, key: bytes) -> bytes | None:
+    """The value of one static key under the relay root, `None` if absent.
 
     A key whose path has a malformed node counts as absent: the relay root commits to it, so no collator is at fault.
     """
     try:
-        kind, payload, depth = follow(root, key, node_of)
+        kind, payload, depth = relay.read(key)
     except BadNode:
         return None
     if kind == DETACHED:
-        return node_of(Hash(payload), key, depth)
+        return relay.node(Hash(payload), depth)
     return payload if kind == VALUE else None
 
 

@@ -40,6 +40,7 @@ in this block is free.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from pubsub_emulator.primitives.pubsub import node_cost
@@ -56,7 +57,8 @@ from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWA
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import BadNode
-from pubsub_emulator.trie.step import ABSENT, VALUE, follow
+from pubsub_emulator.trie.lookups import Lookups
+from pubsub_emulator.trie.step import ABSENT, VALUE
 
 __all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
 
@@ -101,8 +103,8 @@ class _Walk:
         self.view = view
         self.spec = view.spec
         self.rules = rules_of(view.spec.rules)
-        self.relay_root = relay_root
         self.meter = meter
+        self.top = Lookups(relay_root, meter.taken, meter.take)
         self.out = out
         self.reads = reads
         self.counted = 0
@@ -116,18 +118,11 @@ class _Walk:
 
     def static_keys(self) -> None:
         """Take the nodes of the keys that every parachain proves, free of charge (PS-44)."""
-
-        def free_node(node_hash: Hash, key: bytes, depth: int) -> bytes:
-            node = self.meter.taken.get(node_hash)
-            if node is None:
-                node = self.meter.take(node_hash, key, depth)
-                self.out.static_bytes += node_cost(len(node))
-            return node
-
-        def value(key: bytes) -> bytes | None:
-            return static_value(self.relay_root, key, free_node)
-
-        self.out.statics = read_static_keys(self.spec.para_id, value)
+        try:
+            self.out.statics = read_static_keys(self.spec.para_id, partial(static_value, self.top))
+        finally:
+            self.out.static_bytes = sum(node_cost(len(node)) for node in self.meter.taken.values())
+            self.top.node_of = self.meter.read
 
     # 2: pre-state
 
@@ -257,16 +252,11 @@ class _Walk:
         trusted = para not in self.out.changed_key_sets
         found = PublisherPlan(para, keys, open_cache(self.view, self.meter, para, keys, trusted=trusted))
         self.out.publishers[para] = found
-
-        def charged_node(node_hash: Hash, key: bytes, depth: int) -> bytes:
-            node = self.meter.taken.get(node_hash)
-            if node is None:
-                before = self.meter.used
-                node = self.meter.read(node_hash, key, depth)
-                found.top_path_bytes += self.meter.used - before
-            return node
-
-        kind, value, _ = follow(self.relay_root, child_root_key(self.rules.placed(para, ())[0]), charged_node)
+        before = self.meter.used
+        try:
+            kind, value, _ = self.top.read(child_root_key(self.rules.placed(para, ())[0]))
+        finally:
+            found.top_path_bytes = self.meter.used - before
         if kind == ABSENT:
             found.root = EMPTY_TRIE_ROOT
         elif kind == VALUE and len(value) == len(EMPTY_TRIE_ROOT):
