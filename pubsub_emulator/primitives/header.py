@@ -8,7 +8,7 @@ Vec<DigestItem>  digest      04 Consensus | 05 Seal | 06 PreRuntime, each ([u8; 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final, TypeVar
 
@@ -58,6 +58,8 @@ class Header:
     state_root: Hash
     extrinsics_root: Hash
     digest: tuple[DigestItem, ...] = ()
+    _hash: Hash = field(default=Hash(b""), init=False, repr=False, compare=False)
+    """The hash, once it was asked for."""
 
     def encode(self) -> bytes:
         """SCALE bytes, as hashed and as stored in `Paras::Heads`."""
@@ -94,7 +96,9 @@ class Header:
 
     def hash(self) -> Hash:
         """blake2b-256 of the encoded header, seal included."""
-        return blake2_256(self.encode())
+        if not self._hash:
+            object.__setattr__(self, "_hash", blake2_256(self.encode()))
+        return self._hash
 
     def pre_hash(self) -> Hash:
         """The hash that the author signs: that of the header without its seals."""

@@ -12,6 +12,7 @@ lengths that the remaining input cannot hold (so hostile input never makes it al
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from pubsub_emulator.primitives import type_info
@@ -175,6 +176,10 @@ class Codec(Generic[T]):
         out.info = info
         return out
 
+    def kept(self, most: int = 64) -> "Codec[T]":
+        """The same codec, whose `decode` keeps the last `most` values by their bytes: none may ever be changed."""
+        return _KeptCodec(self, most)
+
     def map(self, name: str, into: Callable[[T], S], back: Callable[[S], T]) -> "Codec[S]":
         """The same bytes as another Python type."""
         encode, read = self.encode, self.read
@@ -185,6 +190,19 @@ class Codec(Generic[T]):
 
 
 AnyCodec: TypeAlias = Codec[Any]  # of values whose type only the codec knows
+
+
+class _KeptCodec(Codec[T]):
+    """A codec that keeps what it decoded."""
+
+    __slots__ = ("_decode",)
+
+    def __init__(self, codec: Codec[T], most: int) -> None:
+        super().__init__(codec.name, codec.encode, codec.read, codec.info)
+        self._decode = lru_cache(most)(codec.decode)
+
+    def decode(self, data: bytes) -> T:
+        return self._decode(data)
 
 
 class _UintCodec(Codec[int]):

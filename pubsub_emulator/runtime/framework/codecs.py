@@ -5,6 +5,7 @@ codec]`; numbers with `U32`, `U64`, `U128`. So a type is written once.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Final, get_args, get_origin
 
 from pubsub_emulator.primitives import scale, type_info
@@ -19,6 +20,9 @@ para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA
 relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
 balance: Final[Codec[Balance]] = scale.u128.named("Balance", Balance)
 pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
+hash_by_para: Final[Codec[Mapping[ParaId, Hash]]] = (
+    scale.sorted_map(para_id, hash_codec).map("BTreeMap<ParaId, H256>", MappingProxyType, dict).kept()
+)
 
 U32 = Annotated[int, scale.u32]
 U64 = Annotated[int, scale.u64]

@@ -89,11 +89,14 @@ class InboundMessages:
     @staticmethod
     def read(reader: Reader) -> "InboundMessages":
         """The next messages in `reader`. Raises `ScaleError`, also for more than `MAX_MESSAGES`."""
+        start = reader.pos
         _ensure_few(reader)
         downward = tuple(_downward.read(reader))
         _ensure_few(reader)
         by_sender = _horizontal.read(reader)
-        return InboundMessages(downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items()))
+        out = InboundMessages(downward, tuple((sender, tuple(messages)) for sender, messages in by_sender.items()))
+        out.__dict__["encoded"] = reader.data[start : reader.pos]  # their only encoding
+        return out
 
     def queues(self) -> tuple["Queue", ...]:
         """All queues in the order of the encoding: the downward one, then those of the senders."""

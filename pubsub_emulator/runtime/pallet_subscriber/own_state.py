@@ -57,10 +57,11 @@ class OwnState:
         known, top = self._keys, self._state.top
         mine: list[bytes] = []
         cached: list[bytes] = []
+        prefixes = _cache_prefixes()
         for key in keys:
             if key not in known and key != CODE:
                 known[key] = None
-                (cached if key.startswith(_cache_prefixes()) else mine).append(key)
+                (cached if key.startswith(prefixes) else mine).append(key)
         if mine:
             count = len(self._mine)
             top.prove(mine, self._mine)
@@ -93,8 +94,11 @@ class OwnState:
 @contextmanager
 def recorded(storage: Storage) -> Iterator[dict[bytes, bytes | None]]:
     """Records the keys read of the state below, with their values, in order; also in the storage's own record."""
-    outer, mine = storage.recorded, dict[bytes, bytes | None]()
-    storage.recorded = mine
+    outer = storage.recorded
+    if outer is not None and not outer:
+        yield outer  # nothing is in it that the walk would not have read
+        return
+    mine = storage.recorded = dict[bytes, bytes | None]()
     try:
         yield mine
     finally:

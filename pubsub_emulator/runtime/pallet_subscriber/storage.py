@@ -7,7 +7,7 @@ from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
-from pubsub_emulator.runtime.framework.codecs import hash_codec, para_id, pubsub_key
+from pubsub_emulator.runtime.framework.codecs import hash_by_para, hash_codec, para_id, pubsub_key
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Identity, Twox64Concat
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.pallet import Pallet
@@ -89,10 +89,8 @@ disable_reason: Final[Codec[DisableReason]] = scale.u8.map("DisableReason", _rea
 raw: Final[Codec[bytes]] = Codec("raw", bytes, lambda reader: reader.take(reader.remaining()))
 """Bytes without a length prefix: trie nodes and rows of slots."""
 
-_roots = scale.sorted_map(para_id, hash_codec)
-
 PROCESSED_ROOTS: Final = StorageValue(
-    PALLET, "ProcessedRoots", "The roots under which every item of a publisher is resolved.", _roots, {}
+    PALLET, "ProcessedRoots", "The roots under which every item of a publisher is resolved.", hash_by_para, {}
 )
 PROCESSING_CURSOR: Final = StorageValue(PALLET, "ProcessingCursor", "The item at which the next walk goes on.", item)
 LAST_DELIVERED: Final = StorageDoubleMap(
@@ -109,7 +107,7 @@ LAST_DELIVERED_PACKED: Final = StorageDoubleMap(
     PALLET, "LastDeliveredPacked", "The same, sixteen items in a row.", Twox64Concat, para_id, Identity, packed_row, raw
 )
 SUBSCRIPTION_HASH: Final = StorageValue(
-    PALLET, "SubscriptionHash", "The hash of the keys subscribed to, by publisher.", _roots, {}
+    PALLET, "SubscriptionHash", "The hash of the keys subscribed to, by publisher.", hash_by_para, {}
 )
 DISABLED_PUBLISHERS: Final = StorageMap(
     PALLET, "DisabledPublishers", "Publishers that are no longer read, and why.", Twox64Concat, para_id, disable_reason

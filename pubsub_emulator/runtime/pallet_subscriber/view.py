@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
@@ -16,11 +17,17 @@ from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
 from pubsub_emulator.runtime.pallet_subscriber.storage import CacheInfo
 
 Item = tuple[ParaId, PubsubKey]
+Hashes = Mapping[ParaId, Hash]
 
 
 @lru_cache(maxsize=4096)
 def _cached_nodes_prefix(para: ParaId, generation: int) -> bytes:
     return items.CACHED_TRIE_NODES.prefix_for((para, generation))
+
+
+@lru_cache(maxsize=4096)
+def _disabled_key(para: ParaId) -> bytes:
+    return items.DISABLED_PUBLISHERS.key_for(para)
 
 
 @lru_cache(maxsize=4096)
@@ -39,11 +46,11 @@ class SubscriberView:
 
     def processed_roots(self) -> tuple[Mapping[ParaId, Hash], int]:
         """`ProcessedRoots` and the length it is stored with, zero when absent."""
-        return items.PROCESSED_ROOTS.get(self.storage), self._length(items.PROCESSED_ROOTS.key)
+        return self._with_length(items.PROCESSED_ROOTS)
 
     def subscription_hashes(self) -> tuple[Mapping[ParaId, Hash], int]:
         """`SubscriptionHash` and the length it is stored with, zero when absent."""
-        return items.SUBSCRIPTION_HASH.get(self.storage), self._length(items.SUBSCRIPTION_HASH.key)
+        return self._with_length(items.SUBSCRIPTION_HASH)
 
     def cursor(self) -> Item | None:
         """`ProcessingCursor`."""
@@ -51,7 +58,7 @@ class SubscriberView:
 
     def is_disabled(self, para: ParaId) -> bool:
         """Whether `para` is in `DisabledPublishers`."""
-        return items.DISABLED_PUBLISHERS.contains(self.storage, para)
+        return self.storage.exists(_disabled_key(para))
 
     def delivered(self, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...]) -> DeliveredReader:
         """A reader of the last deliveries of one publisher's items."""
@@ -70,6 +77,6 @@ class SubscriberView:
         """One row of `CacheSlots`."""
         return self.storage.get(_slots_prefix(para) + prefix)
 
-    def _length(self, key: bytes) -> int:
-        value = self.storage.get(key)
-        return 0 if value is None else len(value)
+    def _with_length(self, item: StorageValue[Hashes, Hashes]) -> tuple[Hashes, int]:
+        stored = self.storage.get(item.key)
+        return ({}, 0) if stored is None else (item.codec.decode(stored), len(stored))

@@ -25,7 +25,7 @@ def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | Non
     state = State() if base is None else base
     own = {
         CODE: spec.encode(),
-        AUTHORITIES.key: AUTHORITIES.codec.encode(list(authorities)),
+        AUTHORITIES.key: AUTHORITIES.codec.encode(authorities),
         PARACHAIN_ID.key: para_id.encode(spec.para_id),
     }
     state.apply(own, {})

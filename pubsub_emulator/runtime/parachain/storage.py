@@ -3,8 +3,9 @@
 from typing import Final
 
 from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.runtime.framework.codecs import hash_codec, para_id
+from pubsub_emulator.runtime.framework.codecs import hash_by_para, hash_codec, para_id
 from pubsub_emulator.runtime.framework.items import StorageValue
 from pubsub_emulator.runtime.framework.pallet import Pallet
 
@@ -12,8 +13,10 @@ PARACHAIN_SYSTEM: Final = Pallet("ParachainSystem", 1, "cumulus_pallet_parachain
 AURA: Final = Pallet("Aura", 23, "pallet_aura")
 PARACHAIN_INFO: Final = Pallet("ParachainInfo", 105, "staging_parachain_info")
 
-AUTHORITIES: Final[StorageValue[list[bytes], list[bytes]]] = StorageValue(
-    AURA, "Authorities", "The current authority set: Ed25519 keys, in turn order.", scale.vec(scale.fixed(32)), []
+_keys: Final[Codec[tuple[bytes, ...]]] = scale.vec(scale.fixed(32)).map("Vec<[u8; 32]>", tuple, list).kept()
+
+AUTHORITIES: Final = StorageValue(
+    AURA, "Authorities", "The current authority set: Ed25519 keys, in turn order.", _keys, ()
 )
 LAST_DMQ_MQC_HEAD: Final[StorageValue[Hash, Hash]] = StorageValue(
     PARACHAIN_SYSTEM,
@@ -22,11 +25,11 @@ LAST_DMQ_MQC_HEAD: Final[StorageValue[Hash, Hash]] = StorageValue(
     hash_codec,
     Hash(bytes(32)),
 )
-LAST_HRMP_MQC_HEADS: Final[StorageValue[dict[ParaId, Hash], dict[ParaId, Hash]]] = StorageValue(
+LAST_HRMP_MQC_HEADS: Final = StorageValue(
     PARACHAIN_SYSTEM,
     "LastHrmpMqcHeads",
     "The heads of the hash chains of horizontal messages, by sender.",
-    scale.sorted_map(para_id, hash_codec),
+    hash_by_para,
     {},
 )
 PARACHAIN_ID: Final[StorageValue[ParaId, ParaId]] = StorageValue(

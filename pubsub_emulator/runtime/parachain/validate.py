@@ -111,7 +111,7 @@ def _validated(
     inherent = candidate.inherent
     storage = Storage(parent.state.fork())
     spec = check_state(storage, handlers)
-    authorities = tuple(AUTHORITIES.get(storage))
+    authorities = AUTHORITIES.get(storage)
     offences = [
         *check_seal(authorities, parent.header, candidate, relay.slot_now),
         *check_parent(parent.header, candidate.header),

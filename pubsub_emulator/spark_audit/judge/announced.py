@@ -54,7 +54,7 @@ class Announced:
         keys, items = self._keys.pop(number, None), self._items.pop(number, None)
         if keys is None and new_keys:
             self._errors.append(f"authorities has no row for block {number}, from which other collators author")
-        if keys is not None and keys["keys"] != AUTHORITIES.get(Storage(state)):
+        if keys is not None and tuple(keys["keys"]) != AUTHORITIES.get(Storage(state)):
             self._errors.append(f"authorities and the state have different collators from block {number} on")
         subscribed = _subscriptions(_code(state))
         if items is None and changed:
