@@ -9,7 +9,9 @@ block (PS-52, PS-90).
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NoReturn, Protocol
+from functools import partial
+from itertools import islice
+from typing import Protocol
 
 from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
@@ -17,7 +19,7 @@ from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.primitives.types import Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.message_chains import InboundMessages
-from pubsub_emulator.runtime.framework.static_keys import StaticValues, read_static_keys, static_value
+from pubsub_emulator.runtime.framework.static_keys import StaticValues, fixed_keys, read_static_keys, static_value
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, runtime_spec
@@ -102,28 +104,27 @@ class Authored:
 def full_proof(relay: RelayAccess, spec: RuntimeSpec) -> FullProof:
     """Prove the static keys and all subscribed keys, including values and absences."""
     nodes: dict[Hash, bytes] = {}
-
+    found: dict[Hash, bytes] = {}
     root = relay.storage_root
 
-    def missing(node_hash: Hash, key: bytes, depth: int) -> NoReturn:
-        raise MissingNode(node_hash, root, key, depth)
-
-    lookups = Lookups(root, nodes, missing)
-
-    def read(key: bytes) -> bytes | None:
-        relay.prove((key,), {}, nodes)
-        return static_value(lookups, key)
+    def take(node_hash: Hash, key: bytes, depth: int) -> bytes:
+        if node_hash not in found:  # on the way to a channel, which only a static value names
+            relay.prove((key,), {}, found)
+        if node_hash not in found:
+            raise MissingNode(node_hash, root, key, depth)
+        nodes[node_hash] = found[node_hash]
+        return nodes[node_hash]
 
     rules = rules_of(spec.rules)
-    statics = read_static_keys(spec.para_id, read)
+    relay.prove(fixed_keys(spec.para_id), {}, found)
+    statics = read_static_keys(spec.para_id, partial(static_value, Lookups(root, nodes, take)))
     static_nodes = tuple(nodes)
     static_bytes = _cost(nodes.values())
     unpruned = []
     for para, keys in spec.subscriptions.items():
         seen = len(nodes)
         relay.prove((), dict((rules.placed(para, keys),)), nodes)
-        mine = _cost(list(nodes.values())[seen:])
-        unpruned.append((para, mine))
+        unpruned.append((para, _cost(islice(nodes.values(), seen, None))))
     return FullProof(nodes, statics, static_nodes, static_bytes, tuple(unpruned))
 
 

@@ -1,6 +1,6 @@
-"""`Vec<Vec<u8>>` with thousands of elements, such as the nodes of a proof. Nearly all of them have 64 to 16,383 bytes.
+"""`Vec<Vec<u8>>` with thousands of elements, such as the nodes of a proof. Nearly all have less than 16,384 bytes.
 
-Their length prefix is a compact integer of two bytes, which is written and read here without a call for each.
+Their length prefix is a compact integer of one or two bytes, which is read here without a call for each.
 """
 
 from collections.abc import Sequence
@@ -28,15 +28,21 @@ def read_byte_strings(reader: Reader, count: int) -> list[bytes]:
 
 
 def _take(data: bytes, pos: int, count: int, out: list[bytes]) -> int:
-    """Append byte strings until `out` has `count`, or one is of another length or not whole; where the next begins."""
+    """Append byte strings until `out` has `count`, or one is longer or not whole; where the next begins."""
     size = len(data)
     for _ in range(count - len(out)):
         if pos + 2 > size:
             break
         prefix = data[pos] | data[pos + 1] << 8
-        start = pos + 2
-        end = start + (prefix >> 2)
-        if prefix & 3 != 1 or prefix < 0x100 or end > size:
+        if prefix & 3 == 1 and prefix >= 0x100:
+            start = pos + 2
+            end = start + (prefix >> 2)
+        elif not prefix & 3:
+            start = pos + 1
+            end = start + (data[pos] >> 2)
+        else:
+            break
+        if end > size:
             break
         out.append(data[start:end])
         pos = end

@@ -124,4 +124,6 @@ def encode_ttl_state(state: TtlState) -> bytes:
 
 def node_cost(length: int) -> int:
     """The bytes that a proof node of `length` bytes is charged: its bytes and their SCALE length prefix."""
+    if length < 0x4000:
+        return length + (1 if length < 0x40 else 2)
     return length + compact_len(length)

@@ -36,20 +36,21 @@ class Inherent:
     proof: tuple[bytes, ...]
     messages: InboundMessages = NO_MESSAGES
     messages_used: int = 2
-    _read_from: bytes = field(default=b"", init=False, repr=False, compare=False)
-    """What it was decoded from, which is its only encoding; an altered copy has none."""
+    _encoded: bytes = field(default=b"", init=False, repr=False, compare=False)
+    """Its only encoding, once it is known; an altered copy has none."""
 
     def encode(self) -> bytes:
         """SCALE bytes, as in the module's table."""
-        return self._read_from or b"".join(
-            (
+        if not self._encoded:
+            parts = (
                 self.relay_parent_number.to_bytes(4, "little"),
                 self.relay_parent_storage_root,
                 encode_bytes_list(self.proof),
                 self.messages.encoded,
                 self.messages_used.to_bytes(4, "little"),
             )
-        )
+            object.__setattr__(self, "_encoded", b"".join(parts))
+        return self._encoded
 
     @staticmethod
     def decode(data: bytes) -> "Inherent":
@@ -65,7 +66,7 @@ class Inherent:
         used = reader.uint(4)
         reader.end()
         inherent = Inherent(number, root, proof, messages, used)
-        object.__setattr__(inherent, "_read_from", data)
+        object.__setattr__(inherent, "_encoded", data)
         return inherent
 
     def extrinsic(self) -> bytes:
