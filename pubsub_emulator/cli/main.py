@@ -7,10 +7,8 @@ when it runs.
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Final
 
@@ -128,9 +126,12 @@ class Commands(Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the arguments name; the error about an unknown one suggests similar names."""
         name = args[0]
-        near = get_close_matches(name, COMMANDS, n=3)
-        if name not in COMMANDS and near and not name.startswith("-"):
-            ctx.fail(f"No such command {name!r}; did you mean {' or '.join(near)}?")
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, n=3)
+            if near:
+                ctx.fail(f"No such command {name!r}; did you mean {' or '.join(near)}?")
         return super().resolve_command(ctx, args)
 
 
@@ -189,6 +190,8 @@ def _run() -> None:
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}", INFRASTRUCTURE)
     except Exception as error:  # noqa: BLE001  # nothing that goes wrong may end with the code that means findings
+        import traceback
+
         click.echo("\n".join(map(safe, traceback.format_exc().splitlines())), err=True)
         _fail(f"a defect of this program: {type(error).__name__}: {error}", DEFECT)
 

@@ -1,12 +1,9 @@
 """The extras of optional packages, and the command that installs an extra."""
 
-import json
-import shlex
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
 NAME: Final = "pubsub-emulator"
 
@@ -38,6 +35,8 @@ def install_command(extra: str) -> str:
     A checkout and a wheel are installed again from the place that they came from; what came from a package index is
     named by its name.
     """
+    import shlex  # only an error about a missing package needs it, and what is imported below
+
     python = shlex.quote(sys.executable or "python3")
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file():  # what runs from its sources goes on to
@@ -46,6 +45,8 @@ def install_command(extra: str) -> str:
 
 
 def _requirement(extra: str) -> str:
+    from urllib.parse import unquote, urlsplit
+
     url = _origin()
     if not url:
         return f"{NAME}[{extra}]"
@@ -55,7 +56,8 @@ def _requirement(extra: str) -> str:
 
 def _origin() -> str:
     """The source of this installation (PEP 610); empty if it is an index or unknown."""
-    from importlib.metadata import PackageNotFoundError, distribution  # a fifth of the time that `--help` takes
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         told = distribution(NAME).read_text("direct_url.json")

@@ -1,10 +1,12 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 OUT: Final = click.Path(file_okay=False, path_type=Path)
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -38,8 +40,10 @@ class Address(click.ParamType[str]):
             self.fail(f"{text}: that is a file", param, ctx)
         return str(folder)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
         """Folders."""
+        from click.shell_completion import CompletionItem
+
         del ctx, param
         return [CompletionItem(incomplete, type="dir")]
 
@@ -110,8 +114,10 @@ rules: Final = click.option(
 new_out: Final = click.option("--out", type=OUT, required=True, help="Folder to make; it must not exist or be empty.")
 
 
-def complete_scenario(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_scenario(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
     """Names of the project's scenarios, and files."""
+    from click.shell_completion import CompletionItem
+
     from pubsub_emulator.emulator.scenario.file import BUNDLE
 
     named = [CompletionItem(name) for name in BUNDLE.names() if name.startswith(incomplete)]

@@ -1,20 +1,17 @@
 """A command's result for scripts: `--json` prints one document on standard output, and prose on standard error."""
 
-import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec
+from typing import NamedTuple, ParamSpec
 
 import click
 
 P = ParamSpec("P")
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """A document of plain values and paths, and the exit code."""
 
     document: Mapping[str, object]
@@ -38,6 +35,8 @@ def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
         with prose_aside(wanted=as_json):
             result = run(*arguments, **options)
         if as_json:
+            import json
+
             from pubsub_emulator.cli.screen import say_document
 
             say_document(json.dumps(result.document, indent=2, default=_plain))

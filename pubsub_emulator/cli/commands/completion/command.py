@@ -1,7 +1,6 @@
 """`pubsub completion`: its arguments and help."""
 
 import click
-from click.shell_completion import get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -16,6 +15,8 @@ SHELLS = ("bash", "zsh", "fish")
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
     """Print the completion script for SHELL: commands, options, files, scenarios and strategies."""
+    from click.shell_completion import get_completion_class
+
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"the installed click does not support {shell}")

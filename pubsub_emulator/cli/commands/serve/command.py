@@ -1,6 +1,5 @@
 """`pubsub serve`: its arguments and help."""
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +75,8 @@ def command(scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **gi
     docs/node.md documents the methods. With --fork the network continues from a real state, and storage and proofs are
     those of the merged state.
     """
+    from dataclasses import fields
+
     from pubsub_emulator.cli.commands.serve.run import Serve, serve
     from pubsub_emulator.node.server.options import Options, parse_build
 
