@@ -20,6 +20,7 @@ from pubsub_emulator.xcm.schema import (
     Struct,
     Variants,
     XcmCodec,
+    declare,
     names,
     sequence,
     struct,
@@ -55,27 +56,6 @@ class Array4(AssetInstance):
     """Four bytes."""
 
     inner: Bytes4
-
-
-@variant(3)
-class Array8(AssetInstance):
-    """Eight bytes."""
-
-    inner: Bytes8
-
-
-@variant(4)
-class Array16(AssetInstance):
-    """Sixteen bytes."""
-
-    inner: Bytes16
-
-
-@variant(5)
-class Array32(AssetInstance):
-    """Thirty-two bytes."""
-
-    inner: Bytes32
 
 
 class Fungibility(Variants):
@@ -203,48 +183,10 @@ class All(WildAsset):
     """Everything."""
 
 
-@variant(1)
-class AllOf(WildAsset):
-    """Everything of a class."""
-
-    id: AssetId
-    fun: WildFungibilityField
-
-
-@variant(2)
-class AllCounted(WildAsset):
-    """Everything, up to a count."""
-
-    inner: CompactU32
-
-
-@variant(3)
-class AllOfCounted(WildAsset):
-    """Everything of a class, up to a count."""
-
-    id: AssetId
-    fun: WildFungibilityField
-    count: CompactU32
-
-
 class AssetFilter(Variants):
     """Named assets or a wildcard."""
 
     __slots__ = ()
-
-
-@variant(0)
-class Definite(AssetFilter):
-    """These assets."""
-
-    inner: Assets
-
-
-@variant(1)
-class Wild(AssetFilter):
-    """The assets that a wildcard matches."""
-
-    inner: WildAsset
 
 
 class AssetTransferFilter(Variants):
@@ -260,15 +202,36 @@ class Teleport(AssetTransferFilter):
     inner: AssetFilter
 
 
-@variant(1)
-class ReserveDeposit(AssetTransferFilter):
-    """Kept here, derivatives there."""
+declare(
+    AssetInstance,
+    {
+        3: ("Array8", {"inner": Bytes8}),
+        4: ("Array16", {"inner": Bytes16}),
+        5: ("Array32", {"inner": Bytes32}),
+    },
+)
 
-    inner: AssetFilter
+declare(
+    WildAsset,
+    {
+        1: ("AllOf", {"id": AssetId, "fun": WildFungibilityField}),
+        2: ("AllCounted", {"inner": CompactU32}),
+        3: ("AllOfCounted", {"id": AssetId, "fun": WildFungibilityField, "count": CompactU32}),
+    },
+)
 
+declare(
+    AssetFilter,
+    {
+        0: ("Definite", {"inner": Assets}),
+        1: ("Wild", {"inner": WildAsset}),
+    },
+)
 
-@variant(2)
-class ReserveWithdraw(AssetTransferFilter):
-    """Derivatives burnt here, withdrawn there."""
-
-    inner: AssetFilter
+declare(
+    AssetTransferFilter,
+    {
+        1: ("ReserveDeposit", {"inner": AssetFilter}),
+        2: ("ReserveWithdraw", {"inner": AssetFilter}),
+    },
+)

@@ -39,6 +39,7 @@ from pubsub_emulator.xcm.schema import (
     XcmCodec,
     XcmReader,
     as_xcm_reader,
+    declare,
     variant,
 )
 
@@ -138,20 +139,6 @@ class WithdrawAsset(Instruction):
     inner: Assets
 
 
-@variant(1)
-class ReserveAssetDeposited(Instruction):
-    """Assets arrived in reserve here."""
-
-    inner: Assets
-
-
-@variant(2)
-class ReceiveTeleportedAsset(Instruction):
-    """Assets were burnt elsewhere for minting here."""
-
-    inner: Assets
-
-
 @variant(3)
 class QueryResponse(Instruction):
     """The answer to a query."""
@@ -160,14 +147,6 @@ class QueryResponse(Instruction):
     response: Response
     max_weight: WeightField
     querier: Location | None
-
-
-@variant(4)
-class TransferAsset(Instruction):
-    """Move assets to a beneficiary."""
-
-    assets: Assets
-    beneficiary: Location
 
 
 @variant(5)
@@ -188,31 +167,6 @@ class Transact(Instruction):
     call: DoubleEncoded
 
 
-@variant(7)
-class HrmpNewChannelOpenRequest(Instruction):
-    """A channel is asked for."""
-
-    sender: CompactU32
-    max_message_size: CompactU32
-    max_capacity: CompactU32
-
-
-@variant(8)
-class HrmpChannelAccepted(Instruction):
-    """A channel was accepted."""
-
-    recipient: CompactU32
-
-
-@variant(9)
-class HrmpChannelClosing(Instruction):
-    """A channel closes."""
-
-    initiator: CompactU32
-    sender: CompactU32
-    recipient: CompactU32
-
-
 @variant(10)
 class ClearOrigin(Instruction):
     """Forget the origin."""
@@ -223,78 +177,6 @@ class DescendOrigin(Instruction):
     """Take on an origin below the present one."""
 
     inner: InteriorLocation
-
-
-@variant(12)
-class ReportError(Instruction):
-    """Report the error register."""
-
-    inner: QueryResponseInfo
-
-
-@variant(13)
-class DepositAsset(Instruction):
-    """Put assets from holding into an account."""
-
-    assets: AssetFilter
-    beneficiary: Location
-
-
-@variant(14)
-class DepositReserveAsset(Instruction):
-    """Put assets into a destination's account here and notify it."""
-
-    assets: AssetFilter
-    dest: Location
-    xcm: Xcm
-
-
-@variant(15)
-class ExchangeAsset(Instruction):
-    """Swap assets."""
-
-    give: AssetFilter
-    want: Assets
-    maximal: bool
-
-
-@variant(16)
-class InitiateReserveWithdraw(Instruction):
-    """Ask a reserve to withdraw."""
-
-    assets: AssetFilter
-    reserve: Location
-    xcm: Xcm
-
-
-@variant(17)
-class InitiateTeleport(Instruction):
-    """Teleport assets."""
-
-    assets: AssetFilter
-    dest: Location
-    xcm: Xcm
-
-
-@variant(18)
-class ReportHolding(Instruction):
-    """Report what is in holding."""
-
-    response_info: QueryResponseInfo
-    assets: AssetFilter
-
-
-@variant(19)
-class BuyExecution(Instruction):
-    """Pay for execution from holding."""
-
-    fees: Asset
-    weight_limit: WeightLimit
-
-
-@variant(20)
-class RefundSurplus(Instruction):
-    """Take back what was paid too much."""
 
 
 @variant(21)
@@ -316,46 +198,11 @@ class ClearError(Instruction):
     """Forget the error, so that the message ends as complete."""
 
 
-@variant(24)
-class ClaimAsset(Instruction):
-    """Claim trapped assets."""
-
-    assets: Assets
-    ticket: Location
-
-
 @variant(25)
 class Trap(Instruction):
     """Fail with this code."""
 
     inner: CompactU64
-
-
-@variant(26)
-class SubscribeVersion(Instruction):
-    """Subscribe to the version in use here."""
-
-    query_id: CompactU64
-    max_response_weight: WeightField
-
-
-@variant(27)
-class UnsubscribeVersion(Instruction):
-    """Undo a subscription."""
-
-
-@variant(28)
-class BurnAsset(Instruction):
-    """Burn assets in holding."""
-
-    inner: Assets
-
-
-@variant(29)
-class ExpectAsset(Instruction):
-    """Fail unless holding has these assets."""
-
-    inner: Assets
 
 
 @variant(30)
@@ -365,56 +212,11 @@ class ExpectOrigin(Instruction):
     inner: Location | None
 
 
-@variant(31)
-class ExpectError(Instruction):
-    """Fail unless the error register is exactly this."""
-
-    inner: IndexedError
-
-
 @variant(32)
 class ExpectTransactStatus(Instruction):
     """Fail unless the last call ended like this."""
 
     inner: MaybeErrorCode
-
-
-@variant(33)
-class QueryPallet(Instruction):
-    """Ask for pallets by module name."""
-
-    module_name: ByteVec
-    response_info: QueryResponseInfo
-
-
-@variant(34)
-class ExpectPallet(Instruction):
-    """Fail unless a pallet is what is expected."""
-
-    index: CompactU32
-    name: ByteVec
-    module_name: ByteVec
-    crate_major: CompactU32
-    min_crate_minor: CompactU32
-
-
-@variant(35)
-class ReportTransactStatus(Instruction):
-    """Report how the last call ended."""
-
-    inner: QueryResponseInfo
-
-
-@variant(36)
-class ClearTransactStatus(Instruction):
-    """Forget how the last call ended."""
-
-
-@variant(37)
-class UniversalOrigin(Instruction):
-    """Take on an origin of the universe."""
-
-    inner: Junction
 
 
 @variant(38)
@@ -424,45 +226,6 @@ class ExportMessage(Instruction):
     network: NetworkId
     destination: InteriorLocation
     xcm: Xcm
-
-
-@variant(39)
-class LockAsset(Instruction):
-    """Lock an asset."""
-
-    asset: Asset
-    unlocker: Location
-
-
-@variant(40)
-class UnlockAsset(Instruction):
-    """Unlock an asset."""
-
-    asset: Asset
-    target: Location
-
-
-@variant(41)
-class NoteUnlockable(Instruction):
-    """An asset was locked for this chain."""
-
-    asset: Asset
-    owner: Location
-
-
-@variant(42)
-class RequestUnlock(Instruction):
-    """Ask for an unlock."""
-
-    asset: Asset
-    locker: Location
-
-
-@variant(43)
-class SetFeesMode(Instruction):
-    """Set how fees are taken."""
-
-    jit_withdraw: bool
 
 
 @variant(44)
@@ -477,26 +240,12 @@ class ClearTopic(Instruction):
     """Forget the topic."""
 
 
-@variant(46)
-class AliasOrigin(Instruction):
-    """Take on another origin."""
-
-    inner: Location
-
-
 @variant(47)
 class UnpaidExecution(Instruction):
     """Claim free execution, and fail unless the origin is as told."""
 
     weight_limit: WeightLimit
     check_origin: Location | None
-
-
-@variant(48)
-class PayFees(Instruction):
-    """Pay for execution."""
-
-    asset: Asset
 
 
 @variant(49)
@@ -538,3 +287,55 @@ class Publish(Instruction):
     key: Bytes32
     value: ByteVec
     ttl: U32
+
+
+declare(
+    Instruction,
+    {
+        1: ("ReserveAssetDeposited", {"inner": Assets}),
+        2: ("ReceiveTeleportedAsset", {"inner": Assets}),
+        4: ("TransferAsset", {"assets": Assets, "beneficiary": Location}),
+        7: (
+            "HrmpNewChannelOpenRequest",
+            {"sender": CompactU32, "max_message_size": CompactU32, "max_capacity": CompactU32},
+        ),
+        8: ("HrmpChannelAccepted", {"recipient": CompactU32}),
+        9: ("HrmpChannelClosing", {"initiator": CompactU32, "sender": CompactU32, "recipient": CompactU32}),
+        12: ("ReportError", {"inner": QueryResponseInfo}),
+        13: ("DepositAsset", {"assets": AssetFilter, "beneficiary": Location}),
+        14: ("DepositReserveAsset", {"assets": AssetFilter, "dest": Location, "xcm": Xcm}),
+        15: ("ExchangeAsset", {"give": AssetFilter, "want": Assets, "maximal": bool}),
+        16: ("InitiateReserveWithdraw", {"assets": AssetFilter, "reserve": Location, "xcm": Xcm}),
+        17: ("InitiateTeleport", {"assets": AssetFilter, "dest": Location, "xcm": Xcm}),
+        18: ("ReportHolding", {"response_info": QueryResponseInfo, "assets": AssetFilter}),
+        19: ("BuyExecution", {"fees": Asset, "weight_limit": WeightLimit}),
+        20: ("RefundSurplus", {}),
+        24: ("ClaimAsset", {"assets": Assets, "ticket": Location}),
+        26: ("SubscribeVersion", {"query_id": CompactU64, "max_response_weight": WeightField}),
+        27: ("UnsubscribeVersion", {}),
+        28: ("BurnAsset", {"inner": Assets}),
+        29: ("ExpectAsset", {"inner": Assets}),
+        31: ("ExpectError", {"inner": IndexedError}),
+        33: ("QueryPallet", {"module_name": ByteVec, "response_info": QueryResponseInfo}),
+        34: (
+            "ExpectPallet",
+            {
+                "index": CompactU32,
+                "name": ByteVec,
+                "module_name": ByteVec,
+                "crate_major": CompactU32,
+                "min_crate_minor": CompactU32,
+            },
+        ),
+        35: ("ReportTransactStatus", {"inner": QueryResponseInfo}),
+        36: ("ClearTransactStatus", {}),
+        37: ("UniversalOrigin", {"inner": Junction}),
+        39: ("LockAsset", {"asset": Asset, "unlocker": Location}),
+        40: ("UnlockAsset", {"asset": Asset, "target": Location}),
+        41: ("NoteUnlockable", {"asset": Asset, "owner": Location}),
+        42: ("RequestUnlock", {"asset": Asset, "locker": Location}),
+        43: ("SetFeesMode", {"jit_withdraw": bool}),
+        46: ("AliasOrigin", {"inner": Location}),
+        48: ("PayFees", {"asset": Asset}),
+    },
+)

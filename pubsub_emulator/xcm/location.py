@@ -23,6 +23,7 @@ from pubsub_emulator.xcm.schema import (
     Variants,
     XcmCodec,
     as_xcm_reader,
+    declare,
     struct,
     variant,
 )
@@ -34,21 +35,6 @@ class NetworkId(Variants):
     """A consensus system. Discriminants 4 to 6 were networks that are gone."""
 
     __slots__ = ()
-
-
-@variant(0)
-class ByGenesis(NetworkId):
-    """A network known by its genesis hash."""
-
-    inner: Bytes32
-
-
-@variant(1)
-class ByFork(NetworkId):
-    """A network that forked off at a block."""
-
-    block_number: U64
-    block_hash: Bytes32
 
 
 @variant(2)
@@ -68,21 +54,6 @@ class Ethereum(NetworkId):
     chain_id: CompactU64
 
 
-@variant(8)
-class BitcoinCore(NetworkId):
-    """Bitcoin, Core's fork."""
-
-
-@variant(9)
-class BitcoinCash(NetworkId):
-    """Bitcoin, Cash's fork."""
-
-
-@variant(10)
-class PolkadotBulletin(NetworkId):
-    """The Polkadot Bulletin chain."""
-
-
 class BodyId(Variants):
     """A pluralistic body."""
 
@@ -92,13 +63,6 @@ class BodyId(Variants):
 @variant(0)
 class Unit(BodyId):
     """The only body there is."""
-
-
-@variant(1)
-class Moniker(BodyId):
-    """A body by its four-byte name."""
-
-    inner: Bytes4
 
 
 @variant(2)
@@ -113,45 +77,10 @@ class Executive(BodyId):
     """The executive."""
 
 
-@variant(4)
-class Technical(BodyId):
-    """The technical body."""
-
-
-@variant(5)
-class Legislative(BodyId):
-    """The legislative."""
-
-
-@variant(6)
-class Judicial(BodyId):
-    """The judges."""
-
-
-@variant(7)
-class Defense(BodyId):
-    """The defence."""
-
-
-@variant(8)
-class Administration(BodyId):
-    """The administration."""
-
-
-@variant(9)
-class Treasury(BodyId):
-    """The treasury."""
-
-
 class BodyPart(Variants):
     """The part of a body that speaks."""
 
     __slots__ = ()
-
-
-@variant(0)
-class Voice(BodyPart):
-    """The body as such."""
 
 
 @variant(1)
@@ -164,22 +93,6 @@ class Members(BodyPart):
 @variant(2)
 class Fraction(BodyPart):
     """A given fraction of the members."""
-
-    nom: CompactU32
-    denom: CompactU32
-
-
-@variant(3)
-class AtLeastProportion(BodyPart):
-    """At least the given share of the members."""
-
-    nom: CompactU32
-    denom: CompactU32
-
-
-@variant(4)
-class MoreThanProportion(BodyPart):
-    """More than the given share of the members."""
 
     nom: CompactU32
     denom: CompactU32
@@ -206,22 +119,6 @@ class AccountId32(Junction):
     id: Bytes32
 
 
-@variant(2)
-class AccountIndex64(Junction):
-    """An account by its index."""
-
-    network: NetworkId | None
-    index: CompactU64
-
-
-@variant(3)
-class AccountKey20(Junction):
-    """An account of 20 bytes."""
-
-    network: NetworkId | None
-    key: Bytes20
-
-
 @variant(4)
 class PalletInstance(Junction):
     """A pallet by its index."""
@@ -236,32 +133,9 @@ class GeneralIndex(Junction):
     inner: CompactU128
 
 
-@variant(6)
-class GeneralKey(Junction):
-    """Up to 32 bytes whose meaning the location above gives; `length` of `data` count."""
-
-    length: U8
-    data: Bytes32
-
-
 @variant(7)
 class OnlyChild(Junction):
     """The only thing there is below."""
-
-
-@variant(8)
-class Plurality(Junction):
-    """A part of a body."""
-
-    id: BodyId
-    part: BodyPart
-
-
-@variant(9)
-class GlobalConsensus(Junction):
-    """A consensus system that needs no other to be named."""
-
-    inner: NetworkId
 
 
 def _encode_junctions(junctions: Sequence[Junction]) -> bytes:
@@ -324,3 +198,48 @@ def as_parachain(location: Location) -> ParaId | None:
         return None
     (only,) = location.interior
     return ParaId(only.inner) if isinstance(only, Parachain) else None
+
+
+declare(
+    NetworkId,
+    {
+        0: ("ByGenesis", {"inner": Bytes32}),
+        1: ("ByFork", {"block_number": U64, "block_hash": Bytes32}),
+        8: ("BitcoinCore", {}),
+        9: ("BitcoinCash", {}),
+        10: ("PolkadotBulletin", {}),
+    },
+)
+
+declare(
+    BodyId,
+    {
+        1: ("Moniker", {"inner": Bytes4}),
+        4: ("Technical", {}),
+        5: ("Legislative", {}),
+        6: ("Judicial", {}),
+        7: ("Defense", {}),
+        8: ("Administration", {}),
+        9: ("Treasury", {}),
+    },
+)
+
+declare(
+    BodyPart,
+    {
+        0: ("Voice", {}),
+        3: ("AtLeastProportion", {"nom": CompactU32, "denom": CompactU32}),
+        4: ("MoreThanProportion", {"nom": CompactU32, "denom": CompactU32}),
+    },
+)
+
+declare(
+    Junction,
+    {
+        2: ("AccountIndex64", {"network": NetworkId | None, "index": CompactU64}),
+        3: ("AccountKey20", {"network": NetworkId | None, "key": Bytes20}),
+        6: ("GeneralKey", {"length": U8, "data": Bytes32}),
+        8: ("Plurality", {"id": BodyId, "part": BodyPart}),
+        9: ("GlobalConsensus", {"inner": NetworkId}),
+    },
+)

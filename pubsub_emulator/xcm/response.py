@@ -14,6 +14,7 @@ from pubsub_emulator.xcm.schema import (
     Struct,
     Variants,
     byte_vec,
+    declare,
     names,
     optional,
     pair,
@@ -43,21 +44,9 @@ class MaybeErrorCode(Variants):
     __slots__ = ()
 
 
-@variant(0)
-class Success(MaybeErrorCode):
-    """It succeeded."""
-
-
 @variant(1)
 class Error(MaybeErrorCode):
     """It failed, with the whole encoded error."""
-
-    inner: ErrorCode
-
-
-@variant(2)
-class TruncatedError(MaybeErrorCode):
-    """It failed, with the beginning of the encoded error."""
 
     inner: ErrorCode
 
@@ -92,25 +81,11 @@ class Assets(Response):
     inner: assets.Assets
 
 
-@variant(2)
-class ExecutionResult(Response):
-    """The result of instructions: the error and its index, or `None`."""
-
-    inner: IndexedError
-
-
 @variant(3)
 class Version(Response):
     """An XCM version."""
 
     inner: U32
-
-
-@variant(4)
-class PalletsInfo(Response):
-    """Some pallets."""
-
-    inner: Annotated[tuple[PalletInfo, ...], sequence(PalletInfo.codec, MAX_PALLETS_INFO)]
 
 
 @variant(5)
@@ -183,3 +158,20 @@ Hints = Annotated[tuple[Hint, ...], sequence(Hint.codec, MAX_HINTS)]
 AssetTransferFilters = Annotated[
     tuple[assets.AssetTransferFilter, ...], sequence(assets.AssetTransferFilter.codec, MAX_ASSET_TRANSFER_FILTERS)
 ]
+
+
+declare(
+    MaybeErrorCode,
+    {
+        0: ("Success", {}),
+        2: ("TruncatedError", {"inner": ErrorCode}),
+    },
+)
+
+declare(
+    Response,
+    {
+        2: ("ExecutionResult", {"inner": IndexedError}),
+        4: ("PalletsInfo", {"inner": Annotated[tuple[PalletInfo, ...], sequence(PalletInfo.codec, MAX_PALLETS_INFO)]}),
+    },
+)

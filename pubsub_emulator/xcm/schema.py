@@ -13,7 +13,7 @@ all, as `parity-scale-codec` and the `xcm` crate do: at most `MAX_XCM_DECODE_DEP
 refuses input that nests deeper, or announces more than it can hold, before it allocates anything for it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum, IntEnum, auto
 from typing import Annotated, Any, ClassVar, Final, NamedTuple, TypeVar, cast, dataclass_transform, get_args, get_origin
@@ -335,6 +335,15 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
         return cast("type[T]", made)
 
     return declare
+
+
+def declare(base: type[Variants], variants: Mapping[int, tuple[str, Mapping[str, object]]]) -> None:
+    """Declare variants of `base`, `{index: (name, fields)}`, that are encoded, decoded and shown, but named by no code.
+
+    They are classes as others are, in `base.VARIANTS`.
+    """
+    for index, (name, fields) in variants.items():
+        variant(index)(type(name, (base,), {"__module__": base.__module__, "__annotations__": dict(fields)}))
 
 
 U8 = Annotated[int, uint(8)]
