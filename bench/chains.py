@@ -11,7 +11,9 @@ from pubsub_emulator.collator.author import RelayBlock, author
 from pubsub_emulator.collator.cheats import propose
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
 from pubsub_emulator.collator.cheats.steps import apply_to_proof
+from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.parachain import pack
+from pubsub_emulator.emulator.network.records import BlockRecord, Observer
 from pubsub_emulator.emulator.relay.runtime import RelayConfig, RelayRuntime
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.laboratory.worlds import World
@@ -33,6 +35,7 @@ from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 from pubsub_emulator.runtime.relay.babe import babe_pre_digest
+from pubsub_emulator.spark_audit.simulate.population import Population
 from pubsub_emulator.trie import Trie, read_child_proof
 from pubsub_emulator.xcm import Publish
 
@@ -41,6 +44,8 @@ PUBLISHES: Final = 100
 ITEMS: Final = 1_000
 FIRST: Final = 1_000
 """The first publisher; system parachains need no registration."""
+SMALL: Final = 100
+"""Blocks of a simulated network, at least."""
 SUBSCRIBER: Final = ParaId(3_000)
 SEED: Final = bytes(range(32))
 PLENTY: Final = Weight(1 << 60, 1 << 60)
@@ -196,7 +201,8 @@ def walks() -> Iterator[Race]:
 
 
 def blocks() -> Iterator[Race]:
-    """The whole of `validate_block`: a first block with every item, and one in which a tenth changed."""
+    """The whole of `validate_block`: blocks of a simulated network, one with every item, one with a tenth changed."""
+    yield _small_blocks()
     all_keys = [key_of(2_000, i) for i in range(10 * ITEMS)]
     published = {key: entry(key, 1) for key in all_keys}
     keys = tuple(sorted(all_keys[:ITEMS]))
@@ -217,6 +223,43 @@ def blocks() -> Iterator[Race]:
             31,
         )
         header, state = made.candidate.header, made.outcome.state
+
+
+class _Judged(Observer):
+    """Keeps what the judge of each candidate is given: the head below it, its bytes, the relay chain's word."""
+
+    def __init__(self, network: Network) -> None:
+        self.heads = {para: chain.head for para, chain in network.parachains.items()}
+        self.seen: list[tuple[ChainHead, bytes, RelayContext]] = []
+        self.nodes: list[bytes] = []
+
+    def candidate(self, record: BlockRecord) -> None:
+        """Keep it."""
+        inherent = record.candidate.inherent
+        context = RelayContext(inherent.relay_parent_number, record.relay_storage_root, record.slot_now)
+        self.seen.append((self.heads[record.chain], record.candidate.encode(), context))
+        self.nodes += inherent.proof
+        if record.outcome is not None:
+            self.heads[record.chain] = ChainHead(record.candidate.header, record.outcome.state)
+
+
+def _small_blocks() -> Race:
+    """The blocks of a network that `pubsub simulate` makes, without cheats."""
+    population = Population("bench", 0, 0)
+    network = population.network(unjudged=True)
+    judged = _Judged(network)
+    network.observe(judged)
+    while len(judged.seen) < SMALL:
+        population.feed(network)
+        network.step()
+
+    def judge() -> None:
+        for head, encoded, context in judged.seen:
+            validate_block(head, Candidate.decode(encoded), context)
+
+    note = f"{len(judged.nodes) // len(judged.seen)} nodes each"
+    name = f"validate_block, {len(judged.seen)} simulated blocks"
+    return Race(name, judge, "hashing of their proofs", hashing(judged.nodes), 11, note=note)
 
 
 def validating(header: Header, state: State, encoded: bytes, context: RelayContext) -> Work:
