@@ -21,12 +21,10 @@ from pubsub_emulator.runtime.framework.executive import (
     BlockWeights,
     Executive,
     Extrinsic,
-    Hooks,
     InherentFailed,
-    IntegrityError,
-    StateError,
     encode_origin,
 )
+from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
 from pubsub_emulator.runtime.framework.origin import (
     Origin,
     Parachain,

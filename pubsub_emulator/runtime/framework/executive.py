@@ -312,17 +312,3 @@ class Executive:
         system.BLOCK_WEIGHT.put(
             storage, ConsumedWeight(used.normal + normal, used.operational, used.mandatory + mandatory)
         )
-
-
-__all__ = [
-    "Block",
-    "BlockWeights",
-    "Executive",
-    "ExhaustsResources",
-    "Extrinsic",
-    "Hooks",
-    "InherentFailed",
-    "IntegrityError",
-    "StateError",
-    "encode_origin",
-]
