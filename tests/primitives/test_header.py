@@ -1,5 +1,6 @@
 """Headers and digests: layout, round trips, seals and slots."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -115,3 +116,11 @@ def test_unknown_digest_items_and_trailing_bytes_are_refused() -> None:
     for end in range(len(encoded)):
         with pytest.raises(ScaleError):
             Header.decode(encoded[:end])
+
+
+def test_a_copy_of_a_hashed_header_has_a_hash_of_its_own() -> None:
+    header = header_with(aura_pre_digest(Slot(7)))
+    assert header.hash() == header.hash() == blake2_256(header.encode())
+    other = replace(header, number=header.number + 1)
+    assert other.hash() == blake2_256(other.encode()) != header.hash()
+    assert header == replace(other, number=header.number)

@@ -1,8 +1,9 @@
 """The descent against `step`: for many keys, in any order, it finds what stepping down anew for each key finds."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tries import dense_keys, entries, keys, versions, wide_keys
@@ -12,6 +13,7 @@ from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie import BadNode, Trie
 from pubsub_emulator.trie.codec import EMPTY_NODE
 from pubsub_emulator.trie.descent import Descent
+from pubsub_emulator.trie.lookups import Lookups
 from pubsub_emulator.trie.nibbles import shared_with_next
 from pubsub_emulator.trie.step import CHILD, INLINE, follow, step
 
@@ -144,3 +146,41 @@ def test_follow_asks_for_each_node_where_it_starts() -> None:
 
     assert follow(trie.root(), b"\x11\x01", node_of) == (2, blake2_256(bytes(40)), 4)
     assert asked == [0, 1, 2]
+
+
+@given(entries, st.lists(st.one_of(dense_keys, keys)), versions)
+def test_keys_that_come_one_by_one_are_read_as_by_follow_and_each_node_is_asked_for_once(
+    held: dict[bytes, bytes], wanted: list[bytes], version: int
+) -> None:
+    trie = Trie.from_entries(held.items(), version)
+    nodes: dict[Hash, bytes] = {}
+    trie.prove([*wanted, b""], nodes)
+    root = trie.root()
+
+    def reading(taken: dict[Hash, bytes]) -> Callable[[Hash, bytes, int], bytes]:
+        def node_of(name: Hash, key: bytes, depth: int) -> bytes:
+            assert name not in taken
+            assert len(key) * 2 >= depth
+            taken[name] = nodes[name]
+            return nodes[name]
+
+        return node_of
+
+    followed: dict[Hash, bytes] = {}
+    looked_up: dict[Hash, bytes] = {}
+    ask = reading(followed)
+    lookups = Lookups(root, looked_up, reading(looked_up))
+    for key in wanted:
+        expected = follow(root, key, lambda name, key, depth: followed.get(name) or ask(name, key, depth))
+        assert lookups.read(key) == expected
+    assert [*looked_up] == [*followed]
+
+
+def test_a_lookup_that_meets_a_missing_node_goes_on_with_the_next_key() -> None:
+    trie = Trie.from_entries([(bytes((at, 1)), bytes((at,)) * 40) for at in range(32)])
+    nodes: dict[Hash, bytes] = {}
+    trie.prove([b"\x01\x01"], nodes)
+    lookups = Lookups(trie.root(), {}, lambda name, _key, _depth: nodes[name])
+    with pytest.raises(KeyError):
+        lookups.read(b"\x11\x01")
+    assert lookups.read(b"\x01\x01") == (2, blake2_256(b"\x01" * 40), 4)
