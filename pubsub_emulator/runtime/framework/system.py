@@ -14,6 +14,7 @@ from typing import Annotated, Final
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.header import DigestItem, DigestKind, read_digest_item
 from pubsub_emulator.primitives.scale import Codec, Reader, encode_compact
+from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight, weight_codec, weight_info
 from pubsub_emulator.runtime.framework import events
@@ -154,24 +155,8 @@ account_info: Final[Codec[AccountInfo]] = Codec(
     ),
 )
 _digest_item: Final[Codec[DigestItem]] = Codec("DigestItem", DigestItem.encode, read_digest_item, _DIGEST_ITEM)
-_consumed: Final[Codec[ConsumedWeight]] = (
-    scale.triple(weight_codec, weight_codec, weight_codec)
-    .map(
-        "PerDispatchClass<Weight>",
-        lambda classes: ConsumedWeight(*classes),
-        lambda consumed: (consumed.normal, consumed.operational, consumed.mandatory),
-    )
-    .described(per_class(weight_info))
-)
-_dispatch_info: Final[Codec[DispatchEventInfo]] = (
-    scale.triple(weight_codec, scale.u8, scale.u8)
-    .map(
-        "DispatchEventInfo",
-        lambda parts: DispatchEventInfo(*parts),
-        lambda info: (info.weight, info.class_, info.pays_fee),
-    )
-    .described(_DISPATCH_INFO)
-)
+_consumed: Final = struct(ConsumedWeight, weight_codec, weight_codec, weight_codec).described(per_class(weight_info))
+_dispatch_info: Final = struct(DispatchEventInfo, weight_codec, scale.u8, scale.u8).described(_DISPATCH_INFO)
 
 # Storage
 
