@@ -235,7 +235,12 @@ def test_a_length_that_the_input_cannot_hold_allocates_nothing() -> None:
 
 def test_a_kept_value_is_decoded_once_and_what_is_refused_is_refused_again() -> None:
     decoded: list[int] = []
-    codec = scale.u8.map("counted", lambda value: decoded.append(value) or value, lambda value: value).kept(2)
+
+    def counted(value: int) -> int:
+        decoded.append(value)
+        return value
+
+    codec = scale.u8.map("counted", counted, int).kept(2)
     assert [codec.decode(bytes((value,))) for value in (1, 1, 2, 1, 3, 1)] == [1, 1, 2, 1, 3, 1]
     assert decoded == [1, 2, 3]
     for _ in range(2):

@@ -20,9 +20,13 @@ para_id: Final[Codec[ParaId]] = scale.u32.named("ParaId", ParaId, type_info.PARA
 relay_number: Final[Codec[RelayBlockNumber]] = scale.u32.named("BlockNumber", RelayBlockNumber)
 balance: Final[Codec[Balance]] = scale.u128.named("Balance", Balance)
 pubsub_key: Final[Codec[PubsubKey]] = scale.fixed(32).named("[u8; 32]", PubsubKey)
-hash_by_para: Final[Codec[Mapping[ParaId, Hash]]] = (
-    scale.sorted_map(para_id, hash_codec).map("BTreeMap<ParaId, H256>", MappingProxyType, dict).kept()
-)
+
+
+def _read_only(found: dict[ParaId, Hash]) -> Mapping[ParaId, Hash]:
+    return MappingProxyType(found)
+
+
+hash_by_para: Final = scale.sorted_map(para_id, hash_codec).map("BTreeMap<ParaId, H256>", _read_only, dict).kept()
 
 U32 = Annotated[int, scale.u32]
 U64 = Annotated[int, scale.u64]
