@@ -297,8 +297,8 @@ async def _unread(count: int) -> None:
         said = json.dumps({"method": "m", "params": {"subscription": "s", "result": 1}})
         for _ in range(count):
             await socket.send_str(said)
-        async for _ in socket:
-            await socket.send_json({"id": asked["id"] + 1, "result": 1})
+        async for message in socket:
+            await socket.send_json({"id": message.json()["id"], "result": 1})
         return socket
 
     app = web.Application()
