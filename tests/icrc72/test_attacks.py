@@ -132,7 +132,7 @@ def test_ic_45a_i9_canisters_in_a_circle_that_double_what_they_get_leave_room_fo
         assert lab.app(reader).data == list(range(1, number + 1))
         assert state.bytes_own == sum(state.bytes_by.values()) <= 40_000
         assert max(queue.live for queue in state.queues.values()) <= 80
-    assert state.counts["busy"] > 1000
+    assert state.counts["busy"] > 100
 
 
 def test_ic_38_i8_a_thousand_refusals_are_told_in_messages_that_fit() -> None:
