@@ -13,6 +13,7 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
 from pubsub_emulator.icrc72.orchestrator.publications import Hook
+from pubsub_emulator.icrc72.orchestrator.state import Broker
 from pubsub_emulator.icrc72.role import Core, RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 
@@ -36,6 +37,12 @@ class PubSub:
     def registry(self) -> Orchestrator:
         """The orchestrator's core."""
         return self._core(self.orchestrator, Orchestrator)
+
+    @property
+    def brokers(self) -> Mapping[Principal, Broker]:
+        """The broadcasters as an emulated orchestrator knows them; none where the orchestrator is somebody else's."""
+        emulated = isinstance(self.network.canister(self.orchestrator), RoleCanister)
+        return self.registry.state.brokers if emulated else {}
 
     def broadcaster(self, identity: Principal) -> Broadcaster:
         """A broadcaster's core."""
@@ -74,7 +81,7 @@ class PubSub:
                 state, held = subscriber.state, subscriber.holding()
                 if state.gaps or state.current or held:
                     found.append(f"{who.text[:5]}: gaps {len(state.gaps)}, asks {state.current}, holds {held}")
-        brokers = self.registry.state.brokers if self.orchestrator in running else {}
+        brokers = self.brokers if self.orchestrator in running else {}
         for identity in self.broadcasters:
             dead = identity in brokers and brokers[identity].dead
             queues = self.broadcaster(identity).state.queues if identity in running and not dead else {}

@@ -164,13 +164,19 @@ class Surprise(Exception):
     """A violated expectation: an event is lost, doubled or out of order, or a bound does not hold."""
 
 
+def _emulated(network: CanisterNetwork, settings: Settings) -> PubSub:
+    return deploy(network, broadcasters=(0, 0, 1, 1), settings=settings)
+
+
 def begin(
-    plan: Plan, observers: tuple[Observer, ...] = (), make: Callable[[Principal, Settings], Broadcaster] = Broadcaster
+    plan: Plan,
+    observers: tuple[Observer, ...] = (),
+    deployed: Callable[[CanisterNetwork, Settings], PubSub] = _emulated,
 ) -> CanisterStory:
-    """Set a story up: install everything and let it register."""
+    """Set a story up: install everything and let it register. `deployed` installs orchestrator and broadcasters."""
     network = CanisterNetwork(2, seed=plan.seed, schedule=Schedule(plan.seed, plan.delay, plan.refuse))
     network.observers.extend(observers)
-    system = deploy(network, broadcasters=(0, 0, 1, 1), settings=plan.settings, make=make)
+    system = deployed(network, plan.settings)
     publishers: dict[str, Principal] = {}
     config: Config = {REPLAY: True, "icrc77:max_range": plan.settings.max_range}
     for subnet, name in enumerate(NAMESPACES):
@@ -226,7 +232,7 @@ def step(story: CanisterStory) -> None:
                 raise Surprise(f"the upgrade of {who.text} trapped")
             network.start(who)
     network.step()
-    story.silent = story.silent or any(each.dead for each in story.system.registry.state.brokers.values())
+    story.silent = story.silent or any(each.dead for each in story.system.brokers.values())
     if not network.round % _LOOKS:
         _check_all_bounds(story)
 
@@ -312,8 +318,7 @@ def calm(story: CanisterStory, most: int = 12_000) -> None:
 
 def _is_settled(story: CanisterStory) -> bool:
     """Whether broadcasters know all they should, so that a last event cannot enter where nobody listens any more."""
-    brokers = story.system.registry.state.brokers
-    return not any(each.dirty and not each.dead for each in brokers.values())
+    return not any(each.dirty and not each.dead for each in story.system.brokers.values())
 
 
 def restless(story: CanisterStory) -> list[str]:
@@ -360,7 +365,7 @@ def _check_one(story: CanisterStory, what: str, got: list[int], full: list[int],
         if full and story.plan.calm and not story.silent:  # who was away or moved may have come after the last event
             raise Surprise(f"{what}: handled nothing of {len(full)}")
         return
-    deaths = story.silent or any(each.sick for each in story.system.registry.state.brokers.values())
+    deaths = story.silent or any(each.sick for each in story.system.brokers.values())
     first = min(got)
     missing = [number for number in full if number >= first and number not in set(got)]
     if missing:
