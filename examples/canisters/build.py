@@ -32,7 +32,7 @@ def main() -> int:
     if not (MODULES / "node_modules" / "motoko").is_dir() and npm(MOTOKO):
         return 1
     OUT.mkdir(parents=True, exist_ok=True)
-    for name in ("Publisher", "Subscriber"):
+    for name in ("Publisher", "Subscriber", "Broadcaster", "Orchestrator"):
         source, made = HERE / "motoko" / f"{name}.mo", OUT / f"{name}.wasm"
         if run(NODE, HERE / "build.mjs", MODULES / "node_modules", source, made):
             return 1

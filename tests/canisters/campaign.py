@@ -1,78 +1,141 @@
 """Stories with canisters that were built: `python tests/canisters/campaign.py --cases 500`.
 
-Each is a drawn story (refusals, delays, deaths, pauses, upgrades), in which a Motoko publisher and a Motoko subscriber
-take part, beside emulated publishers and subscribers. All canisters of modules are upgraded amid it
-where the story upgrades. In the end each subscriber has had every event from its first on, once and in order.
+Each is a drawn story (refusals, delays, deaths, pauses, upgrades). In its turn each role is played by a canister in
+Motoko: publisher, subscriber, broadcaster (two of four), orchestrator, then all of them; everybody else is emulated.
+They are upgraded amid it where the story upgrades. In the end each subscriber has had every event from its first on,
+once and in order.
 """
 
 import argparse
 import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.canister import Canister
 from pubsub_emulator.icrc72.ic.messaging import RUNNING, STOPPED
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
+from pubsub_emulator.icrc72.keys import REPLAY
+from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import Codec
-from pubsub_emulator.icrc72.stories import Surprise, begin, drawn, finish
+from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish
 
 BUILT = Path(__file__).resolve().parents[2] / "build" / "canisters"
-IDS = Codec(parse_types("(vec nat)"))
-NAT = Codec(parse_types("(nat)"))
-WARM_UP = 120
+IDS, NAT, WHO = (Codec(parse_types(text)) for text in ("(vec nat)", "(nat)", "(principal)"))
+NOTHING = b"DIDL\0\0"
+ROLES = ("Publisher", "Subscriber", "Broadcaster", "Orchestrator")
+CASTS = (*((role,) for role in ROLES), ROLES)
+PRICE = "org.example.price"
+WARM_UP = 200
 """Rounds until everybody is registered."""
-TO_REST = 600
+TRIES = 24
+"""How often it is looked whether everything has come, fifty rounds apart."""
 
 
-def play(seed: bytes) -> int:
-    """Play one story. Returns the number of events that were handled. Raises `Surprise`."""
-    plan, draws = drawn(seed), Draws(seed, "modules")
-    story = begin(plan)
-    network = story.network
-    names: dict[Principal, str] = {}
+def built(role: str, first: Principal) -> WasmCanister:
+    """A canister that was built, installed with the orchestrator; an orchestrator, with its first broadcaster."""
+    return WasmCanister((BUILT / f"{role}.wasm").read_bytes(), WHO.encode(first))
 
-    def made(name: str) -> WasmCanister:
-        arg = Encoder(parse_types("(principal)")).encode(story.system.orchestrator)
-        return WasmCanister((BUILT / f"{name}.wasm").read_bytes(), arg)
 
-    for subnet, name in enumerate(("Publisher", "Subscriber")):
-        names[network.create(subnet, made(name))] = name
-    publisher = next(iter(names))
-    upgrading: list[Principal] = []
+class Play:
+    """A story in which the roles of `cast` are played by modules."""
 
-    def each_round() -> None:
-        if draws.below(100) < plan.load:
-            network.submit(ANONYMOUS, publisher, "publish", NAT.encode(1))
-        for who in [who for who in upgrading if network.status(who) == STOPPED]:
-            upgrading.remove(who)
-            if not network.upgrade(who, made(names[who])):
-                raise Surprise(f"the upgrade of {names[who]} trapped")
-            network.start(who)
-        who = draws.choice(list(names))
-        if plan.upgrades and draws.one_in(40) and network.status(who) == RUNNING:
-            network.stop(who)
-            upgrading.append(who)
+    def __init__(self, seed: bytes, cast: Sequence[str]) -> None:
+        self.cast, self.plan, self.draws = cast, drawn(seed), Draws(seed, "modules")
+        self.modules: dict[Principal, str] = {}
+        self.upgrading: list[Principal] = []
+        self.story = begin(self.plan, deployed=self._deployed)
+        self.network, self.system = self.story.network, self.story.system
+        there = (self.system.orchestrator, self.plan.settings)
+        makers = (
+            partial(Maker, *there, publications={PRICE: {REPLAY: True}}, subscriptions={}),
+            partial(Witness, *there, publications={}, subscriptions={PRICE: {}}),
+        )
+        self.publisher, self.subscriber = (
+            self._created(self.network, subnet, role, self.system.orchestrator)
+            if role in cast
+            else self.network.create(subnet, made())
+            for subnet, (role, made) in enumerate(zip(ROLES, makers, strict=False))
+        )
 
-    network.step(WARM_UP)
-    finish(story, each_round)
-    for _ in range(TO_REST):
-        if upgrading:
-            each_round()
-        network.step()
-    for _ in range(3):  # an event after all others shows what is missing
-        network.submit(ANONYMOUS, publisher, "publish", NAT.encode(1))
-        network.step(TO_REST // 3)
-    last = NAT.decode(network.query(ANONYMOUS, publisher, "published", b"DIDL\0\0").data)[0]
-    handled = 0
-    for who, name in names.items():
-        if who != publisher:
-            had = list(IDS.decode(network.query(ANONYMOUS, who, "ids", b"DIDL\0\0").data)[0])
-            if not had or had != list(range(had[0], last + 1)):
-                raise Surprise(f"{name} had {had[:3]} … {had[-3:]} ({len(had)}) of {last}")
-            handled += len(had)
-    return handled
+    def _created(self, network: CanisterNetwork, subnet: int, role: str, first: Principal) -> Principal:
+        who = network.create(subnet, built(role, first), controllers=(ANONYMOUS,))
+        self.modules[who] = role
+        return who
+
+    def _deployed(self, network: CanisterNetwork, settings: Settings) -> PubSub:
+        """An orchestrator, and two broadcasters on each subnet, of which the first may be a module."""
+        me = network.next_id(0)
+        if "Orchestrator" in self.cast:
+            self._created(network, 0, "Orchestrator", me)
+            system = PubSub(network, "orchestrator", me, settings)
+        else:
+            system = deploy(network, broadcasters=(), settings=settings)
+        for subnet in (0, 1, 0, 1):
+            who, alone = network.next_id(subnet), "Broadcaster" in self.cast and len(network.running()) < 3
+            if "Orchestrator" in self.cast:
+                network.submit(ANONYMOUS, me, "add_broadcaster", WHO.encode(who))
+            else:
+                system.registry.add_broadcaster(who)
+            if alone:
+                self._created(network, subnet, "Broadcaster", me)
+                network.step(12)
+            else:
+                code: Canister = RoleCanister([Broadcaster(me, settings)])
+                network.create(subnet, code)
+                system.broadcasters.append(who)
+        return system
+
+    def tell(self) -> int:
+        """Tell the story. Returns the number of events that the subscriber handled. Raises `Surprise`."""
+        self.network.step(WARM_UP)
+        finish(self.story, self._each_round)
+        for _ in range(TRIES):  # an event after all others shows what is missing
+            self._go_on()
+            self._publish()
+            self.network.step(50)
+            had, last = self._had(), self._last()
+            if had and not self.upgrading and had == list(range(had[0], last + 1)):
+                return len(had)
+        raise Surprise(f"the subscriber had {had[:3]} … {had[-3:]} ({len(had)}) of {last}")
+
+    def _each_round(self) -> None:
+        if self.draws.below(100) < self.plan.load:
+            self._publish()
+        self._go_on()
+        who = self.draws.choice(list(self.modules))
+        if self.plan.upgrades and self.draws.one_in(40) and self.network.status(who) == RUNNING:
+            self.network.stop(who)
+            self.upgrading.append(who)
+
+    def _go_on(self) -> None:
+        for who in [who for who in self.upgrading if self.network.status(who) == STOPPED]:
+            self.upgrading.remove(who)
+            if not self.network.upgrade(who, built(self.modules[who], self.system.orchestrator)):
+                raise Surprise(f"the upgrade of {self.modules[who]} trapped")
+            self.network.start(who)
+
+    def _publish(self) -> None:
+        method = "publish" if self.publisher in self.modules else PRICE
+        self.network.submit(ANONYMOUS, self.publisher, method, NAT.encode(1))
+
+    def _last(self) -> int:
+        if self.publisher in self.modules:
+            return int(NAT.decode(self.network.query(ANONYMOUS, self.publisher, "published", NOTHING).data)[0])
+        publisher = self.system.app(self.publisher).publisher
+        return 0 if publisher is None else publisher.published(PRICE)
+
+    def _had(self) -> list[int]:
+        if self.subscriber in self.modules:
+            return list(IDS.decode(self.network.query(ANONYMOUS, self.subscriber, "ids", NOTHING).data)[0])
+        return [number for _, number in self.system.app(self.subscriber).data]
 
 
 def main() -> int:
@@ -83,12 +146,13 @@ def main() -> int:
     given = parser.parse_args()
     surprises = events = 0
     for number in range(given.first, given.first + given.cases):
+        cast = CASTS[number % len(CASTS)]
         try:
-            events += play(b"modules %d" % number)
+            events += Play(b"modules %d" % number, cast).tell()
         except Surprise as surprise:
             surprises += 1
-            sys.stdout.write(f"story {number}: {surprise}\n")
-    sys.stdout.write(f"{given.cases} stories, {events:,} events handled by modules, {surprises} surprises\n")
+            sys.stdout.write(f"story {number} ({', '.join(cast)}): {surprise}\n")
+    sys.stdout.write(f"{given.cases} stories, {events:,} events handled, {surprises} surprises\n")
     return 1 if surprises else 0
 
 

@@ -1,27 +1,28 @@
 """The examples beside emulated roles: they publish, subscribe, replay, and survive upgrades and traps."""
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from pubsub_emulator.icrc72.client import App
+from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
+from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Recorder
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
-from pubsub_emulator.icrc72.services import Codec
 
-BUILT = Path(__file__).resolve().parents[2] / "build" / "canisters"
+sys.path.insert(0, str(Path(__file__).parent))
+from campaign import BUILT, IDS, NAT, ROLES, Play, built  # a program beside this file
+
 NAMESPACE = "org.example.price"
-IDS = Codec(parse_types("(vec nat)"))
-NAT = Codec(parse_types("(nat)"))
 RUST = pytest.mark.skipif(
     not (BUILT / "RustSubscriber.wasm").exists() and not os.environ.get("CI"), reason="it was not built"
 )
@@ -42,8 +43,7 @@ class World:
         self.network.step(200)
 
     def made(self, name: str) -> WasmCanister:
-        arg = Encoder(parse_types("(principal)")).encode(self.system.orchestrator)
-        return WasmCanister((BUILT / f"{name}.wasm").read_bytes(), arg)
+        return built(name, self.system.orchestrator)
 
     def publish(self, count: int) -> None:
         for number in range(count):
@@ -134,6 +134,19 @@ def test_an_emulated_subscriber_and_an_emulated_publisher_understand_them() -> N
     subscriber = world.system.app(who).subscriber
     assert subscriber is not None
     assert max(max(chain.handled.last) for chain in subscriber.state.chains.values()) == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "tries"), [("Broadcaster", try_broadcaster), ("Orchestrator", try_orchestrator)], ids=str
+)
+def test_a_broadcaster_and_an_orchestrator_break_no_rule(name: str, tries: Callable[..., Trial]) -> None:
+    trial = tries(Candidate(lambda who: built(name, who)), b"motoko", 10)
+    assert [each for each in trial.verdicts if not each.holds] == []
+    assert all(each.shown for each in trial.verdicts)
+
+
+def test_a_story_with_a_canister_in_each_role_loses_and_doubles_nothing() -> None:
+    assert Play(b"built", ROLES).tell() > 0
 
 
 def test_one_seed_gives_one_trace() -> None:

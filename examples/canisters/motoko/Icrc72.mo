@@ -1,5 +1,6 @@
-/// The parts of ICRC-72 and ICRC-77 that the two examples use.
+/// The parts of ICRC-72 and ICRC-77 that the examples use.
 import Array "mo:core/Array";
+import Nat "mo:core/Nat";
 import Principal "mo:core/Principal";
 
 module {
@@ -65,5 +66,47 @@ module {
     });
   };
 
-  func parts(value : Value) : [Value] { let #Array(found) = value else return []; found };
+  /// The items of an array; anything else is the only part.
+  public func parts(value : Value) : [Value] { switch value { case (#Array(found)) found; case one [one] } };
+
+  /// The value under a key of a map, if it is there.
+  public func find(map : ?Map, key : Text) : ?Value {
+    let ?pairs = map else return null;
+    let ?(_, value) = pairs.find(func pair = pair.0 == key) else return null;
+    ?value;
+  };
+
+  // What broadcasters and orchestrators say to each other, and answer
+
+  public type Failure = {
+    #Unauthorized; #NotFound; #Busy; #ImproperId : Text; #ImproperConfig : Text; #CannotCancel : Text;
+    #UnauthorizedPublisher : { namespace : Text }; #UnauthorizedSubscriber : { namespace : Text }; #RangeTooLarge : Text;
+    #PublicationNotFound; #SubscriptionNotFound; #GenericError : { error_code : Nat; message : Text };
+    #GenericBatchError : Text;
+  };
+  public type Answer<T> = { #Ok : T; #Err : Failure };
+  public type Answers<T> = [?Answer<T>];
+  public type Confirmed = { #allAccepted; #itemized : [?{ #Ok; #Err : Failure }] };
+  public type Slice = { #BySubscriber : Principal; #ByPublisher : Principal; #ByBroadcaster : Principal; #ByNamespace : Text };
+  public type Filter = { statistics : { #None; #All; #List : [Text] }; slice : [Slice] };
+  public type Page<T> = { prev : ?T; take : ?Nat; filter : ?Filter };
+  public type Subscription = { subscriptionId : Nat; namespace : Text; config : Map; stats : Map };
+  public type Receiver = actor { icrc72_handle_notification : [Notification] -> () };
+
+  public func receiver(who : Principal) : Receiver = actor (Principal.toText(who));
+  public func generic(error_code : Nat, message : Text) : Failure = #GenericError({ error_code; message });
+
+  /// The answer to each of the first hundred items, and to the batch where there are more.
+  public func answers<I, T>(items : [I], one : I -> Answer<T>) : Answers<T> {
+    let found = items.sliceToArray(0, Nat.min(items.size(), 100)).map(func item = ?one(item));
+    if (items.size() > 100) found.concat([?#Err(#GenericBatchError("at most 100 items are answered"))]) else found;
+  };
+
+  /// Whether an id passes `Array[Nat mod, opt Nat offset]`.
+  public func passesSkip(id : Nat, skip : Value) : Bool {
+    let items = parts(skip);
+    let #Nat every = items[0] else return true;
+    let offset = if (items.size() < 2) 0 else switch (items[1]) { case (#Nat number or #Option(?#Nat number)) number; case _ 0 };
+    id % every == offset;
+  };
 };
