@@ -45,7 +45,7 @@ ITEMS: Final = 1_000
 FIRST: Final = 1_000
 """The first publisher; system parachains need no registration."""
 SMALL: Final = 100
-"""Blocks of a simulated network, at least."""
+"""Blocks of a simulated network."""
 SUBSCRIBER: Final = ParaId(3_000)
 SEED: Final = bytes(range(32))
 PLENTY: Final = Weight(1 << 60, 1 << 60)
@@ -202,7 +202,7 @@ def walks() -> Iterator[Race]:
 
 def blocks() -> Iterator[Race]:
     """The whole of `validate_block`: blocks of a simulated network, one with every item, one with a tenth changed."""
-    yield _small_blocks()
+    yield small_blocks()
     all_keys = [key_of(2_000, i) for i in range(10 * ITEMS)]
     published = {key: entry(key, 1) for key in all_keys}
     keys = tuple(sorted(all_keys[:ITEMS]))
@@ -243,8 +243,8 @@ class _Judged(Observer):
             self.heads[record.chain] = ChainHead(record.candidate.header, record.outcome.state)
 
 
-def _small_blocks() -> Race:
-    """The blocks of a network that `pubsub simulate` makes, without cheats."""
+def small_blocks() -> Race:
+    """The first blocks of a network that `pubsub simulate` makes, without cheats."""
     population = Population("bench", 0, 0)
     network = population.network(unjudged=True)
     judged = _Judged(network)

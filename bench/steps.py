@@ -1,0 +1,49 @@
+"""How many bytecode instructions the judge of a small block takes: `python -m bench.steps [--functions 20]`.
+
+The numbers repeat to the last digit, also on a busy machine, where times do not. Work in C counts as one call.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from types import CodeType, FrameType
+from typing import Any
+
+from bench.chains import small_blocks
+from bench.measure import Work
+
+
+def counted(work: Work) -> Counter[CodeType]:
+    """The instructions of some work by function, the work done once before."""
+    work()
+    found: Counter[CodeType] = Counter()
+
+    def trace(frame: FrameType, event: str, _argument: object) -> Any:
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        found[frame.f_code] += event == "opcode"
+        return trace
+
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(None)
+    return found
+
+
+def main() -> None:
+    """Print the instructions of one block, and the functions with most of them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--functions", type=int, default=20)
+    given = parser.parse_args()
+    race = small_blocks()
+    found, blocks = counted(race.work), int(race.name.split()[1])
+    total = found.total()
+    print(f"{race.name} ({race.note}): {total / blocks:,.0f} instructions a block")
+    for code, steps in found.most_common(given.functions):
+        name = f"{code.co_filename.rpartition('pubsub_emulator/')[-1]} {code.co_qualname}"
+        print(f"{steps / blocks:8,.0f} {100 * steps / total:5.1f} %  {name}")
+
+
+if __name__ == "__main__":
+    main()
