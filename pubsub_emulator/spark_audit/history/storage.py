@@ -307,8 +307,8 @@ class RemoteStore(Store):
 
     def put_new(self, path: str, data: bytes) -> bool:
         """Upload it unless it is there: names are made of contents, so a writer that comes between writes the same."""
-        if self.stamp(path) is not None:
-            return False
+        with contextlib.suppress(FileNotFoundError), _plain_errors(path), self._fs.open_input_file(self._full(path)):
+            return False  # one request, where asking for size and time looks for a folder of that name as well
         self.put(path, data)
         return True
 
