@@ -18,8 +18,8 @@ from typing import Final
 
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
-from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.spark_audit.fetch.block import read_block, read_hex
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.spark_audit.fetch.block import VALUES, read_block
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
 from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
@@ -132,8 +132,7 @@ class ChunkSource:
         return height, place, data
 
     def _proof(self, height: int, place: str, line: dict[str, object], name: str) -> RelayProof:
-        stated = read_hex(f"{place}: hash", line.get("hash"))
-        block = read_block(place, line.get("block"), Hash(stated))
+        block = read_block(place, line.get("block"), VALUES.hash(f"{place}: hash", line.get("hash")))
         if block.header.number != height:
             raise WrongBlock(f"{place}: block {height} has the number {block.header.number}")
         metadata = self._runtime(place, name)

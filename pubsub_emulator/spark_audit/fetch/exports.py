@@ -18,9 +18,8 @@ from typing import IO, AnyStr, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
-from pubsub_emulator.spark_audit.fetch.block import read_hex
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
+from pubsub_emulator.spark_audit.fetch.block import VALUES
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
 from pubsub_emulator.spark_audit.fetch.relay import RelayHeaders
@@ -28,6 +27,7 @@ from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.history.unpack import MOST_FIELD, TooLarge, batches
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
+from pubsub_emulator.spark_audit.real_proofs.values import plain_name
 
 Row = Mapping[str, object]
 
@@ -89,7 +89,7 @@ class ExportSource:
         calls = {
             number: (place, row)
             for number, place, row in self._rows("extrinsics", first, last)
-            if (_plain(row["section"]), _plain(row["method"])) == _CALL
+            if (plain_name(row["section"]), plain_name(row["method"])) == _CALL
         }
         proofs: list[RelayProof] = []
         for number in range(first, last + 1):
@@ -126,16 +126,19 @@ class ExportSource:
                 for column in wanted:
                     if column not in row:
                         raise FetchError(f"{place} has no {column}")
-                yield _number(place, name, row[name]), place, row
+                yield VALUES.number(f"{place}: {name}", row[name]), place, row
 
     def _proof(self, number: int, place: str, head: Row, where: str, call: Row) -> RelayProof:
         data = _params(where, call["params"])
         validation = _inside(data, "validationData") or data
-        relay_parent = _number(where, "relayParentNumber", _inside(validation, "relayParentNumber"))
-        root = Hash(read_hex(f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot")))
+        relay_parent = VALUES.number(f"{where}: relayParentNumber", _inside(validation, "relayParentNumber"))
+        root = VALUES.hash(f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot"))
         stated = head["relay_block_number"], head["relay_state_root"]
         if all(each is not None and each != "" for each in stated):
-            told = _number(place, "relay_block_number", stated[0]), read_hex(f"{place}: relay_state_root", stated[1])
+            told = (
+                VALUES.number(f"{place}: relay_block_number", stated[0]),
+                VALUES.hex(f"{place}: relay_state_root", stated[1]),
+            )
             if told != (relay_parent, root):
                 raise WrongBlock(f"{place}: relay block and root of block {number} differ from its inherent")
         nodes = _inside(data, "trieNodes")
@@ -146,18 +149,15 @@ class ExportSource:
             network=self.network,
             chain=self.chain,
             number=number,
-            block=Hash(read_hex(f"{place}: hash", head["hash"])),
-            parent=Hash(read_hex(f"{place}: parent_hash", head["parent_hash"])),
-            state_root=Hash(read_hex(f"{place}: state_root", head["state_root"])),
+            block=VALUES.hash(f"{place}: hash", head["hash"]),
+            parent=VALUES.hash(f"{place}: parent_hash", head["parent_hash"]),
+            state_root=VALUES.hash(f"{place}: state_root", head["state_root"]),
             relay_parent=RelayBlockNumber(relay_parent),
             relay_root=root,
-            max_pov=None if max_pov is None else _number(where, "maxPovSize", max_pov),
-            proof=tuple(read_hex(f"{where}: trieNodes[{at}]", node) for at, node in enumerate(nodes)),
-            downward=tuple(
-                InboundDownwardMessage(*_message(where, each, "msg"))
-                for each in _list(where, "downwardMessages", _inside(data, "downwardMessages") or [])
-            ),
-            horizontal=_horizontal(where, _inside(data, "horizontalMessages") or {}),
+            max_pov=None if max_pov is None else VALUES.number(f"{where}: maxPovSize", max_pov),
+            proof=tuple(VALUES.hex(f"{where}: trieNodes[{at}]", node) for at, node in enumerate(nodes)),
+            downward=VALUES.downward(f"{where}: downwardMessages", _inside(data, "downwardMessages")),
+            horizontal=VALUES.horizontal(f"{where}: horizontalMessages", _inside(data, "horizontalMessages")),
             source=json.dumps({"export": str(self._store)}),
             block_time=_time(place, head["block_time"]),
         )
@@ -203,11 +203,6 @@ def _params(place: str, params: object) -> object:
         raise WrongBlock(f"{place}: params is not JSON") from None
 
 
-def _plain(name: object) -> str:
-    """A name without the marks by which camel and snake case differ."""
-    return str(name).replace("_", "").lower()
-
-
 def _inside(data: object, name: str, depth: int = 8) -> object:
     """The value of the first field of that name, however deep, in either case; `None` where there is none."""
     if isinstance(data, list):
@@ -215,41 +210,10 @@ def _inside(data: object, name: str, depth: int = 8) -> object:
     if not isinstance(data, dict) or depth == 0:
         return None
     for key, value in data.items():
-        if _plain(key) == name.lower():
+        if plain_name(key) == name.lower():
             return value
     found = (_inside(value, name, depth - 1) for value in data.values() if isinstance(value, dict))
     return next((each for each in found if each is not None), None)
-
-
-def _number(place: str, name: str, value: object) -> int:
-    if isinstance(value, str) and value.replace(",", "").isdecimal():
-        value = int(value.replace(",", ""))
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= U32_MAX:
-        raise WrongBlock(f"{place}: {name} is {str(value)[:40]!r}, not a block number or size")
-    return value
-
-
-def _list(place: str, name: str, value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise WrongBlock(f"{place}: {name} is {str(value)[:40]!r}, not a list")
-    return value
-
-
-def _message(place: str, value: object, body: str) -> tuple[RelayBlockNumber, bytes]:
-    at = _number(place, "sentAt", _inside(value, "sentAt"))
-    return RelayBlockNumber(at), read_hex(f"{place}: {body}", _inside(value, body))
-
-
-def _horizontal(place: str, value: object) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
-    if not isinstance(value, dict):
-        raise WrongBlock(f"{place}: horizontalMessages is not an object")
-    out = {
-        _number(place, "a sender", sender): tuple(
-            InboundHrmpMessage(*_message(place, each, "data")) for each in _list(place, "messages", messages)
-        )
-        for sender, messages in value.items()
-    }
-    return tuple((ParaId(sender), out[sender]) for sender in sorted(out))
 
 
 def _time(place: str, value: object) -> datetime | None:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar, cast
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
 from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.spark_audit.fetch.block import RawBlock, read_block, read_hex
+from pubsub_emulator.spark_audit.fetch.block import VALUES, RawBlock, read_block
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
 from pubsub_emulator.spark_audit.fetch.errors import FetchError, WrongBlock
 from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
@@ -179,7 +179,7 @@ class NodeSource:
 
         def metadata(url: str, answer: object) -> Metadata:
             try:
-                return parse_metadata(read_hex(f"{url}: metadata of block {number}", answer))
+                return parse_metadata(VALUES.hex(f"{url}: metadata of block {number}", answer))
             except BadAnswer as error:
                 raise WrongBlock(f"{url}: block {number}, runtime {name}: {error}") from None
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.spark_audit.fetch.block import RawHeader, read_header, read_hex
+from pubsub_emulator.spark_audit.fetch.block import VALUES
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints
 from pubsub_emulator.spark_audit.fetch.errors import WrongBlock
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayHeader, RelayProof
+from pubsub_emulator.spark_audit.real_proofs.values import RawHeader
 
 U = TypeVar("U")
 
@@ -46,7 +47,7 @@ async def ask_header(nodes: Endpoints, wanted: Hash, what: str) -> RawHeader:
     """The header with a hash. Raises `SourceLost`, `WrongBlock`."""
 
     def check(url: str, answer: object) -> RawHeader:
-        header = read_header(f"{url}: {what}", answer)
+        header = VALUES.header(f"{url}: {what}", answer)
         if header.hash != wanted:
             raise WrongBlock(f"{url}: {what} has the hash 0x{header.hash.hex()}, not 0x{wanted.hex()}")
         return header
@@ -74,7 +75,4 @@ def read_hash(url: str, what: str, answer: object) -> Hash:
     """The hash that a node gives something. Raises `WrongBlock`."""
     if answer is None:
         raise WrongBlock(f"{url}: {what} is not there")
-    raw = read_hex(f"{url}: the hash of {what}", answer)
-    if len(raw) != 32:
-        raise WrongBlock(f"{url}: the hash of {what} has {len(raw)} bytes")
-    return Hash(raw)
+    return VALUES.hash(f"{url}: the hash of {what}", answer)

@@ -17,11 +17,10 @@ from typing import Final, TypeGuard
 
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError
-from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.primitives.types import U32_MAX, Hash
+from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.spark_audit.real_proofs.attribution import TOP
+from pubsub_emulator.spark_audit.real_proofs.values import Values
 
 _READ: Final = "state_getReadProof"
 _CHILD_READ: Final = "state_getChildReadProof"
@@ -29,6 +28,9 @@ _CHILD_READ: Final = "state_getChildReadProof"
 
 class NodeDataError(PubsubError):
     """An answer that is not what it has to be; the message names file and place."""
+
+
+_VALUES: Final = Values(NodeDataError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +126,10 @@ def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tu
     child = document["method"] == _CHILD_READ
     if not isinstance(params, list) or len(params) < 1 + child or not isinstance(params[child], list):
         raise NodeDataError(f"{place}: params of {document['method']} do not name keys")
-    keys = tuple(_hex(f"{place}: params[{int(child)}][{at}]", key) for at, key in enumerate(params[child]))
+    keys = tuple(_VALUES.hex(f"{place}: params[{int(child)}][{at}]", key) for at, key in enumerate(params[child]))
     trie = TOP
     if child:
-        storage_key = _hex(f"{place}: params[0]", params[0])
+        storage_key = _VALUES.hex(f"{place}: params[0]", params[0])
         if not storage_key.startswith(CHILD_STORAGE_PREFIX):
             raise NodeDataError(f"{place}: params[0] is not the storage key of a default child trie")
         trie = storage_key[len(CHILD_STORAGE_PREFIX) :]
@@ -151,7 +153,7 @@ def _add(place: str, document: object, asked: dict[str, dict[bytes, tuple[bytes,
     if not isinstance(answer, dict):
         raise NodeDataError(f"{place}: neither a header nor a read proof")
     if "proof" in answer:
-        at = None if answer.get("at") is None else _hash(f"{place}.at", answer["at"])
+        at = None if answer.get("at") is None else _VALUES.hash(f"{place}.at", answer["at"])
         data.proofs.append(NodeProof(place, at, _nodes(f"{place}.proof", answer["proof"]), keys))
         return
     for name in ("block", "header"):
@@ -159,52 +161,11 @@ def _add(place: str, document: object, asked: dict[str, dict[bytes, tuple[bytes,
             answer, place = answer[name], f"{place}.{name}"
     if "stateRoot" not in answer:
         raise NodeDataError(f"{place}: neither a header (stateRoot) nor a read proof (proof); has {', '.join(answer)}")
-    data.headers.append(_header(place, answer))
-
-
-def _header(place: str, answer: dict[str, object]) -> NodeHeader:
-    number = answer.get("number")
-    if isinstance(number, str) and number.startswith("0x"):
-        number = int.from_bytes(_hex(f"{place}.number", number if len(number) % 2 == 0 else f"0x0{number[2:]}"))
-    elif isinstance(number, str) and number.replace(",", "").isdecimal():
-        number = int(number.replace(",", ""))
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= U32_MAX:
-        raise NodeDataError(f"{place}.number is {answer.get('number')!r}, not a block number")
-    digest = answer.get("digest")
-    logs = digest.get("logs") if isinstance(digest, dict) else None
-    if not isinstance(logs, list):
-        raise NodeDataError(f"{place}.digest.logs is missing or not a list: the hash needs it")
-    state_root = _hash(f"{place}.stateRoot", answer.get("stateRoot"))
-    encoded = b"".join(
-        (
-            _hash(f"{place}.parentHash", answer.get("parentHash")),
-            encode_compact(number),
-            state_root,
-            _hash(f"{place}.extrinsicsRoot", answer.get("extrinsicsRoot")),
-            encode_compact(len(logs)),
-            *(_hex(f"{place}.digest.logs[{at}]", log) for at, log in enumerate(logs)),
-        )
-    )
-    return NodeHeader(place, number, blake2_256(encoded), state_root)
+    header = _VALUES.header(place, answer)
+    data.headers.append(NodeHeader(place, header.number, header.hash, header.state_root))
 
 
 def _nodes(place: str, answer: object) -> tuple[bytes, ...]:
     if not isinstance(answer, list) or not answer:
         raise NodeDataError(f"{place}: not a list of trie nodes")
-    return tuple(_hex(f"{place}[{at}]", node) for at, node in enumerate(answer))
-
-
-def _hash(place: str, value: object) -> Hash:
-    raw = _hex(place, value)
-    if len(raw) != 32:
-        raise NodeDataError(f"{place} has {len(raw)} bytes, not 32")
-    return Hash(raw)
-
-
-def _hex(place: str, value: object) -> bytes:
-    if not isinstance(value, str) or not value.startswith("0x"):
-        raise NodeDataError(f"{place} is {str(value)[:40]!r}, not a 0x string")
-    try:
-        return bytes.fromhex(value[2:])
-    except ValueError:
-        raise NodeDataError(f"{place} is not hex") from None
+    return tuple(_VALUES.hex(f"{place}[{at}]", node) for at, node in enumerate(answer))

@@ -10,16 +10,15 @@ A file is a JSON object; hex strings carry `0x`.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.manifest import check_name
 from pubsub_emulator.spark_audit.history.row import Row
@@ -27,7 +26,10 @@ from pubsub_emulator.spark_audit.history.storage import Store, open_store
 from pubsub_emulator.spark_audit.real_proofs.attribution import Attribution, attribute
 from pubsub_emulator.spark_audit.real_proofs.imported import Present, RelayProof, in_units, write_segment
 from pubsub_emulator.spark_audit.real_proofs.open_proof import ProofError, open_proof, path_nodes
+from pubsub_emulator.spark_audit.real_proofs.values import Values
 from pubsub_emulator.spark_audit.real_proofs.well_known import expected_keys, is_channel_of
+
+T = TypeVar("T")
 
 _UNKNOWN_PARA: Final = 0
 _UNREADABLE_READ: Final = "IncompleteDatabase"
@@ -35,6 +37,9 @@ _UNREADABLE_READ: Final = "IncompleteDatabase"
 
 class ImportRefused(PubsubError):
     """A file that is not what it says; the message names file and field. Nothing was imported."""
+
+
+_VALUES: Final = Values(ImportRefused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,43 +83,56 @@ def read_relay_proof(path: Path) -> RelayProof:
     data = read_json(path, error=ImportRefused)
     if not isinstance(data, dict):
         raise ImportRefused(f"{path}: not a JSON object")
-    fields = _Fields(path, data)
-    chain_name = fields.text("chain")
-    relay = data.get("relay")
+    fields: dict[str, object] = data
+
+    def read(kind: Callable[[str, object], T], field: str) -> T:
+        return kind(f"{path}: {field}", fields.get(field))
+
+    def read_if_there(kind: Callable[[str, object], T], field: str) -> T | None:
+        return None if fields.get(field) is None else read(kind, field)
+
+    chain_name, relay = fields.get("chain"), fields.get("relay")
+    if not isinstance(chain_name, str):
+        raise ImportRefused(f"{path}: chain is {str(chain_name)[:40]!r}, not text")
     network = relay if isinstance(relay, str) else "".join(c if c.isalnum() else "-" for c in chain_name).strip("-")
     check_name(network)
+    nodes = enumerate(read(_VALUES.list, "trieNodes"))
     proof = RelayProof(
         network=network,
-        chain=ParaId(fields.number("para_id", default=_UNKNOWN_PARA)),
-        number=fields.number("block"),
-        block=fields.hash_or_none("blockHash"),
-        parent=fields.hash_or_none("parentHash"),
-        state_root=fields.hash_or_none("stateRoot"),
-        relay_parent=RelayBlockNumber(fields.number("relayParentNumber")),
-        relay_root=fields.hash("relayParentStorageRoot"),
-        max_pov=fields.number("maxPovSize") if "maxPovSize" in data else None,
-        proof=tuple(fields.hex(f"trieNodes[{at}]", node) for at, node in enumerate(fields.list("trieNodes"))),
-        downward=fields.downward(),
-        horizontal=fields.horizontal(),
-        source=json.dumps(data.get("source", {}), sort_keys=True),
+        chain=ParaId(read_if_there(_VALUES.number, "para_id") or _UNKNOWN_PARA),
+        number=read(_VALUES.number, "block"),
+        block=read_if_there(_VALUES.hash, "blockHash"),
+        parent=read_if_there(_VALUES.hash, "parentHash"),
+        state_root=read_if_there(_VALUES.hash, "stateRoot"),
+        relay_parent=RelayBlockNumber(read(_VALUES.number, "relayParentNumber")),
+        relay_root=read(_VALUES.hash, "relayParentStorageRoot"),
+        max_pov=read_if_there(_VALUES.number, "maxPovSize"),
+        proof=tuple(_VALUES.hex(f"{path}: trieNodes[{at}]", node) for at, node in nodes),
+        downward=read(_VALUES.downward, "downwardMessages"),
+        horizontal=read(_VALUES.horizontal, "horizontalMessages"),
+        source=json.dumps(fields.get("source", {}), sort_keys=True),
         chain_name=chain_name,
     )
-    if "parentHead" in data and proof.parent != blake2_256(fields.hex("parentHead", data["parentHead"])):
-        raise fields.refuse("parentHead", "does not hash to parentHash")
+    if "parentHead" in fields and proof.parent != blake2_256(read(_VALUES.hex, "parentHead")):
+        raise ImportRefused(f"{path}: parentHead does not hash to parentHash")
+    _compare_reads(path, proof, read_if_there(_VALUES.mapping, "reads_sp_trie") or {})
+    return proof
+
+
+def _compare_reads(path: Path, proof: RelayProof, reads: Mapping[str, object]) -> None:
+    """Raises `ImportRefused` for a proof that cannot be opened, or of which sp-trie read something else."""
     nodes = proof.nodes()
     try:
         entries = open_proof(proof.relay_root, nodes).entries
     except ProofError as error:
-        raise fields.refuse("trieNodes", str(error)) from None
-    for name, read in sorted(fields.mapping("reads_sp_trie").items()):
-        field = f"reads_sp_trie.{name}"
-        if not isinstance(read, dict):
-            raise fields.refuse(field, "is not an object")
-        key = fields.hex(f"{field}.key", read.get("key"))
+        raise ImportRefused(f"{path}: trieNodes {error}") from None
+    for name, given in sorted(reads.items()):
+        place = f"{path}: reads_sp_trie.{name}"
+        read = _VALUES.mapping(place, given)
+        key = _VALUES.hex(f"{place}.key", read.get("key"))
         _path, proven = path_nodes(proof.relay_root, nodes, key)
-        if not _agrees(fields, field, read, entries.get(key), proven=proven):
-            raise fields.refuse(field, "is not what the proof says")
-    return proof
+        if not _agrees(place, read, entries.get(key), proven=proven):
+            raise ImportRefused(f"{place} is not what the proof says")
 
 
 def attribute_inherent(root: Hash, proof: Iterable[bytes], para: ParaId) -> Attribution:
@@ -145,12 +163,12 @@ def proof_parts(found: Attribution) -> list[Row]:
     ]
 
 
-def _agrees(fields: "_Fields", field: str, read: dict[str, object], found: bytes | None, *, proven: bool) -> bool:
+def _agrees(place: str, read: Mapping[str, object], found: bytes | None, *, proven: bool) -> bool:
     """Whether sp-trie read the same of a key: a value, an absence, or nothing because the proof does not cover it."""
     if "error" in read:
         return not proven and read["error"] == _UNREADABLE_READ
     if read.get("value") is not None:
-        return found == fields.hex(f"{field}.value", read["value"])
+        return found == _VALUES.hex(f"{place}.value", read["value"])
     return proven and found is None
 
 
@@ -159,82 +177,3 @@ def _expand(files: Iterable[Path]) -> list[Path]:
     for path in files:
         out += sorted(path.glob("*.json")) if path.is_dir() else [path]
     return out
-
-
-class _Fields:
-    """Typed access to one file's fields; every failure names file and field."""
-
-    def __init__(self, path: Path, data: dict[str, object]) -> None:
-        self.path = path
-        self.data = data
-
-    def refuse(self, field: str, reason: str) -> ImportRefused:
-        return ImportRefused(f"{self.path}: {field} {reason}")
-
-    def text(self, field: str) -> str:
-        value = self.data.get(field)
-        if not isinstance(value, str):
-            raise self.refuse(field, "is missing or not a string")
-        return value
-
-    def number(self, field: str, default: int | None = None, value: object = None) -> int:
-        value = self.data.get(field) if value is None else value
-        if value is None and default is not None:
-            return default
-        if isinstance(value, str) and value.isascii() and value.isdigit():
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= U32_MAX:
-            raise self.refuse(field, "is missing or not a u32")
-        return value
-
-    def hex(self, field: str, value: object) -> bytes:
-        if not isinstance(value, str) or not value.startswith("0x"):
-            raise self.refuse(field, "is missing or not a 0x string")
-        try:
-            return bytes.fromhex(value[2:])
-        except ValueError:
-            raise self.refuse(field, "is not hex") from None
-
-    def hash(self, field: str) -> Hash:
-        value = self.hex(field, self.data.get(field))
-        if len(value) != 32:
-            raise self.refuse(field, f"has {len(value)} bytes, not 32")
-        return Hash(value)
-
-    def hash_or_none(self, field: str) -> Hash | None:
-        return None if self.data.get(field) is None else self.hash(field)
-
-    def list(self, field: str, *, optional: bool = False) -> list[object]:
-        value = self.data.get(field, [] if optional else None)
-        if not isinstance(value, list):
-            raise self.refuse(field, "is missing or not a list")
-        return value
-
-    def mapping(self, field: str) -> Row:
-        value = self.data.get(field, {})
-        if not isinstance(value, dict):
-            raise self.refuse(field, "is not an object")
-        return value
-
-    def message(self, field: str, value: object, body: str) -> tuple[RelayBlockNumber, bytes]:
-        if not isinstance(value, dict):
-            raise self.refuse(field, "is not an object")
-        at = self.number(f"{field}.sentAt", value=value.get("sentAt", ""))
-        return RelayBlockNumber(at), self.hex(f"{field}.{body}", value.get(body))
-
-    def downward(self) -> tuple[InboundDownwardMessage, ...]:
-        name = "downwardMessages"
-        messages = self.list(name, optional=True)
-        return tuple(InboundDownwardMessage(*self.message(f"{name}[{i}]", m, "msg")) for i, m in enumerate(messages))
-
-    def horizontal(self) -> tuple[tuple[ParaId, tuple[InboundHrmpMessage, ...]], ...]:
-        name = "horizontalMessages"
-        out: dict[int, tuple[InboundHrmpMessage, ...]] = {}
-        for sender, messages in self.mapping(name).items():
-            if not isinstance(messages, list):
-                raise self.refuse(f"{name}.{sender}", "is not a list")
-            para = self.number(f"{name}.{sender}", value=sender)
-            out[para] = tuple(
-                InboundHrmpMessage(*self.message(f"{name}.{sender}[{i}]", m, "data")) for i, m in enumerate(messages)
-            )
-        return tuple((ParaId(sender), out[sender]) for sender in sorted(out))

@@ -341,7 +341,8 @@ def _parachain() -> "tuple[Metadata, RawBlock]":
     """The metadata of a parachain with accounts, and a block of it with messages."""
     from pubsub_emulator.client.metadata import parse_metadata
     from pubsub_emulator.node.at import At, metadata
-    from pubsub_emulator.spark_audit.fetch.block import RawBlock, RawHeader
+    from pubsub_emulator.spark_audit.fetch.block import RawBlock
+    from pubsub_emulator.spark_audit.real_proofs.values import RawHeader
 
     network = _relay()[0].fork()
     network.send_downward(2000, b"a message")
