@@ -194,11 +194,7 @@ def block_row(
         "state_root": header.state_root,
         "max_pov": spec.max_pov_size,
         "allowed_pov": spec.allowed_pov,
-        "downward": [{"sent_at": message.sent_at, "data": message.msg} for message in inherent.messages.downward],
-        "horizontal": [
-            {"sender": sender, "messages": [{"sent_at": message.sent_at, "data": message.data} for message in messages]}
-            for sender, messages in inherent.messages.horizontal
-        ],
+        **message_columns(inherent.messages),
         "messages_used": inherent.messages_used,
         "proof": [nodes.number(node) for node in inherent.proof],
         "unpruned": [{"publisher": para, "bytes": size} for para, size in record.unpruned],
@@ -254,6 +250,17 @@ def candidate_of(row: Row, nodes: Mapping[int, bytes]) -> Candidate:
     if header.hash() != row["block"]:
         raise RowError("the header does not have the block's hash")
     return Candidate(header, inherent, tuple(row.get("extrinsics") or ()))
+
+
+def message_columns(messages: InboundMessages) -> Row:
+    """The columns of downward and horizontal messages."""
+    return {
+        "downward": [{"sent_at": each.sent_at, "data": each.msg} for each in messages.downward],
+        "horizontal": [
+            {"sender": sender, "messages": [{"sent_at": each.sent_at, "data": each.data} for each in sent]}
+            for sender, sent in messages.horizontal
+        ],
+    }
 
 
 def messages_of(row: Row) -> InboundMessages:

@@ -16,7 +16,7 @@ from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, Commit
 from pubsub_emulator.spark_audit.history.names import write_names
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.row import Row
-from pubsub_emulator.spark_audit.history.rows import NodeTable
+from pubsub_emulator.spark_audit.history.rows import NodeTable, empty_row, message_columns
 from pubsub_emulator.spark_audit.history.storage import Store
 
 UNIT_BLOCKS: Final = 1000
@@ -168,8 +168,8 @@ def _relay_row(proof: RelayProof) -> Row:
 
 
 def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable) -> Row:
-    row: dict[str, object] = {column.name: None for column in schema.BLOCKS.columns}
-    used = proof.messages_used
+    row: dict[str, object] = empty_row(schema.BLOCKS)
+    used, messages = proof.messages_used, InboundMessages(proof.downward, proof.horizontal)
     row.update(
         network=proof.network,
         chain=proof.chain,
@@ -185,12 +185,8 @@ def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable)
         parent=proof.parent,
         state_root=proof.state_root,
         max_pov=proof.max_pov,
-        downward=[{"sent_at": m.sent_at, "data": m.msg} for m in proof.downward],
-        horizontal=[
-            {"sender": sender, "messages": [{"sent_at": m.sent_at, "data": m.data} for m in messages]}
-            for sender, messages in proof.horizontal
-        ],
-        messages_used=InboundMessages(proof.downward, proof.horizontal).weight if used is None else used,
+        **message_columns(messages),
+        messages_used=messages.weight if used is None else used,
         proof=[nodes.number(node) for node in proof.proof],
         source=proof.source,
     )
