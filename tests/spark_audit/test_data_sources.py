@@ -12,7 +12,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import EqualTo, GreaterThan, In
+from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In
 from support.audits import drop_a_node, include_invalid, write_history
 from support.node import serving_beside
 from support.processes import PATIENCE
@@ -47,7 +47,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rows(wanted: Wanted) -> list[dict[str, Any]]:
     """All rows that a source hands to Spark."""
-    tables = (table for part in wanted.all([]) for table in wanted.read(part))
+    tables = (table for part in wanted.all() for table in wanted.rows(part.value))
     return [row for table in tables for row in fitted(table, wanted.schema).to_pylist()]
 
 
@@ -56,7 +56,7 @@ def rows(wanted: Wanted) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("table", HISTORY_TABLES)
 def test_a_table_has_the_rows_of_the_history(history: Path, table: str) -> None:
-    wanted = WantedHistory.of({"path": str(history), "table": table})
+    wanted = WantedHistory({"path": str(history), "table": table})
     found = rows(wanted)
     opened, faults = History.open(history), list[Any]()
     expected = list(opened.rows(opened.files(HISTORY_TABLES[table]), faults))
@@ -67,15 +67,27 @@ def test_a_table_has_the_rows_of_the_history(history: Path, table: str) -> None:
     )
 
 
-def test_filters_leave_files_out(history: Path) -> None:
-    wanted = WantedHistory.of({"path": str(history)})
-    every = [entry for part in wanted.all([]) for entry in part.entries]
-    chain = every[0].chain
-    assert {entry.chain for entry in every} > {chain}
+def test_filters_leave_files_and_row_groups_out(history: Path) -> None:
+    """Row groups by the bounds of whole numbers in a footer that the manifest has a digest of."""
+    wanted = WantedHistory({"path": str(history)})
+
+    def read(*filters: Filter) -> tuple[set[tuple[int, int]], Counter[int]]:
+        wanted.filters = filters
+        parts = [part.value for part in wanted.all()]
+        files = {(entry.chain, entry.segment) for entries, _ in parts for entry in entries}
+        tables = [table for part in parts for table in wanted.rows(part)]
+        return files, Counter(number for table in tables for number in table["number"].to_pylist())
+
+    every, numbers = read()
+    chain = min(every)[0]
     for given in (EqualTo(("chain",), chain), In(("chain",), (chain, 9))):
-        assert {entry.chain for part in wanted.all([given]) for entry in part.entries} == {chain}
-    assert wanted.all([GreaterThan(("segment",), 10**9)]) == []
-    assert [entry for part in wanted.all([EqualTo(("number",), 1)]) for entry in part.entries] == every
+        assert read(given)[0] == {each for each in every if each[0] == chain} < every
+    assert read(GreaterThan(("segment",), 10**9)) == (set(), {})
+    files, some = read(EqualTo(("number",), 1))
+    assert files == every
+    assert some[1] == numbers[1] > 0
+    assert some.total() < numbers.total()
+    assert read(EqualTo(("number",), 10**6)) == (every, {})
 
 
 def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
@@ -109,7 +121,7 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
 )
 def test_an_option_that_means_nothing_is_refused_in_one_line(given: dict[str, str], said: str) -> None:
     with pytest.raises(SourceError) as failure:
-        WantedHistory.of(given)
+        WantedHistory(given)
     assert said in str(failure.value)
     assert "\n" not in str(failure.value)
 
@@ -127,7 +139,7 @@ def results(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
 @pytest.mark.parametrize("table", ["block_measures", "publisher_measures", "waste"])
 def test_judged_rows_are_those_of_an_audit(history: Path, results: Results, table: str) -> None:
     options = {"table": table}, {"columns": table}
-    flat, nested = (rows(WantedAudit.of({"path": str(history), **each})) for each in options)
+    flat, nested = (rows(WantedAudit({"path": str(history), **each})) for each in options)
     assert flat == [row for each in nested for row in each[table]]
     assert len(flat) == len(list(results.rows(RESULT_TABLES[table]))) > 0
 
@@ -143,19 +155,19 @@ def test_findings_about_blocks_are_those_of_an_audit(session: SparkSession, hist
 
 def test_columns_of_manifests_alone_judge_nothing(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_source, "check_chain", None)
-    wanted = WantedAudit.of({"path": str(history), "columns": "chain,segment,candidates"})
-    found = [row for part in wanted.all([]) for table in wanted.read(part) for row in table.to_pylist()]
+    wanted = WantedAudit({"path": str(history), "columns": "chain,segment,candidates"})
+    found = [row for part in wanted.all() for table in wanted.rows(part.value) for row in table.to_pylist()]
     opened = History.open(history)
     assert sum(row["candidates"] for row in found) == sum(e.rows for e in opened.files(HISTORY_TABLES["blocks"]))
-    judged = WantedAudit.of({"path": str(history)})
+    judged = WantedAudit({"path": str(history)})
     with pytest.raises(TypeError):
-        next(judged.read(judged.all([])[0]))
+        next(judged.rows(judged.all()[0].value))
 
 
 def test_filters_spare_chains(history: Path) -> None:
-    wanted = WantedAudit.of({"path": str(history)})
-    found = [table for part in wanted.all([EqualTo(("chain",), 2000)]) for table in wanted.read(part)]
-    assert {chain for table in found for chain in table["chain"].to_pylist()} == {2000}
+    wanted = WantedAudit({"path": str(history)})
+    wanted.filters = [EqualTo(("chain",), 2000)]
+    assert {row["chain"] for row in rows(wanted)} == {2000}
 
 
 # Streams
@@ -208,8 +220,9 @@ def test_a_running_node_is_read_as_tables(session: SparkSession) -> None:
         assert [bytes(row["parent"]) for row in headers[1:]] == [bytes(row["hash"]) for row in headers[:-1]]
         events = reader.option("table", "events").load(url)
         assert events.filter("pallet = 'Broadcaster' AND event = 'DataPublished'").count() > 0
-        wanted = WantedBlocks.of({"path": url, "finalized": "false", "blocks": "5"})
-        assert [part.first for part in wanted.all([GreaterThan(("number",), 6)])] == [6, 11]
+        wanted = WantedBlocks({"path": url, "finalized": "false", "blocks": "5"})
+        wanted.filters = [GreaterThan(("number",), 6)]
+        assert [part.value[0] for part in wanted.all()] == [6, 11]
 
 
 def test_a_stream_of_a_node_has_each_block_once(session: SparkSession, tmp_path: Path) -> None:
@@ -224,16 +237,3 @@ def test_a_stream_of_a_node_has_each_block_once(session: SparkSession, tmp_path:
             assert query.exception() is None
         written = session.read.parquet(str(tmp_path / "out")).orderBy("number").collect()
         assert [f"0x{bytes(row['hash']).hex()}" for row in written] == hashes
-
-
-def test_a_relay_chains_node_tells_what_it_judged() -> None:
-    with serving_beside() as running:
-        cheat = {"jsonrpc": "2.0", "id": 1, "method": "pubsub_cheat", "params": [2000, ["omit-node"], 1]}
-        for todo in (running.step(3), running.post(cheat), running.step(6)):
-            asyncio.run_coroutine_threadsafe(todo, running.loop).result(PATIENCE)
-        options = {"path": running.urls[None], "table": "candidates", "finalized": "false"}
-        found = rows(WantedBlocks.of(options))
-    refused = [row for row in found if row["verdict"] is not None]
-    assert {(row["chain"], row["verdict"]) for row in refused} == {(2000, "OmittedBelowBudget"), (2000, "RootMismatch")}
-    assert all(row["evidence"] for row in refused)
-    assert len({row["block"] for row in found}) == len(found) > len(refused)

@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -150,16 +150,19 @@ def _read_commit(store: Store, name: str) -> Commit | Fault:
         return Fault(f"{COMMITS}/{name}", reason, network=network if len(rest) == 2 else None)
 
 
-def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fault]:
+def read_file(
+    root: Address | Store, entry: FileEntry, wanted: Callable[[pq.RowGroupMetaData], bool] = lambda _group: True
+) -> Iterator[pa.Table | Fault]:
     """The row groups of one file, each checked against its manifest; a `Fault` for each that is not well.
 
-    A read that fails is tried again; what fails three times is a passing fault.
+    A read that fails is tried again; what fails three times is a passing fault. A row group is left out, and not
+    checked, where its part of the footer is not `wanted`; the footer itself is.
     """
     store = open_store(root)
     given = 0  # row groups handed out: another attempt goes on after them
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            for unit in _read_once(store, entry, given):
+            for unit in _read_once(store, entry, wanted, given):
                 yield unit
                 given += 1
         except (FileNotFoundError, RefusedFile) as error:
@@ -173,8 +176,10 @@ def read_file(root: Address | Store, entry: FileEntry) -> Iterator[pa.Table | Fa
         return
 
 
-def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table | Fault]:
-    """The row groups of a file after the first `after` of them. Raises `OSError`."""
+def _read_once(
+    store: Store, entry: FileEntry, wanted: Callable[[pq.RowGroupMetaData], bool], after: int
+) -> Iterator[pa.Table | Fault]:
+    """The wanted row groups of a file after the first `after` of them. Raises `OSError`."""
     table = HISTORY_TABLES[entry.table]
     known = table.version_of(entry.version)
     if known is None:
@@ -206,8 +211,9 @@ def _read_once(store: Store, entry: FileEntry, after: int) -> Iterator[pa.Table 
             yield _fault(entry, f"unreadable: {type(error).__name__}")
             return
         first = 0 if entry.share is None else entry.share.first
+        groups = [each for each in enumerate(entry.row_groups, first) if wanted(parquet.metadata.row_group(each[0]))]
         spent = Spent()
-        for at, extent in enumerate(entry.row_groups[after:], first + after):
+        for at, extent in groups[after:]:
             verified.hold(extent.offset, read_stretches(file, [(extent.offset, extent.length)]))
             if digest_of(verified.held) != extent.digest:
                 yield _fault(entry, "the row group differs from what was committed", at)

@@ -42,7 +42,7 @@ from pubsub_emulator.spark_audit.judge.results import (
 from pubsub_emulator.spark_audit.judge.shared import Shared
 from pubsub_emulator.spark_audit.judge.task import CHECK_VERSION, Task, commits_before
 
-_ITEM_TABLES = (
+ITEM_TABLES = (
     schema.BLOCK_MEASURES,
     schema.PUBLISHER_MEASURES,
     schema.WASTE,
@@ -50,6 +50,7 @@ _ITEM_TABLES = (
     schema.FINDINGS,
     schema.QUARANTINE,
 )
+"""The tables that judging a segment fills."""
 
 
 def judge_segment(text: str, out: str) -> Answer:
@@ -62,7 +63,7 @@ def judge_segment(text: str, out: str) -> Answer:
     shared = Shared.of(task)
     chains = [_fitting(check_chain(task, files, shared)) for files in task.chains]
     tables: dict[str, tuple[Table, list[Row]]] = {
-        table.name: (table, [row for chain in chains for row in chain.tables()[table]]) for table in _ITEM_TABLES
+        table.name: (table, [row for chain in chains for row in chain.tables()[table]]) for table in ITEM_TABLES
     }
     shared.faults += [fault for entry in task.checked for fault in check_file(shared.store, entry)]
     tables[schema.QUARANTINE.name][1].extend(fault.row() for fault in shared.faults)

@@ -1,8 +1,8 @@
-"""Options, types, filters and the classes of Spark's interface, which every data source here shares."""
+"""What every data source here shares: options, types, filters, and the classes of Spark's interface."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol, Self, cast
+from typing import Any, ClassVar, Final, cast
 
 import pyarrow as pa
 from pyspark.sql import datasource as api
@@ -13,25 +13,32 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history.address import is_remote, local_path
 
 Offset = dict[str, int]
-COLUMNS: Final = "columns"
 PATH: Final = "path"
+COLUMNS: Final = "columns"
 
 
 class SourceError(PubsubError):
     """An option that means nothing, or data that cannot be read; one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The options of a data source. Every method raises `SourceError`."""
+class Wanted(ABC):
+    """The options that a user gives to one source, and the rows that they ask for, once or as a stream.
 
-    source: str
-    given: Mapping[str, str]
+    Reading options raises `SourceError`. `filters` are those that Spark applies to what is read: partitions in which no
+    row passes them can be left out.
+    """
 
-    def check(self, *known: str) -> None:
-        """Refuse an option that the source does not have."""
-        names = sorted({PATH, COLUMNS, *known})
-        for name in self.given:
+    source: ClassVar[str]
+    options: ClassVar[tuple[str, ...]]
+    """Those beside `path` and `columns`."""
+    schema: pa.Schema
+    """The columns of the rows."""
+    filters: Sequence[api.Filter] = ()
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self.given = given
+        names = sorted({PATH, COLUMNS, *self.options})
+        for name in given:
             if name.lower() not in names:
                 raise SourceError(f"{self.source} has no option {name!r}; it has {', '.join(names)}")
 
@@ -67,113 +74,43 @@ class Options:
         for name in named:
             if name not in schema.names:
                 raise SourceError(f"{self.source} has no column {name!r}; it has {', '.join(schema.names)}")
-        return pa.schema(
-            [pa.field(each.name, plain(each.type)) for each in schema if each.name in (named or schema.names)]
-        )
+        return pa.schema([(each.name, plain(each.type)) for each in schema if each.name in (named or schema.names)])
 
-
-def plain(kind: pa.DataType) -> pa.DataType:
-    """A type in which Spark has values of `kind`: signed integers, bytes of any length, microseconds."""
-    if pa.types.is_integer(kind):
-        return pa.int64()
-    if pa.types.is_fixed_size_binary(kind):
-        return pa.binary()
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", tz="UTC")
-    if pa.types.is_list(kind):
-        return pa.list_(plain(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(each.name, plain(each.type)) for each in kind])
-    return kind
-
-
-def fitted(table: pa.Table, schema: Iterable[pa.Field]) -> pa.Table:
-    """The columns of `schema` of a table; one that the table's version lacks is null."""
-    found = {
-        each.name: table.column(each.name).cast(each.type)
-        if each.name in table.column_names
-        else pa.nulls(len(table), each.type)
-        for each in schema
-    }
-    return pa.table(found)
-
-
-def may_match(filters: Iterable[api.Filter], **bounds: tuple[object, object]) -> bool:
-    """Whether rows whose columns are within these bounds may pass all filters; other columns leave nothing out."""
-    for each in filters:
-        path: tuple[str, ...] = getattr(each, "attribute", ())
-        value = getattr(each, "value", None)
-        least, greatest = bounds.get(path[0], (None, None)) if len(path) == 1 else (None, None)
-        if least is None or value is None:
-            continue
-        values = value if isinstance(each, api.In) else (value,)
-        if isinstance(each, api.EqualTo | api.EqualNullSafe | api.In):
-            passes = any(some is not None and least <= some <= greatest for some in values)
-        elif isinstance(each, api.GreaterThan | api.GreaterThanOrEqual):
-            passes = greatest >= value
-        else:
-            passes = not isinstance(each, api.LessThan | api.LessThanOrEqual) or least <= value
-        if not passes:
-            return False
-    return True
-
-
-class Wanted(Protocol):
-    """The options that a user gives to one source."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows."""
-
-    @classmethod
-    def of(cls, given: Mapping[str, str]) -> Self:
-        """Read the options. Raises `SourceError`."""
-
-    def all(self, filters: Sequence[api.Filter]) -> Sequence[api.InputPartition]:
+    @abstractmethod
+    def all(self) -> list[api.InputPartition]:
         """The partitions of everything, less those in which no row passes the filters."""
 
+    @abstractmethod
     def newest(self) -> Offset:
         """The offset after everything that is there now."""
 
-    def between(self, start: Offset, end: Offset) -> Sequence[api.InputPartition]:
+    @abstractmethod
+    def between(self, start: Offset, end: Offset) -> list[api.InputPartition]:
         """The partitions of what came between two offsets."""
 
-    def read(self, partition: Any) -> Iterator[pa.Table]:  # a partition of its own kind
-        """The rows of a partition."""
+    @abstractmethod
+    def rows(self, part: Any) -> Iterator[pa.Table]:
+        """The rows of a partition, by its value."""
 
-
-class Source(api.DataSource):
-    """A data source of Spark; subclasses give it a name and what is `wanted`."""
-
-    wanted: ClassVar[type[Wanted]]
-
-    def schema(self) -> StructType:
-        """The columns of the table."""
-        return from_arrow_schema(self.wanted.of(self.options).schema)
-
-    def reader(self, schema: StructType) -> api.DataSourceReader:  # noqa: ARG002  # the option `columns` says which
-        """The reader of everything that is there."""
-        return _Reader(self.wanted.of(self.options))
-
-    def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:  # noqa: ARG002, N802  # as above
-        """The reader of what comes."""
-        return _StreamReader(self.wanted.of(self.options))
+    def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition as Spark takes them; it wants one without rows where nothing is left to read."""
+        for table in () if partition.value is None else self.rows(partition.value):
+            yield from cast("Iterator[pa.RecordBatch]", fitted(table, self.schema).to_batches())
 
 
 class _Reader(api.DataSourceReader):
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
-        self.filters: list[api.Filter] = []
 
     def pushFilters(self, filters: list[api.Filter]) -> Iterable[api.Filter]:  # noqa: N802  # Spark's name
-        self.filters = filters
+        self.wanted.filters = filters
         return filters  # Spark applies them to the rows of partitions that are left
 
     def partitions(self) -> Sequence[api.InputPartition]:
-        return self.wanted.all(self.filters) or [api.InputPartition(None)]
+        return self.wanted.all() or [api.InputPartition(None)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
-        return _batches(self.wanted, partition)
+        return self.wanted.read(partition)
 
 
 class _StreamReader(api.DataSourceStreamReader):
@@ -190,13 +127,75 @@ class _StreamReader(api.DataSourceStreamReader):
         return self.wanted.between(start, end) or [api.InputPartition(None)]
 
     def read(self, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
-        return _batches(self.wanted, partition)
+        return self.wanted.read(partition)
 
     def commit(self, end: Offset) -> None:
         """Do nothing: Spark keeps the offsets."""
 
 
-def _batches(wanted: Wanted, partition: api.InputPartition) -> Iterator[pa.RecordBatch]:
-    if type(partition) is not api.InputPartition:  # where nothing is left to read, Spark wants a partition all the same
-        for table in wanted.read(partition):
-            yield from cast("Iterator[pa.RecordBatch]", fitted(table, wanted.schema).to_batches())
+class Source(api.DataSource):
+    """A data source of Spark; subclasses say what is `wanted`."""
+
+    wanted: ClassVar[type[Wanted]]
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return cls.wanted.source
+
+    def schema(self) -> StructType:
+        """The columns of the table."""
+        return from_arrow_schema(self.wanted(self.options).schema)
+
+    def reader(self, schema: StructType) -> api.DataSourceReader:  # noqa: ARG002  # the option `columns` says which
+        """The reader of everything that is there."""
+        return _Reader(self.wanted(self.options))
+
+    def streamReader(self, schema: StructType) -> api.DataSourceStreamReader:  # noqa: ARG002, N802  # as above
+        """The reader of what comes."""
+        return _StreamReader(self.wanted(self.options))
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """A type in which Spark has values of `kind`: signed integers, bytes of any length, microseconds."""
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    if pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz="UTC")
+    if pa.types.is_list(kind):
+        return pa.list_(plain(kind.value_type))
+    return pa.struct([(each.name, plain(each.type)) for each in kind]) if pa.types.is_struct(kind) else kind
+
+
+def fitted(table: pa.Table, schema: Iterable[pa.Field]) -> pa.Table:
+    """The columns of `schema` of a table; one that the table's version lacks is null."""
+    found = {
+        each.name: table.column(each.name).cast(each.type)
+        if each.name in table.column_names
+        else pa.nulls(len(table), each.type)
+        for each in schema
+    }
+    return pa.table(found)
+
+
+def may_match(filters: Iterable[api.Filter], bounds: Mapping[str, tuple[object, object]]) -> bool:
+    """Whether rows whose columns are within these bounds may pass all filters; other columns leave nothing out."""
+    for each in filters:
+        path: tuple[str, ...] = getattr(each, "attribute", ())
+        value: Any = getattr(each, "value", None)
+        bound: tuple[Any, Any] = bounds.get(path[0], (None, None)) if len(path) == 1 else (None, None)
+        least, greatest = bound
+        if least is None or value is None:
+            continue
+        if isinstance(each, api.EqualTo | api.EqualNullSafe | api.In):
+            values = value if isinstance(each, api.In) else (value,)
+            passes = any(some is not None and least <= some <= greatest for some in values)
+        elif isinstance(each, api.GreaterThan | api.GreaterThanOrEqual):
+            passes = greatest >= value
+        else:
+            passes = not isinstance(each, api.LessThan | api.LessThanOrEqual) or least <= value
+        if not passes:
+            return False
+    return True
