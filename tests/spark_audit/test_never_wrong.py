@@ -181,6 +181,8 @@ def test_what_a_worker_wrote_elsewhere_is_an_infrastructure_failure(tmp_path: Pa
     with pytest.raises(AuditFailed, match="is missing although a worker wrote it") as failure:
         audit(history, tmp_path / "out", opener=lambda _engine, _master: Elsewhere())
     assert failure.value.exit_code == 4
+    assert not list((tmp_path / "out").rglob("*.*")), "nothing is kept"
+    assert _audit(history).exit_code == 0
 
 
 def test_a_relative_history_is_the_same_for_every_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

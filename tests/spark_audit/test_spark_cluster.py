@@ -2,18 +2,17 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyspark
 import pytest
@@ -31,16 +30,6 @@ PATIENCE = 300
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-_MOUNTS = shutil.which("unshare") is not None and (
-    subprocess.run(
-        ["unshare", "-m", "sh", "-c", "mount -t tmpfs own /tmp"],  # noqa: S607  # of this machine
-        capture_output=True,
-        check=False,
-    ).returncode
-    == 0
-)
-
-
 @dataclass(frozen=True)
 class Cluster:
     """A running master and its workers."""
@@ -48,8 +37,8 @@ class Cluster:
     url: str
     environment: dict[str, str]
     workers: tuple[int, ...]
-    apart: Path
-    """A folder that is another one for each worker, where this machine lets a process have mounts of its own."""
+    web: int
+    """Port of the master's page."""
 
     def executors(self) -> set[int]:
         """The processes of executors that are alive, as Linux tells them."""
@@ -79,7 +68,6 @@ def cluster(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     """
     assert bucket
     folder = tmp_path_factory.mktemp("cluster")
-    apart = tmp_path_factory.mktemp("apart")
     port, web = _free_port(), _free_port()
     url = f"spark://127.0.0.1:{port}"
     environment = {
@@ -92,27 +80,39 @@ def cluster(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
     }
     package = "org.apache.spark.deploy"
     master = (f"{package}.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web))
-    worker = (f"{package}.worker.Worker", "--cores", "1", "--memory", "1g", "--webui-port", "0", url)
     with ExitStack() as running:
-        started = []
-        for at, command in enumerate((master, worker, worker)):
-            log = running.enter_context((folder / f"{at}.log").open("wb"))
-            launcher = [str(SPARK / "bin" / "spark-class"), *command]
-            own = {"HOME": str(folder / f"home{at}"), "SPARK_WORKER_DIR": str(folder / f"work{at}")}
-            if command is worker and _MOUNTS:
-                launcher = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs own "$0" && exec "$@"', str(apart), *launcher]
-            process = subprocess.Popen(launcher, env={**environment, **own}, cwd=folder, stdout=log, stderr=log)
-            running.callback(process.wait)
-            running.callback(process.terminate)
-            started.append(process.pid)
-        _await(lambda: _alive_workers(web) == 2, "two workers")
-        yield Cluster(url, environment, tuple(started[1:]), apart)
+        running.enter_context(_started(environment, folder, 0, [str(SPARK / "bin" / "spark-class"), *master]))
+        workers = tuple(running.enter_context(_worker(url, environment, folder, at)) for at in (1, 2))
+        _await(lambda: _workers(web)["ALIVE"] == 2, "two workers")
+        yield Cluster(url, environment, workers, web)
+
+
+@contextmanager
+def _started(environment: dict[str, str], folder: Path, at: int, command: list[str]) -> Iterator[int]:
+    """A process of the cluster."""
+    own = {"HOME": str(folder / f"home{at}"), "SPARK_WORKER_DIR": str(folder / f"work{at}")}
+    with (folder / f"{at}.log").open("wb") as log:
+        process = subprocess.Popen(command, env={**environment, **own}, cwd=folder, stdout=log, stderr=log)
+        try:
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _worker(url: str, environment: dict[str, str], folder: Path, at: int) -> AbstractContextManager[int]:
+    """A worker of one core, which may be told to end (`SIGPWR`)."""
+    command = [str(SPARK / "bin" / "spark-class"), "org.apache.spark.deploy.worker.Worker"]
+    command += ["--cores", "1", "--memory", "1g", "--webui-port", "0", url]
+    options = {"SPARK_DAEMON_JAVA_OPTS": "-Dspark.decommission.enabled=true"}
+    return _started({**environment, **options}, folder, at, command)
 
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One chain of three has more than half of all blocks."""
     path = tmp_path_factory.mktemp("recorded") / "history"
-    return write_history(path, 12, segment_length=2, cheats={3: drop_a_node})
+    return write_history(path, 12, segment_length=2, cheats={3: drop_a_node}, skew=4)
 
 
 @pytest.fixture(scope="module")
@@ -127,13 +127,13 @@ def _free_port() -> int:
         return port
 
 
-def _alive_workers(web: int) -> int:
+def _workers(web: int) -> Counter[str]:
+    """How many workers the master has, by their states."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{web}/json/", timeout=5) as answer:
-            alive: int = json.load(answer)["aliveworkers"]
-            return alive
+            return Counter(worker["state"] for worker in json.load(answer)["workers"])
     except (OSError, ValueError):  # it does not answer yet, or with another page
-        return 0
+        return Counter()
 
 
 def _await(condition: Callable[[], bool], what: str) -> None:
@@ -161,7 +161,6 @@ def _driven(cluster: Cluster, cwd: Path, program: str, *arguments: object) -> su
 
 _DRIVER = """
 import json, sys
-from pathlib import Path
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.spark.context import start_context
 
@@ -172,111 +171,108 @@ def where(at):
 
 context = start_context(*sys.argv[3:])
 places = context.parallelize(range(2), 2).map(where).collect()
-result = audit(Path(sys.argv[1]), Path(sys.argv[2]), engine="spark")
+result = audit(sys.argv[1], sys.argv[2], engine="spark")
 told = {"digest": result.digest, "exit_code": result.exit_code, "engine": result.engine, "places": places}
-Path(sys.argv[2], "told.json").write_text(json.dumps(told))
 context.stop()
+print(json.dumps(told))
 """
 
 
-def test_a_driver_on_its_own_brings_its_sources_to_the_workers(
-    cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
-) -> None:
-    """Their Python has the third-party packages."""
-    _driven(cluster, tmp_path, _DRIVER, history, tmp_path)
-    told = json.loads((tmp_path / "told.json").read_bytes())
+def _told(output: str, plain: AuditResult) -> list[list[str]]:
+    """Where the workers found what they import, of a driver that came to the same end."""
+    told = json.loads(output.splitlines()[-1])
     assert (told["digest"], told["exit_code"], told["engine"]) == (plain.digest, plain.exit_code, "spark")
-    assert all(".zip" in place for found in told["places"] for place in found[1:])
+    places: list[list[str]] = told["places"]
+    return places
 
 
-_LOST_DRIVER = """
-import sys
-from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
-try:
-    audit(sys.argv[1], sys.argv[2], sys.argv[3])
-except AuditFailed as failure:
-    print(failure.exit_code, failure)
-"""
-
-
-@pytest.mark.skipif(not _MOUNTS, reason="a process of this user has no mounts of its own")
-def test_au11_an_output_that_workers_do_not_share_is_an_infrastructure_failure_and_the_next_run_repairs_it(
-    cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
-) -> None:
-    """Each worker writes to a disk of its own under the path that the driver names."""
-    out = cluster.apart / "out"
-    run = _driven(cluster, tmp_path, _LOST_DRIVER, history, out)
-    assert run.stdout.startswith("4 ")
-    assert "is missing although a worker wrote it" in run.stdout
-    assert not list(out.rglob("*.*")), "nothing is kept"
-    repaired = audit(history, out, engine="python")
-    assert (repaired.digest, repaired.codes, repaired.exit_code) == (plain.digest, plain.codes, plain.exit_code)
-
-
-_REMOTE_DRIVER = """
-import json, sys
-from pubsub_emulator.spark_audit.audit.run import audit
-result = audit(sys.argv[1], sys.argv[2], sys.argv[3])
-print(json.dumps({"digest": result.digest, "exit_code": result.exit_code, "engine": result.engine}))
-"""
-
-
-def test_driver_and_workers_need_no_common_folder(
+def test_a_driver_on_its_own_brings_its_sources_to_workers_with_which_it_has_no_common_folder(
     cluster: Cluster, plain: AuditResult, bucket: str, tmp_path: Path
 ) -> None:
-    """AU-12: history and output are in an object store; driver and workers have folders of their own."""
-    write_history(f"{bucket}/history", 12, segment_length=2, cheats={3: drop_a_node})  # type: ignore[arg-type]
-    run = _driven(cluster, tmp_path, _REMOTE_DRIVER, f"{bucket}/history", f"{bucket}/out")
-    told = json.loads(run.stdout.splitlines()[-1])
-    assert told == {"digest": plain.digest, "exit_code": plain.exit_code, "engine": "spark"}
+    """AU-12: history and output are in an object store. The workers' Python has the third-party packages."""
+    write_history(f"{bucket}/history", 12, segment_length=2, cheats={3: drop_a_node}, skew=4)  # type: ignore[arg-type]
+    run = _driven(cluster, tmp_path, _DRIVER, f"{bucket}/history", f"{bucket}/out")
+    assert all(".zip" in place for found in _told(run.stdout, plain) for place in found[1:])
     assert not list(tmp_path.iterdir())
 
 
+_HELD = """
+import sys, time
+from pathlib import Path
+from pubsub_emulator.spark_audit.audit import rounds
+
+def held(text, out, unit=rounds.judge_or_fold, folder=Path(sys.argv[2]).parent):
+    try:
+        (folder / "first").touch(exist_ok=False)
+    except FileExistsError:
+        while not (folder / "go").exists():
+            time.sleep(0.02)
+    return unit(text, out)
+
+rounds.judge_or_fold = held
+"""
+"""Workers do one unit, and begin others once they may go on."""
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="executors are found as Linux tells of processes")
-def test_a_submitted_job_whose_executors_are_killed_gives_the_digest_of_an_undisturbed_one(
+def test_a_submitted_job_gives_the_same_digest_while_workers_leave_and_executors_are_killed(
     cluster: Cluster, history: Path, plain: AuditResult, tmp_path: Path
 ) -> None:
     """The workers' Python has no packages at all: what they import is what was shipped.
 
-    The executors are killed once the first part is committed, while others are not.
+    A third worker is decommissioned and the executors of the others are killed when one unit is done and they are at
+    others; slow units are given out twice.
     """
+    sizes = [row["candidates"] for row in plain.chains]
+    assert 2 * max(sizes) > sum(sizes), "the history is skewed"
     environment = build_environment(tmp_path / "pubsub.tar.gz")
     driver = tmp_path / "driver.py"
-    driver.write_text(_DRIVER)
+    driver.write_text(_HELD + _DRIVER)
     out = tmp_path / "out"
     settings = {
         "spark.pyspark.driver.python": sys.executable,
         "spark.pyspark.python": os.path.realpath(sys._base_executable),  # type: ignore[attr-defined]  # not in typeshed
         "spark.executorEnv.PYTHONPATH": MOUNT,
         "spark.executorEnv.PYTHONNOUSERSITE": "1",
+        "spark.decommission.enabled": "true",
+        "spark.speculation": "true",
+        "spark.speculation.interval": "50ms",
+        "spark.speculation.multiplier": "1.01",
+        "spark.speculation.quantile": "0.1",
+        "spark.speculation.minTaskRuntime": "10ms",
     }
     command = [str(SPARK / "bin" / "spark-submit"), "--master", cluster.url, "--archives", f"{environment}#{MOUNT}"]
     for key, value in settings.items():
         command += ["--conf", f"{key}={value}"]
-    with (tmp_path / "submit.log").open("wb") as log:
+    with (
+        _worker(cluster.url, cluster.environment, tmp_path, 3) as leaving,
+        (tmp_path / "submit.log").open("wb") as log,
+        (tmp_path / "told").open("wb") as told,
+    ):
+        _await(lambda: _workers(cluster.web)["ALIVE"] == 3, "a third worker")
         job = subprocess.Popen(
             [*command, str(driver), str(history), str(out)],
             env={**cluster.environment, "PYTHONPATH": str(ROOT)},
             cwd=tmp_path,
-            stdout=log,
+            stdout=told,
             stderr=log,
         )
         try:
             committed = lambda: len(list(out.glob(f"items/*/*/{RECEIPT}")))  # noqa: E731  # read where it is waited for
-            _await(lambda: job.poll() is not None or committed() > 0, "the first part")
-            killed = cluster.executors()
-            for executor in killed:
+            _await(lambda: job.poll() is not None or committed() > 0, "the first unit")
+            _await(lambda: len(cluster.executors()) == 2, "the executors of both workers")
+            os.kill(leaving, signal.SIGPWR)
+            for executor in cluster.executors():
                 os.kill(executor, signal.SIGKILL)
             assert job.poll() is None, (tmp_path / "submit.log").read_text()
             assert not (out / REPORT).exists()
-            assert committed() < plain.units_judged
+            assert committed() == 1 < plain.units_judged
+            _await(lambda: _workers(cluster.web)["ALIVE"] == 2, "the third worker to leave")
+            (tmp_path / "go").touch()
             assert job.wait(PATIENCE) == 0, (tmp_path / "submit.log").read_text()
         finally:
             job.kill()
             job.wait()
-    assert len(killed) == 2
-    told: dict[str, Any] = json.loads((out / "told.json").read_bytes())
-    assert (told["digest"], told["exit_code"], told["engine"]) == (plain.digest, plain.exit_code, "spark")
-    for found in told["places"]:
+    for found in _told((tmp_path / "told").read_text(), plain):
         assert all(f"/{MOUNT}/" in place for place in found)
         assert not any(place.startswith(str(ROOT)) for place in found)
