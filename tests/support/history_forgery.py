@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ class Segment:
     segment: int
     parts: dict[tuple[str, int | None], Rows]
     positions: dict[int, int]
-    extra: list[HistoryPart] = field(default_factory=list)
 
 
 def load(history: Path) -> list[Segment]:
@@ -46,9 +45,7 @@ def store(segments: list[Segment], target: Path, rows_per_group: int = 256) -> P
             if rows
         ]
         after = last.get(each.network)
-        last[each.network] = write_commit(
-            target, each.network, each.segment, [*parts, *each.extra], each.positions, after
-        )
+        last[each.network] = write_commit(target, each.network, each.segment, parts, each.positions, after)
     return target
 
 
