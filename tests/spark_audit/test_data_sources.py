@@ -237,3 +237,15 @@ def test_a_stream_of_a_node_has_each_block_once(session: SparkSession, tmp_path:
             assert query.exception() is None
         written = session.read.parquet(str(tmp_path / "out")).orderBy("number").collect()
         assert [f"0x{bytes(row['hash']).hex()}" for row in written] == hashes
+
+
+def test_a_relay_chains_node_tells_what_it_judged() -> None:
+    with serving_beside() as running:
+        cheat = {"jsonrpc": "2.0", "id": 1, "method": "pubsub_cheat", "params": [2000, ["omit-node"], 1]}
+        for todo in (running.step(3), running.post(cheat), running.step(6)):
+            asyncio.run_coroutine_threadsafe(todo, running.loop).result(PATIENCE)
+        found = rows(WantedBlocks({"path": running.urls[None], "table": "candidates", "finalized": "false"}))
+    refused = [row for row in found if row["verdict"] is not None]
+    assert {(row["chain"], row["verdict"]) for row in refused} == {(2000, "OmittedBelowBudget"), (2000, "RootMismatch")}
+    assert all(row["evidence"] for row in refused)
+    assert len({row["block"] for row in found}) == len(found) > len(refused)
