@@ -106,6 +106,18 @@ class MethodNames(Answer):
     methods: tuple[Text, ...]
 
 
+class Extrinsics(Answer):
+    """The extrinsics of a block."""
+
+    extrinsics: tuple[Text, ...]
+
+
+class Block(Answer):
+    """A block."""
+
+    block: Extrinsics
+
+
 class Version(Answer):
     """A runtime's version."""
 
@@ -114,6 +126,7 @@ class Version(Answer):
     transaction_version: Index = 0
 
 
+BLOCK: Final = TypeAdapter(Block)
 BYTES: Final[TypeAdapter[bytes]] = TypeAdapter(Bytes)
 FLAG: Final[TypeAdapter[bool]] = TypeAdapter(StrictBool)
 HASH: Final[TypeAdapter[bytes]] = TypeAdapter(Hash)

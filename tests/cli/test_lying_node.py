@@ -4,7 +4,9 @@ import copy
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +19,6 @@ from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.node_api import RELAY, InProcess
 from pubsub_emulator.cli.session.remote import RemoteNode
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused
-from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -84,8 +85,9 @@ class Lying(RemoteNode):
         self.methods.add(method)
         return self.lie(method, copy.deepcopy(self.honest.ask(method, *params, chain=chain)))
 
-    def _rpc(self, chain: str) -> Rpc:
-        raise AssertionError(f"no request of {chain} leaves this process")
+    def _chain(self, name: str) -> Any:
+        """What proves a chain's states; no request leaves this process."""
+        return SimpleNamespace(url=f"{self.url}/{name}", ask=partial(self.ask, chain=name))
 
 
 @pytest.fixture
@@ -211,8 +213,14 @@ def test_what_a_node_refuses_and_how_it_ends_is_shown_safely(node: Lying) -> Non
         assert shown
         assert shown.isprintable()
 
-    async def lost() -> None:
-        raise BadAnswer(EVIL)
+
+def test_what_a_bad_answer_says_is_made_safe() -> None:
+    class Lost(RemoteNode):
+        def _chain(self, _name: str) -> Any:
+            def lost(_work: object) -> None:
+                raise BadAnswer(EVIL)
+
+            return SimpleNamespace(rpc=SimpleNamespace(call=lambda _method: None), run=lost)
 
     with pytest.raises(BadAnswer, match=r"^\\u001b"):
-        node._run(lost())  # what every request goes through
+        Lost("ws://liar").ask("system_health")

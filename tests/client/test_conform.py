@@ -16,8 +16,7 @@ from support.node import serving
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.client import node
-from pubsub_emulator.client.conform import Finding, Mapping, conform, read_mapping
-from pubsub_emulator.client.conform.driver import Driver
+from pubsub_emulator.client.conform import Finding, Mapping, Trial, conform, read_mapping
 from pubsub_emulator.client.conform.mapping import Publish
 from pubsub_emulator.client.errors import ClientError
 from pubsub_emulator.client.metadata import Metadata, parse_metadata
@@ -60,8 +59,8 @@ def held(mapping: Mapping = WHOLE, only: Collection[str] = (), relay: RelaySetti
     """The findings about our own node, by rule."""
 
     def run(url: str) -> list[Finding]:
-        with Driver(url, mapping, {}) as driver:
-            return conform(driver, only)
+        with Trial(url, mapping, {}) as trial:
+            return conform(trial, only)
 
     async def serve() -> list[Finding]:
         scenario = load_bundled("node").model_copy(update={"relay": relay})
@@ -171,8 +170,8 @@ def test_an_answer_of_another_type_is_one_line_and_the_infrastructure(
 
 
 def test_a_node_that_nobody_runs_is_the_infrastructure() -> None:
-    with Driver("ws://127.0.0.1:9", Mapping(), {}) as driver, pytest.raises(ClientError, match="nobody") as failed:
-        conform(driver, ["PS-2"])
+    with Trial("ws://127.0.0.1:9", Mapping(), {}) as trial, pytest.raises(ClientError, match="nobody") as failed:
+        conform(trial, ["PS-2"])
     assert failed.value.is_infrastructure
 
 

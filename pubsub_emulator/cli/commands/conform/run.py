@@ -11,17 +11,16 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.log.run import para_url
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import say, table
-from pubsub_emulator.client.conform import RULES, Driver, conform, read_mapping
+from pubsub_emulator.client.conform import RULES, Trial, conform, read_mapping
 
 
 def run_conform(url: str, file: Path | None, paras: Sequence[str], rules: Sequence[str]) -> Result:
     """Test a chain and print a row for each rule. Raises `ClientError`, `SettingsError`."""
-    known = [name for name, _, _ in RULES]
     for name in rules:
-        if name not in known:
-            raise click.UsageError(f"--rule {name}: not one of {', '.join(known)}")
-    with Driver(url, read_mapping(file), dict(map(para_url, paras))) as driver:
-        findings = conform(driver, rules)
+        if name not in RULES:
+            raise click.UsageError(f"--rule {name}: not one of {', '.join(RULES)}")
+    with Trial(url, read_mapping(file), dict(map(para_url, paras))) as trial:
+        findings = conform(trial, rules)
     table("rules", ("rule", "result", "what it says"), ((each.rule, each.verdict, each.sentence) for each in findings))
     for each in findings:
         if each.verdict == "broken":

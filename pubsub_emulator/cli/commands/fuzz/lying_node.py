@@ -41,10 +41,10 @@ class _Handler(BaseHTTPRequestHandler):
     answers: Answers = staticmethod(lambda _path, _method, _params: None)
 
     def do_POST(self) -> None:  # the name that is called
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        document: dict[str, object] = {"jsonrpc": "2.0", "id": asked["id"]}
+        query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        document: dict[str, object] = {"jsonrpc": "2.0", "id": query["id"]}
         try:
-            document["result"] = type(self).answers(self.path, asked["method"], asked["params"])
+            document["result"] = type(self).answers(self.path, query["method"], query["params"])
         except PubsubError as error:
             document["error"] = {"code": getattr(error, "code", -32603), "message": str(error)}
         data = json.dumps(document).encode()
@@ -149,10 +149,10 @@ def _session(url: str) -> str:
 
 
 def _conform(url: str, patience: float = 0.05) -> str:
-    from pubsub_emulator.client.conform import Driver, Mapping, conform
+    from pubsub_emulator.client.conform import Mapping, Trial, conform
 
-    with Driver(url, Mapping(patience=patience, delay=4), {}) as driver:
-        return ", ".join(each.verdict for each in conform(driver, _RULES))
+    with Trial(url, Mapping(patience=patience, delay=4), {}) as trial:
+        return ", ".join(each.verdict for each in conform(trial, _RULES))
 
 
 _COMMANDS: Final[dict[str, Callable[[str], str]]] = {

@@ -1,0 +1,103 @@
+"""One chain of a node, read and called from code that is not asynchronous."""
+
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pubsub_emulator.client.answers import BLOCK, read
+from pubsub_emulator.client.encode import Encoded, encode_call
+from pubsub_emulator.client.errors import BadAnswer, NodeUnavailable
+from pubsub_emulator.client.extrinsics import Signer, signed_by
+from pubsub_emulator.client.live_state import BlockingNode, state_of
+from pubsub_emulator.client.metadata import Enum, Metadata
+from pubsub_emulator.client.node import DecodedEvent, SubstrateNode
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.runtime.framework.calls import EncodedCall
+from pubsub_emulator.runtime.framework.storage import State
+
+_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 1.0
+
+
+class BlockingChain(BlockingNode):
+    """One chain of a node; `patience` are the seconds that an extrinsic may take. Methods raise `ClientError`."""
+
+    def __init__(self, url: str, patience: float = 60.0) -> None:
+        super().__init__(url)
+        self.node = SubstrateNode(self.rpc)
+        self._patience = patience
+
+    def best(self) -> int:
+        """The number of the best block."""
+        return self.run(self.node.header(self.run(self.node.best_head()))).number
+
+    def block(self, number: int) -> bytes:
+        """The hash of a block. Raises `BadAnswer` if there is none."""
+        found = self.run(self.node.block_hash(number))
+        if found is None:
+            raise BadAnswer(f"{self.url}: the node has no block {number}")
+        return found
+
+    def metadata(self) -> Metadata:
+        """The metadata of the best block."""
+        return self.run(self.node.metadata(self.block(self.best())))
+
+    def events(self, number: int) -> list[DecodedEvent]:
+        """The events of a block."""
+        return self.run(self.node.events(self.block(number)))
+
+    def item(self, number: int, pallet: str, name: str, *keys: bytes) -> Any:
+        """A decoded storage item after a block."""
+        return self.run(self.node.item(self.block(number), pallet, name, *keys))
+
+    def state(self, number: int) -> State:
+        """The state after a block, read through checked proofs."""
+        return state_of(self, str(number)).state
+
+    def call(self, pallet: str, name: str, arguments: dict[str, object], *, root: bool = False) -> Encoded:
+        """A call, encoded by the chain's metadata; `root` wraps it in `Sudo.sudo`."""
+        call = encode_call(self.metadata(), pallet, name, arguments)
+        return self.call("Sudo", "sudo", {"call": call}) if root else call
+
+    def submit(self, signer: Signer, call: Encoded) -> tuple[int, list[DecodedEvent]]:
+        """Send a call and wait for its block; returns the number and the events of the extrinsic."""
+        raw = hexed(self.run(signed_by(self.node, signer, EncodedCall("", "", (), call))))
+        looked = self.best()
+        self.ask("author_submitExtrinsic", raw)
+        end, pause = time.monotonic() + self._patience, _PAUSE
+        while time.monotonic() < end:
+            while looked < self.best() and time.monotonic() < end:
+                looked += 1
+                answer = self.ask("chain_getBlock", hexed(self.block(looked)))
+                body = read(BLOCK, answer, f"{self.url}: chain_getBlock").block.extrinsics
+                if raw in body:
+                    phase = f"extrinsic {body.index(raw)}"
+                    return looked, [event for event in self.events(looked) if event.phase == phase]
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        raise NodeUnavailable(f"{self.url}: an extrinsic is in no block after {self._patience} s")
+
+    def failure(self, events: Iterable[DecodedEvent]) -> str | None:
+        """The error of an extrinsic with these events, or of the call of root in it."""
+        for event in events:
+            if (event.pallet, event.name) == ("System", "ExtrinsicFailed"):
+                return self._error(event.fields["dispatch_error"])
+            result = event.fields.get("sudo_result")
+            if (event.pallet, event.name) == ("Sudo", "Sudid") and isinstance(result, dict) and "Err" in result:
+                return self._error(result["Err"])
+        return None
+
+    def _error(self, found: object) -> str:
+        """The name of a dispatch error."""
+        if not isinstance(found, dict):
+            return str(found)
+        ((kind, body),) = found.items()
+        if kind != "Module":
+            return f"{kind}.{body}"
+        metadata = self.metadata()
+        for pallet in metadata.pallets.values():
+            errors = None if pallet.errors is None else metadata.types.get(pallet.errors)
+            if pallet.index == body["index"] and isinstance(errors, Enum):
+                variant = errors.variants.get(body["error"][0])
+                return f"{pallet.name}.{variant.name if variant else body['error'][0]}"
+        return str(found)

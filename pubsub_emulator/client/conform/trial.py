@@ -1,0 +1,399 @@
+"""A trial of a chain: what rules are tested with, what they need to act and read, and what they require.
+
+Extrinsics are signed by development accounts. Nothing but `chain_*`, `state_*`, `author_*` and
+`system_accountNextIndex` is called. Child tries are read through proofs that are checked against the block's header.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
+
+from pubsub_emulator.client.chain import BlockingChain
+from pubsub_emulator.client.conform.mapping import Mapping
+from pubsub_emulator.client.decode import decode
+from pubsub_emulator.client.encode import Encoded
+from pubsub_emulator.client.errors import BadAnswer
+from pubsub_emulator.client.extrinsics import Signer, development_signer
+from pubsub_emulator.client.node import DecodedEvent
+from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.scale import encode_bytes, encode_compact
+from pubsub_emulator.trie.errors import TrieError
+from pubsub_emulator.trie.lazy import StateUnavailable
+
+Event = tuple[str, dict[str, Any]]
+Entry = tuple[bytes, bytes, int]
+"""Key, value and ttl."""
+Verdict = Literal["holds", "broken", "not testable here"]
+KEYS: Final = tuple(bytes(key_from_data(b"conform/%d" % at)) for at in range(4))
+_SHOWN: Final = 200
+_LARGEST: Final = 60_000
+"""Bytes of values in one extrinsic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one rule; `expected`, `seen` and `block` are those of the first thing that is broken."""
+
+    rule: str
+    sentence: str
+    verdict: Verdict
+    expected: str = ""
+    seen: str = ""
+    block: int | None = None
+    reason: str = ""
+
+
+class Broken(Exception):
+    """A rule does not hold."""
+
+    def __init__(self, expected: object, seen: object, block: int) -> None:
+        super().__init__()
+        (self.expected, self.seen), self.block = _said(expected, seen), block
+
+
+class Untestable(Exception):
+    """A rule cannot be tested on this chain."""
+
+
+Check = Callable[["Trial"], None]
+RULES: Final[dict[str, tuple[str, Check]]] = {}
+"""Sentence and test of each rule by its name, in the order in which they are tested."""
+
+
+def rule(name: str, sentence: str) -> Callable[[Check], Check]:
+    """Decorator: a function tests a rule. It raises `Broken` or `Untestable`."""
+
+    def keep(check: Check) -> Check:
+        RULES[name] = sentence, check
+        return check
+
+    return keep
+
+
+def conform(trial: "Trial", only: Collection[str] = ()) -> list[Finding]:
+    """Test all rules, or `only` some by name. Raises `ClientError` if the node fails or answers with other types."""
+    return [_judged(trial, name, *found) for name, found in RULES.items() if not only or name in only]
+
+
+def _judged(trial: "Trial", name: str, sentence: str, check: Check) -> Finding:
+    try:
+        check(trial)
+    except Broken as broken:
+        return Finding(name, sentence, "broken", broken.expected, broken.seen, broken.block)
+    except Untestable as why:
+        return Finding(name, sentence, "not testable here", reason=str(why))
+    except (StateUnavailable, TrieError) as error:
+        return Finding(name, sentence, "broken", "a state that its root proves", str(error), trial.relay.best())
+    except (AttributeError, IndexError, KeyError, OverflowError, ScaleError, TypeError, ValueError) as error:
+        said = f"{name}: the chain's types are not those of the rules: {type(error).__name__}: {error}"
+        raise BadAnswer(said) from error
+    return Finding(name, sentence, "holds")
+
+
+def expect(expected: object, seen: object, block: int) -> None:
+    """Raise `Broken` unless what is seen is what is expected."""
+    if expected != seen:
+        raise Broken(expected, seen, block)
+
+
+def _said(expected: object, seen: object) -> tuple[str, str]:
+    """Both values as texts; of long ones the part in which they begin to differ."""
+    texts = [
+        hexed(value) if isinstance(value, bytes) else repr(sorted(value) if isinstance(value, set) else value)
+        for value in (expected, seen)
+    ]
+    same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
+    start = max(0, same - _SHOWN // 2) if max(map(len, texts)) > _SHOWN else 0
+    one, other = (
+        "…" * (start > 0) + each[start : start + _SHOWN] + "…" * (len(each) > start + _SHOWN) for each in texts
+    )
+    return one, other
+
+
+@dataclass(frozen=True, slots=True)
+class Included:
+    """An extrinsic in a block: its error (`Pallet.Error` or `BadOrigin`), or `None`, and the pallet's events of it."""
+
+    number: int
+    error: str | None
+    events: tuple[Event, ...] = ()
+
+
+class Trial:
+    """A relay chain and parachains under one mapping, and the vocabulary of the rules; a context manager."""
+
+    def __init__(self, url: str, mapping: Mapping, paras: dict[int, str]) -> None:
+        self.mapping = mapping
+        self._stack = ExitStack()
+        self.relay = self._open(url)
+        base = url.rstrip("/")
+        wanted = {mapping.publisher, mapping.system, *paras}
+        self.paras = {para: self._open(paras.get(para, f"{base}/{para}")) for para in sorted(wanted)}
+        self.manager, self.stranger = development_signer(mapping.manager), development_signer(mapping.stranger)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.close()
+
+    def _open(self, url: str) -> BlockingChain:
+        chain = BlockingChain(url, self.mapping.patience)
+        self._stack.callback(chain.close)
+        return chain
+
+    # Acts
+
+    def do(self, name: str, *, by: Signer | None = None, root: bool = False, **arguments: object) -> Included:
+        """A call of the pallet about the publisher, by the manager unless told otherwise."""
+        of = self.mapping
+        named = {of.name(key): value for key, value in {"para": of.publisher, **arguments}.items()}
+        return self.relay_call(of.pallet, of.name(name), named, by=by, root=root)
+
+    def relay_call(
+        self, pallet: str, name: str, arguments: dict[str, object], *, by: Signer | None = None, root: bool = False
+    ) -> Included:
+        """Any call on the relay chain."""
+        call = self.relay.call(pallet, name, arguments, root=root)
+        number, events = self.relay.submit(by or self.manager, call)
+        return Included(number, self.relay.failure(events), self._ours(events))
+
+    def publish(self, para: int, entries: Sequence[Entry]) -> Included:
+        """Publish by the parachain's call, or by a message; the relay block is that of the effect, or of the refusal.
+
+        `error` is `Parachain: …` where the parachain's call itself fails, else as of `send`.
+        """
+        how, keys = self.mapping.publish, {key for key, _, _ in entries}
+        if how.by == "message":
+            return self.send(para, self.message(entries), keys=keys)[0]
+        call = self.paras[para].call(how.pallet, how.call, {how.argument: list(map(list, entries))})
+        return self._sent(para, call, keys, 1)[0]
+
+    def message(self, entries: Sequence[Entry]) -> bytes:
+        """A message of XCM v5 that publishes."""
+        head = bytes((self.mapping.instruction,))
+        parts = (head + key + encode_bytes(value) + ttl.to_bytes(4, "little") for key, value, ttl in entries)
+        return b"\5" + encode_compact(len(entries)) + b"".join(parts)
+
+    def send(self, para: int, *messages: bytes, keys: Collection[bytes] = ()) -> list[Included]:
+        """Send upward messages in one block of a parachain, and what became of each on the relay chain.
+
+        `error` is `None`, `incomplete`, why it was not processed (`BadFormat`, …), or `nothing`.
+        """
+        how, chain = self.mapping.message, self.paras[para]
+        others = {name: Encoded(unhex(text)) for name, text in how.others.items()}
+        sent = messages if how.wrapped else map(Encoded, messages)
+        last = how.root and len(messages) == 1
+        calls = [chain.call(how.pallet, how.call, {how.argument: each, **others}, root=last) for each in sent]
+        call = calls[0] if len(calls) == 1 else chain.call("Utility", "batch_all", {"calls": calls}, root=how.root)
+        return self._sent(para, call, keys, len(messages))
+
+    def _sent(self, para: int, call: Encoded, keys: Collection[bytes], count: int) -> list[Included]:
+        """Submit a parachain's call, and find what became of its messages on the relay chain."""
+        chain, since = self.paras[para], self.relay.best()
+        failed = chain.failure(chain.submit(self.manager, call)[1])
+        if failed is not None:
+            return [Included(since, f"Parachain: {failed}")] * count
+        found: list[Included] = []
+        last = since
+        for _ in range(self.mapping.delay):
+            while last < min(self.relay.best(), since + self.mapping.delay):
+                last += 1
+                found += self._outcomes(para, keys, last)
+                if len(found) >= count:
+                    return found
+            self.step()
+        return found + [Included(last, "nothing")] * (count - len(found))
+
+    def _outcomes(self, para: int, keys: Collection[bytes], number: int) -> list[Included]:
+        """What became of a parachain's messages in a relay block; of one with other traffic, of that with `keys`."""
+        events = self.relay.events(number)
+        ours, name, key = self._ours(events), self.mapping.name("DataPublished"), self.mapping.name("key")
+        if para != self.mapping.publisher and keys:
+            published = any(each[0] == name and each[1].get(key) in keys for each in ours)
+            return [Included(number, None, ours)] if published else []
+        mine = f"{{'Para': {para}}}"
+        return [
+            Included(number, _refusal(each), ours)
+            for each in events
+            if each.pallet == "MessageQueue" and mine in str(each.fields.get("origin"))
+        ]
+
+    def step(self, count: int = 1) -> int:
+        """Let the relay chain build blocks, with a stranger's remark in each; returns the best number."""
+        for _ in range(count):
+            self.relay.submit(self.stranger, self.relay.call("System", "remark", {"remark": b"conform"}))
+        return self.relay.best()
+
+    def until(self, number: int) -> None:
+        """Let the relay chain build blocks up to a number."""
+        for _ in range(number - self.relay.best()):
+            if self.relay.best() < number:
+                self.step()
+
+    # Reads
+
+    def child(self, number: int, para: int) -> dict[bytes, bytes]:
+        """All entries of a publisher's child trie after a relay block, through proofs."""
+        return dict(self.relay.state(number).child_entries(self._child_key(para)))
+
+    def root(self, number: int, para: int) -> bytes | None:
+        """The child root of a publisher in the top trie after a relay block, through a proof."""
+        return self.relay.state(number).child_root(self._child_key(para))
+
+    def _child_key(self, para: int) -> bytes:
+        """The key of a publisher's child trie (PS-1)."""
+        return self.mapping.child_prefix.encode() + para.to_bytes(4, "little")
+
+    def item(self, number: int, name: str, *keys: bytes) -> Any:
+        """A storage item of the pallet after a relay block."""
+        return self.relay.item(number, self.mapping.pallet, self.mapping.name(name), *keys)
+
+    def constant(self, name: str) -> object:
+        """A constant of the pallet, or `None`."""
+        metadata = self.relay.metadata()
+        pallet = metadata.pallets.get(self.mapping.pallet)
+        found = None if pallet is None else pallet.constants.get(self.mapping.name(name))
+        return None if found is None else decode(metadata, found.type, found.value)
+
+    def events(self, number: int) -> tuple[Event, ...]:
+        """The pallet's events of a relay block."""
+        return self._ours(self.relay.events(number))
+
+    def _ours(self, events: Sequence[DecodedEvent]) -> tuple[Event, ...]:
+        return tuple((each.name, each.fields) for each in events if each.pallet == self.mapping.pallet)
+
+    # The publisher
+
+    @property
+    def para(self) -> int:
+        """The publisher."""
+        return self.mapping.publisher
+
+    def entry(self, value: bytes, ttl: int, when: int) -> bytes:
+        """The bytes of an entry."""
+        parts = {
+            "value": encode_compact(len(value)) + value,
+            "ttl": ttl.to_bytes(4, "little"),
+            "when_inserted": when.to_bytes(4, "little"),
+        }
+        return b"".join(parts[name] for name in self.mapping.entry)
+
+    def event(self, name: str, **fields: object) -> Event:
+        """An event of the pallet."""
+        called = self.mapping.name
+        return called(name), {called(key): value for key, value in fields.items()}
+
+    def info(self, number: int) -> tuple[bytes, int] | None:
+        """Manager and deposit of the registration after a block."""
+        found = self.of_publisher(number, "RegisteredPublishers")
+        return None if found is None else tuple(found.values() if isinstance(found, dict) else found)
+
+    def of_publisher(self, number: int, name: str, *keys: bytes) -> Any:
+        """The publisher's storage item after a block."""
+        return self.item(number, name, self.para.to_bytes(4, "little"), *keys)
+
+    def counters(self, number: int) -> tuple[int, int]:
+        """Keys and bytes of the publisher, as the counters say."""
+        keys, size = (self.of_publisher(number, name) or 0 for name in ("PublishedKeys", "TotalStorageSize"))
+        return keys, size
+
+    def balance(self, number: int, *, fees: bool = True) -> tuple[int, int]:
+        """The manager's free balance, with the fees of that block unless told otherwise, and what is held."""
+        found = self.relay.item(number, "System", "Account", self.manager.account)["data"]
+        paid = (each.fields for each in self.relay.events(number) if each.name == "TransactionFeePaid")
+        spent = sum(each["actual_fee"] for each in paid if each["who"] == self.manager.account)
+        return found["free"] + (spent if fees else 0), found["reserved"]
+
+    def released(self, number: int, deposit: int) -> None:
+        """Require that a block gave the manager a deposit back."""
+        free, held = self.balance(number - 1, fees=False)
+        expect((free + deposit, held - deposit), self.balance(number), number)
+
+    def gone(self) -> None:
+        """Make the publisher unregistered and without data."""
+        number = self.relay.best()
+        if self.info(number) is not None or self.root(number, self.para) is not None:
+            self.do("force_deregister_publisher", root=True)
+
+    def fresh(self, *entries: Entry) -> Included:
+        """Register the publisher anew and let it publish some entries."""
+        self.gone()
+        made = self.do("force_register_publisher", root=True, manager=self.manager.account, deposit=0)
+        return self.publish(self.para, entries) if entries else made
+
+    def published(self, *entries: Entry) -> Included:
+        """Publish what must be accepted."""
+        made = self.publish(self.para, entries)
+        expect(None, made.error, made.number)
+        return made
+
+    def many(self, count: int, length: int) -> list[bytes]:
+        """Publish that many keys with values of one length. Raises `Untestable` where that takes too many calls."""
+        at_once = max(1, min(64, _LARGEST // (length + 40)))
+        if count > at_once * self.mapping.most_calls:
+            calls = -(-count // at_once)
+            raise Untestable(f"it takes {calls} calls, and {self.mapping.most_calls} may be spent")
+        keys = [bytes(key_from_data(b"many/%d" % at)) for at in range(count)]
+        for start in range(0, count, at_once):
+            self.published(*((key, bytes(length), 0) for key in keys[start : start + at_once]))
+        return keys
+
+    def number(self, name: str) -> int:
+        """A constant. Raises `Untestable` if the chain has none of that name."""
+        found = self.constant(name)
+        if not isinstance(found, int):
+            raise Untestable(f"the chain has no constant {self.mapping.name(name)}")
+        return found
+
+    def longest(self) -> int:
+        """`MaxValueLength`. Raises `Untestable` if no extrinsic could carry such a value."""
+        found = self.number("MaxValueLength")
+        if found >= _LARGEST:
+            raise Untestable(f"a value of {found:,} bytes fits no extrinsic")
+        return found
+
+    # Requirements
+
+    def did(self, made: Included, event: str, **fields: object) -> None:
+        """Require that a call succeeded with one event of the pallet."""
+        expect((None, (self.event(event, **fields),)), (made.error, made.events), made.number)
+
+    def refuses(self, made: Included, error: str) -> None:
+        """Require that a call failed for one reason, has no event and changed nothing."""
+        named = error if error == "BadOrigin" else f"{self.mapping.pallet}.{self.mapping.name(error)}"
+        expect((named, ()), (made.error, made.events), made.number)
+        expect(self.all(made.number - 1), self.all(made.number), made.number)
+
+    def has(self, number: int, *keys: bytes) -> None:
+        """Require that a block left the publisher these keys and no others."""
+        expect(set(keys), set(self.child(number, self.para)), number)
+
+    def holds(self, number: int, entries: dict[bytes, bytes]) -> None:
+        """Require that a block left the publisher these entries and no others."""
+        expect(entries, self.child(number, self.para), number)
+
+    def counts(self, number: int, keys: int, size: int) -> None:
+        """Require the publisher's counters after a block."""
+        expect((keys, size), self.counters(number), number)
+
+    def all(self, number: int) -> tuple[object, ...]:
+        """The chain's values of the publisher: root, registration, counters, the held balance."""
+        return self.root(number, self.para), self.info(number), self.counters(number), self.balance(number)[1]
+
+    def nothing_left(self, number: int) -> None:
+        """Require that a block left nothing of the publisher."""
+        expect((None, None, (0, 0)), self.all(number)[:3], number)
+        for key in KEYS:
+            expect(None, self.of_publisher(number, "TtlData", key), number)
+
+
+def _refusal(event: DecodedEvent) -> str | None:
+    """Why a message had no effect, or not its whole one."""
+    if event.name == "Processed":
+        return None if event.fields.get("success") else "incomplete"
+    error = event.fields.get("error", event.name)
+    return next(iter(error)) if isinstance(error, dict) else str(error)
