@@ -108,14 +108,13 @@ def lines_of(sides: Sequence[Figures]) -> list[Line]:
     return [Line(name, tuple(side.get(name, 0 if ": " in name else None) for side in sides)) for name in names]
 
 
-def header(labels: Sequence[str]) -> tuple[str, ...]:
-    """The header of the table."""
+def _header(labels: Sequence[str]) -> tuple[str, ...]:
     return ("figure", labels[0], *(name for label in labels[1:] for name in (label, "change", "%")))
 
 
 def markdown(labels: Sequence[str], lines: Iterable[Line]) -> str:
     """The table for a pull request."""
-    names = header(labels)
+    names = _header(labels)
     rows = [map(marked, names), ("---", *("---:",) * (len(names) - 1)), *(map(marked, line.cells()) for line in lines)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
@@ -128,6 +127,6 @@ def show_differences(labels: Sequence[str], lines: Iterable[Line]) -> None:
     """Print the table."""
     rows = [line.cells() for line in lines]
     if rows:
-        table("what differs", header(labels), rows)
+        table("what differs", _header(labels), rows)
     else:
         say("no figure differs")

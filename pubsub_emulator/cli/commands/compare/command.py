@@ -25,7 +25,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @click.option("--tolerance", type=click.FloatRange(min=0), metavar="PERCENT", help="Exit with code 1 beyond it.")
 @click.option("--all", "every", is_flag=True, help="Also show the figures that do not differ.")
-@click.option("--plot", type=click.Path(file_okay=False, path_type=Path), help="Folder for pictures of the changes.")
+@click.option("--plot", type=options.OUT, help="Folder for pictures of the changes.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print the table for a pull request.")
 @with_json_option
 def command(

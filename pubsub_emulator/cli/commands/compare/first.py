@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
+from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.spark_audit.compare import HistoryRecord, Judged
 
 _MOST: Final = 4
@@ -39,21 +40,14 @@ def _blocks(record: HistoryRecord) -> Iterator[Judged]:
 
 
 def _reasons(a: Judged, b: Judged, names: Names) -> Iterator[str]:
-    for name, mine, other in (
-        ("chain", a.chain, b.chain),
-        ("relay parent", a.candidate.inherent.relay_parent_number, b.candidate.inherent.relay_parent_number),
-        ("verdict", a.verdict or "accepted", b.verdict or "accepted"),
-    ):
-        if mine != other:
-            yield f"  {name}: {mine} in {names[0]}, {other} in {names[1]}"
+    mine, other = (block.fields() | {"chain": block.chain} for block in (a, b))
+    for name in ("chain", "relay parent", "verdict"):
+        if mine[name] != other[name]:
+            yield f"  {name}: {mine[name]} in {names[0]}, {other[name]} in {names[1]}"
     yield from _deliveries(a, b, names)
-    nodes = [block.candidate.inherent.proof for block in (a, b)]
-    sizes = [sum(map(len, each)) for each in nodes]
-    if (len(nodes[0]), sizes[0]) != (len(nodes[1]), sizes[1]):
-        said = [
-            f"{len(each)} nodes of {size:,} bytes in {name}"
-            for each, size, name in zip(nodes, sizes, names, strict=True)
-        ]
+    counts = [(len(proof), sum(map(len, proof))) for proof in (block.candidate.inherent.proof for block in (a, b))]
+    if counts[0] != counts[1]:
+        said = (f"{nodes} nodes of {size:,} bytes in {name}" for (nodes, size), name in zip(counts, names, strict=True))
         yield f"  proof: {', '.join(said)}"
 
 
@@ -61,7 +55,7 @@ def _deliveries(a: Judged, b: Judged, names: Names) -> Iterator[str]:
     mine, other = ({(each[0], each[1]): each[2:] for each in block.deliveries} for block in (a, b))
     differing = [item for item in sorted({**mine, **other}, key=str) if mine.get(item) != other.get(item)]
     for item in differing[:_MOST]:
-        place = f"publisher {item[0]}, key {_shown(item[1])}"
+        place = f"publisher {item[0]}, key {words(item[1], 8)}"
         if item not in mine or item not in other:
             kind = (mine.get(item) or other[item])[0]
             yield f"  delivery: {place}: {kind} only in {names[item not in mine]}"
@@ -76,11 +70,6 @@ def _deliveries(a: Judged, b: Judged, names: Names) -> Iterator[str]:
 def _delivery(facts: tuple[object, ...]) -> str:
     kind, entry, lifetime, failed = facts
     state = lifetime if isinstance(lifetime, bytes) else b""
-    variants = {b"\x01": f"valid for {int.from_bytes(state[1:], 'little')} blocks", b"\x02": "timed out"}
-    left = variants.get(state[:1], "")
-    words = (str(kind), left, "refused by its handler" if failed else "")
-    return ", ".join(filter(None, words)) + f", entry {_shown(entry)}"
-
-
-def _shown(value: object) -> str:
-    return f"0x{value.hex()[:16]}…" if isinstance(value, bytes) else str(value)
+    left = {1: f"valid for {int.from_bytes(state[1:], 'little')} blocks", 2: "timed out"}.get(state[0] if state else 0)
+    said = (str(kind), left, "refused by its handler" if failed else None, f"entry {words(entry, 8)}")
+    return ", ".join(filter(None, said))

@@ -16,7 +16,7 @@ from pubsub_emulator.runtime.rules import chosen
 
 
 def run_compare(
-    asked: Sequence[str],
+    places: Sequence[str],
     scenario: str,
     tolerance: float | None,
     plot: Path | None = None,
@@ -26,10 +26,11 @@ def run_compare(
 ) -> Result:
     """Run the command. With `tolerance`, its exit code is 1 if a figure changes by more percent; `plot` is a folder."""
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
-        sides = [open_side(text, scenario, chosen(), Path(folder) / str(at)) for at, text in enumerate(asked)]
+        sides = [open_side(text, scenario, chosen(), Path(folder) / str(at)) for at, text in enumerate(places)]
         lines = lines_of([side.figures for side in sides])
-        first = _first(sides)
-    labels = _labels(sides)
+        names = [side.label for side in sides]
+        labels = [name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names)]
+        first = _first(labels, sides)
     shown = [line for line in lines if every or line.differs]
     if as_markdown:
         say_document(_markdown(labels, shown, first))
@@ -64,9 +65,8 @@ def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Pa
     if not rows:
         return []
     with new_folder(folder) as made:
-        written = draw(
-            Figure("changes", f"Change against {labels[0]}", rows, "change, %", "figure", "side", bars=True), made
-        )
+        title = f"Change against {labels[0]}"
+        written = draw(Figure("changes", title, rows, "change, %", "figure", "side", bars=True), made)
     files("written:", [(folder / path.name, "the changes") for path in written])
     return [folder / path.name for path in written]
 
@@ -77,15 +77,9 @@ def _show_first(labels: Sequence[str], first: dict[str, list[str]]) -> None:
         say(*(f"  {line}" for line in why))
 
 
-def _labels(sides: Sequence[Side]) -> list[str]:
-    """The names of the sides; equal ones are numbered."""
-    names = [side.label for side in sides]
-    return [name if names.count(name) == 1 else f"{name} ({at + 1})" for at, name in enumerate(names)]
-
-
-def _first(sides: Sequence[Side]) -> dict[str, list[str]]:
+def _first(labels: Sequence[str], sides: Sequence[Side]) -> dict[str, list[str]]:
     """For each further side, the first block that differs from the first side, where both have histories."""
-    labels, base = _labels(sides), sides[0].history
+    base = sides[0].history
     if base is None:
         return {}
     from pubsub_emulator.cli.commands.compare.first import first_difference
