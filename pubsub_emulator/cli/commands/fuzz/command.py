@@ -1,8 +1,6 @@
 """`pubsub fuzz`: its arguments and help."""
 
-import sys
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -63,7 +61,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @click.option(
     "--replay",
     "again",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=options.FILE,
     help="With one --target: read this file, for instance a surprise, instead of mutating.",
 )
 @click.option(
@@ -74,20 +72,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @click.option("--list", "listing", is_flag=True, help="List the strategies, or with --target the targets, and end.")
 @with_json_option
-def command(  # noqa: PLR0917  # its options
-    cases: int | None,
-    seed: str,
-    strategies: tuple[str, ...],
-    out: Path,
-    master: str | None,
-    targets: tuple[str, ...],
-    minutes: float | None,
-    again: Path | None,
-    corpus: Path | None,
-    verifier: str | None,
-    *,
-    listing: bool,
-) -> Result:
+def command(*, targets: tuple[str, ...], again: Path | None, listing: bool, **given: object) -> Result:
     """Try cheats against the verifier: kept cases first, then new ones, alone and in combination.
 
     Every verdict is compared with the expected one. Surprises are shrunk; the smallest case of each group is written
@@ -97,35 +82,25 @@ def command(  # noqa: PLR0917  # its options
     With --target, files that a stranger may have made are mutated: every reader must take one or refuse it in its own
     words. Inputs that show something new are kept in the folder `corpus` of --out, and the next campaign starts there.
     """
-    if again is not None:
-        from pubsub_emulator.cli.commands.fuzz.target_runs import replay_targets
+    from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
 
-        return replay_targets(targets, again)
-    if targets:
-        from pubsub_emulator.cli.commands.fuzz.target_runs import list_targets, run_targets
+    request = options.filled(Campaign, given)
+    if again is not None or targets:
+        from pubsub_emulator.cli.commands.fuzz.target_runs import list_targets, replay_targets, run_targets
 
-        if corpus is not None:
+        if again is not None:
+            return replay_targets(targets, again)
+        if request.corpus is not None:
             raise click.UsageError("--target stores its corpus in --out and takes no --corpus")
-        return list_targets() if listing else run_targets(targets, _most(cases, minutes), seed, minutes, out)
+        return list_targets() if listing else run_targets(targets, request)
     from pubsub_emulator.cli.commands.fuzz.run import list_strategies, run_fuzz
 
-    if verifier is not None and not listing:
-        from pubsub_emulator.cli.commands.fuzz.verifier import run_verifier
-
-        if master is not None:
-            raise click.UsageError("--verifier runs in this process and takes no --master")
-        return run_verifier(verifier, _most(cases, minutes), seed, strategies, out, minutes, corpus)
     if listing:
         return list_strategies()
-    return run_fuzz(
-        cases if cases is not None or minutes is not None else CASES, seed, strategies, out, master, minutes, corpus
-    )
+    if request.verifier is None:
+        return run_fuzz(request)
+    from pubsub_emulator.cli.commands.fuzz.verifier import run_verifier
 
-
-CASES: Final = 5000
-"""The default number of cases."""
-
-
-def _most(cases: int | None, minutes: float | None) -> int:
-    """The number of cases of a campaign that counts them: with --minutes alone, more than there is time for."""
-    return cases if cases is not None else CASES if minutes is None else sys.maxsize
+    if request.master is not None:
+        raise click.UsageError("--verifier runs in this process and takes no --master")
+    return run_verifier(request.verifier, request)

@@ -1,44 +1,34 @@
 """`pubsub fuzz`: a campaign of cheats against the verifier, and its results."""
 
-import sys
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from time import monotonic
 
 from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
 from pubsub_emulator.cli.exits import FINDINGS, INTERRUPTED
 from pubsub_emulator.cli.screen import Advance, files, say, stage, table
 from pubsub_emulator.cli.session.terminal import Interrupts
 from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES, WITH_ACCOUNTS
 from pubsub_emulator.laboratory.campaign import NO_EFFECT, CampaignResult, UnknownStrategy, campaign, corpus
-from pubsub_emulator.laboratory.cases import Case, Found
+from pubsub_emulator.laboratory.cases import Case
 from pubsub_emulator.laboratory.novelty import read_corpus
 from pubsub_emulator.laboratory.surprises import Kind
 
 MANY = {2: "two at once", 3: "three at once"}
 
 
-def run_fuzz(  # noqa: PLR0917  # as the command line has them
-    cases: int | None,
-    seed: str,
-    strategies: Sequence[str],
-    out: Path,
-    master: str | None = None,
-    minutes: float | None = None,
-    kept: Path | None = None,
-) -> Result:
-    """The command; with a `master`, worlds are tried by Spark.
+def run_fuzz(request: Campaign) -> Result:
+    """The command; with a master, worlds are tried by Spark.
 
     Ctrl-C ends the campaign after the case under way, and what was found is shown.
     """
     first = [case for _, case in corpus()]
-    began = monotonic()
+    cases, kept, began = request.most, request.corpus, monotonic()
     interrupts = Interrupts()
-    wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {minutes:g} minutes"
+    wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {request.minutes:g} minutes"
     with stage(f"replaying {len(first)} kept cases, then trying {wanted}", cases) as advance:
-        if master is None:
+        if request.master is None:
 
             def watch(done: int, most: int | None) -> None:
                 advance(done, most, "trying cheats")
@@ -46,23 +36,23 @@ def run_fuzz(  # noqa: PLR0917  # as the command line has them
             with interrupts.taken():
                 result = campaign(
                     cases,
-                    seed,
-                    strategies or None,
+                    request.seed,
+                    request.strategies or None,
                     watch,
-                    out,
+                    request.out,
                     first,
-                    minutes=minutes,
+                    minutes=request.minutes,
                     kept=kept,
                     stop=lambda: interrupts.noted,
                 )
         else:
             if kept is not None:
                 first += read_corpus(kept)
-            result = _on_spark(cases, seed, strategies, out, first, master, advance, minutes)
+            result = _on_spark(request, first, advance)
     show_campaign(result, len(first), monotonic() - began)
     if result.files:
         files("the smallest case of each group, for `pubsub replay`:", ((path, "") for path in result.files))
-    if kept is not None and master is None:
+    if kept is not None and request.master is None:
         files("corpus:", ((kept, f"{len(read_corpus(kept)):,} cases that showed something new; --corpus goes on"),))
     if interrupts.noted:
         say("pubsub: interrupted; the figures are of what was tried until then", aside=True)
@@ -97,16 +87,7 @@ def _document(result: CampaignResult) -> dict[str, object]:
     }
 
 
-def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
-    cases: int | None,
-    seed: str,
-    strategies: Sequence[str],
-    out: Path,
-    kept: list[Case],
-    master: str,
-    advance: Advance,
-    minutes: float | None,
-) -> CampaignResult:
+def _on_spark(request: Campaign, kept: list[Case], advance: Advance) -> CampaignResult:
     own = [name for name in STRATEGIES if name not in (*BUILT_IN, *WITH_ACCOUNTS)]
     if own:
         raise UnknownStrategy(f"Spark workers cannot load your strategy {own[0]!r}; run it without --master")
@@ -116,11 +97,10 @@ def _on_spark(  # noqa: PLR0917  # all of `run_fuzz`
     def watch(done: int, wanted: int) -> None:
         advance(done, wanted, "trying cheats: worlds")
 
-    until = None if minutes is None else monotonic() + 60 * minutes
+    until = None if request.minutes is None else monotonic() + 60 * request.minutes
     stop = None if until is None else lambda: monotonic() >= until
-    spark = partial(open_mapper, "spark", master)
-    most = sys.maxsize if cases is None else cases
-    return distribute(spark, most, seed, strategies or None, watch, out=out, first=kept, stop=stop)
+    spark, strategies = partial(open_mapper, "spark", request.master), request.strategies or None
+    return distribute(spark, request.counted, request.seed, strategies, watch, out=request.out, first=kept, stop=stop)
 
 
 def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
@@ -176,10 +156,6 @@ def _show_surprises(result: CampaignResult) -> None:
             for key, group in found.ordered()
         ),
     )
-
-
-def _names(verdicts: Found) -> str:
-    return ", ".join(verdicts) or "accepted"
 
 
 def list_strategies() -> Result:

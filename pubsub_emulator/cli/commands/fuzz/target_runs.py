@@ -1,12 +1,12 @@
 """`pubsub fuzz --target`: inputs of readers are mutated, a file is replayed, targets are listed."""
 
-import sys
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, stage, table
@@ -21,7 +21,7 @@ class UnknownTarget(PubsubError):
     """No reader has this name."""
 
 
-def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | None, out: Path) -> Result:
+def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
     """Mutate the inputs of the named targets, or of all. Raises `UnknownTarget`."""
     known = {target.name: target for target in ALL}
     for name in names:
@@ -32,20 +32,20 @@ def run_targets(names: tuple[str, ...], cases: int, seed: str, minutes: float | 
     picked = list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
     found: list[Mutated] = []
     written: list[Path] = []
-    share = None if minutes is None else minutes / len(picked)
-    total: int | None = cases * len(picked)
-    said = f"{cases:,} mutations each"
-    if cases == sys.maxsize:
-        said, total = f"{minutes:g} minutes in all", None
+    share = None if request.minutes is None else request.minutes / len(picked)
+    total = None if request.most is None else request.most * len(picked)
+    said = f"{request.minutes:g} minutes in all" if request.most is None else f"{request.most:,} mutations each"
     with stage(f"{len(picked)} target{'s' * (len(picked) != 1)}, {said}", total) as advance:
         for at, target in enumerate(picked):
 
-            def watch(done: int, before: int = at * cases if total else 0, name: str = target.name) -> None:
+            def watch(done: int, before: int = at * (request.most or 0), name: str = target.name) -> None:
                 advance(before + done, total, name)
 
-            result = mutate_target(target, cases, seed, share, out / "corpus" / target.name, watch)
+            result = mutate_target(
+                target, request.counted, request.seed, share, request.out / "corpus" / target.name, watch
+            )
             found.append(result)
-            written += _write(result, out)
+            written += _write(result, request.out)
     _show(found)
     if written:
         files("surprises:", ((path, "") for path in written))
@@ -106,6 +106,6 @@ def _show(found: list[Mutated]) -> None:
 
 
 def _document(result: Mutated) -> dict[str, object]:
-    told = {name: value for name, value in asdict(result).items() if name not in ("surprises", "outcomes")}
-    told["outcomes"] = dict(result.outcomes.most_common(MOST_OUTCOMES))
-    return {**told, "surprises": [surprise.what for surprise in result.surprises]}
+    reported = {name: value for name, value in asdict(result).items() if name not in ("surprises", "outcomes")}
+    reported["outcomes"] = dict(result.outcomes.most_common(MOST_OUTCOMES))
+    return {**reported, "surprises": [surprise.what for surprise in result.surprises]}

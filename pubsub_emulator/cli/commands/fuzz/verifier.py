@@ -1,11 +1,10 @@
 """`pubsub fuzz --verifier`: another verifier judges the same cases. Differences are kept."""
 
-from collections.abc import Sequence
 from math import inf
-from pathlib import Path
 from time import monotonic
 
 from pubsub_emulator.cli.base.result import Result
+from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.laboratory.novelty import read_corpus
@@ -13,32 +12,23 @@ from pubsub_emulator.laboratory.verifier import VerifierProcess, compare_verifie
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 
-def run_verifier(  # noqa: PLR0917  # as the command line has them
-    command: str,
-    cases: int,
-    seed: str,
-    strategies: Sequence[str],
-    out: Path,
-    minutes: float | None = None,
-    kept: Path | None = None,
-) -> Result:
+def run_verifier(command: str, request: Campaign) -> Result:
     """Run the command. The exit code is 1 if the two verifiers differ on a case.
 
     Raises `VerifierFailed`, `UnknownStrategy`, `BadCorpus`, `BadCase`.
     """
+    cases, minutes = request.counted, request.minutes
     until = inf if minutes is None else monotonic() + 60 * minutes
-    first = [] if kept is None else read_corpus(kept)
+    first = [] if request.corpus is None else read_corpus(request.corpus)
     wanted = f"{cases:,} cases" if minutes is None else f"cases for {minutes:g} minutes"
-    with (
-        VerifierProcess(command) as verifier,
-        stage(f"judging {wanted} twice", None if minutes is not None else cases) as advance,
-    ):
+    total = cases if minutes is None else None
+    with VerifierProcess(command) as verifier, stage(f"judging {wanted} twice", total) as advance:
         found = compare_verifiers(
             verifier.judge,
             cases,
-            seed,
-            strategies or None,
-            lambda done, most: advance(done, None if minutes is not None else most),
+            request.seed,
+            request.strategies or None,
+            lambda done, _most: advance(done, total),
             first=first,
             stop=lambda: monotonic() >= until,
         )
@@ -46,7 +36,7 @@ def run_verifier(  # noqa: PLR0917  # as the command line has them
     if found.differences:
         rows = [(group, len(each)) for group, each in sorted(found.differences.items())]
         table("differences", ("what each says", "cases"), rows)
-    written = keep(found, out)
+    written = keep(found, request.out)
     if written:
         files("the smallest difference of each kind:", ((path, "") for path in written))
     missing = [verdict.value for verdict in Verdict if verdict.value not in found.judged]

@@ -1,0 +1,33 @@
+"""The options of a campaign, whatever it tries."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+CASES: Final = 5000
+"""The number of cases without --cases and --minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """The options of `pubsub fuzz`."""
+
+    cases: int | None
+    seed: str
+    strategies: tuple[str, ...]
+    out: Path
+    master: str | None
+    minutes: float | None
+    corpus: Path | None
+    verifier: str | None
+
+    @property
+    def most(self) -> int | None:
+        """The number of cases, `None` for as many as --minutes allow."""
+        return self.cases if self.cases is not None else CASES if self.minutes is None else None
+
+    @property
+    def counted(self) -> int:
+        """The same as a number, which is more than there is time for."""
+        return sys.maxsize if self.most is None else self.most
