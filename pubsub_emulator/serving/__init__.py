@@ -1,1 +1,1 @@
-"""The base of every HTTP server here: who may call, and how long a body may take."""
+"""The base of every HTTP server here: where it listens, who may call, how long a body may take, and its metrics."""

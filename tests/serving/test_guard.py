@@ -116,5 +116,5 @@ def test_no_application_is_without_the_guard() -> None:
     for path, text in made.items():
         assert text.count("web.Application(") == len(re.findall(r"\bguard\(", text)), path
     runners = [path for path, text in texts.items() if "web.AppRunner(" in text]
-    assert len(runners) == 4
+    assert len(runners) == 2
     assert all("logger=http_log" in texts[path] for path in runners)

@@ -1,8 +1,9 @@
 """Counters, gauges and histograms in the text format of Prometheus."""
 
-from bisect import bisect_left
 from collections import Counter
 from typing import Final
+
+from pubsub_emulator.serving.metrics import Histogram, Labels, family, sample
 
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds."""
@@ -19,20 +20,12 @@ _HELP: Final = {
 }
 
 
-def _labels(pairs: tuple[tuple[str, str], ...]) -> str:
-    def text(value: str) -> str:
-        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-    return "{" + ",".join(f'{name}="{text(value)}"' for name, value in pairs) + "}" if pairs else ""
-
-
 class Metrics:
     """Counters and histograms since the start of the process."""
 
     def __init__(self) -> None:
-        self._counts: Counter[tuple[str, tuple[tuple[str, str], ...]]] = Counter()
-        self._observed: dict[str, list[int]] = {}
-        self._sums: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, Labels]] = Counter()
+        self._observed: dict[str, Histogram] = {}
 
     def count(self, name: str, by: int = 1, **labels: str) -> None:
         """Add to a counter."""
@@ -44,29 +37,17 @@ class Metrics:
 
     def observe(self, name: str, seconds: float) -> None:
         """Add to a histogram."""
-        found = self._observed.setdefault(name, [0] * (len(BUCKETS) + 1))
-        found[bisect_left(BUCKETS, seconds)] += 1
-        self._sums[name] += seconds  # type: ignore[assignment]  # a counter adds floats as well
+        self._observed.setdefault(name, Histogram(BUCKETS)).note(seconds)
 
     def text(self, gauges: dict[str, tuple[str, float]]) -> str:
         """The text of all counters and histograms, and of `gauges` (help and value by name)."""
         lines: list[str] = []
         for name in sorted({name for name, _ in self._counts}):
-            lines += _head(f"ied_{name}_total", "counter", _HELP[name])
-            for (found, labels), value in sorted(self._counts.items()):
-                if found == name:
-                    lines.append(f"ied_{name}_total{_labels(labels)} {value}")
-        for name, counts in sorted(self._observed.items()):
-            lines += _head(f"ied_{name}", "histogram", _HELP[name])
-            total = 0
-            for bound, count in zip([*map(str, BUCKETS), "+Inf"], counts, strict=True):
-                total += count
-                lines.append(f'ied_{name}_bucket{{le="{bound}"}} {total}')
-            lines += [f"ied_{name}_sum {self._sums[name]}", f"ied_{name}_count {total}"]
+            full = f"ied_{name}_total"
+            values = ((labels, value) for (found, labels), value in sorted(self._counts.items()) if found == name)
+            lines += family(full, "counter", _HELP[name], (sample(full, value, labels) for labels, value in values))
+        for name, histogram in sorted(self._observed.items()):
+            lines += family(f"ied_{name}", "histogram", _HELP[name], histogram.lines(f"ied_{name}"))
         for name, (words, number) in sorted(gauges.items()):
-            lines += [*_head(f"ied_{name}", "gauge", words), f"ied_{name} {number}"]
+            lines += family(f"ied_{name}", "gauge", words, [sample(f"ied_{name}", number)])
         return "\n".join(lines) + "\n"
-
-
-def _head(name: str, kind: str, words: str) -> list[str]:
-    return [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]

@@ -19,7 +19,7 @@ from pubsub_emulator.distributor.service.engine import Engine, Settings
 from pubsub_emulator.distributor.service.http import DistributorHttp
 from pubsub_emulator.distributor.service.poster import Poster
 from pubsub_emulator.distributor.service.public import PublicAdapter
-from pubsub_emulator.serving.log import http_log
+from pubsub_emulator.serving.listening import listening
 
 SHUTDOWN_SECONDS: Final = 5.0
 
@@ -47,18 +47,8 @@ def owner_name() -> str:
 @contextlib.asynccontextmanager
 async def served(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
     """An application served for the length of a block; yields its URL."""
-    runner = web.AppRunner(
-        app, access_log=None, logger=http_log, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS
-    )
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, host, port)
-        await site.start()
-        address = runner.addresses[0]
-        shown = f"[{address[0]}]" if ":" in str(address[0]) else address[0]
-        yield f"http://{shown}:{address[1]}"
-    finally:
-        await runner.cleanup()
+    async with listening(app, host, port, SHUTDOWN_SECONDS) as (name, bound):
+        yield f"http://{f'[{name}]' if ':' in name else name}:{bound}"
 
 
 @contextlib.asynccontextmanager

@@ -1,8 +1,10 @@
 """Counters and gauges of a service in Prometheus' text format."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from pubsub_emulator.events.subscriptions.service import EventService, F
+from pubsub_emulator.serving.metrics import family, sample
 
 _COUNTERS: Final = {
     "rows": "Rows handed to clients.",
@@ -18,7 +20,7 @@ def prometheus(service: EventService[F]) -> str:
     """One family each for the counters, and gauges for what is open now."""
     lines: list[str] = []
     for name, words in _COUNTERS.items():
-        _family(lines, f"pubsub_events_{name}_total", "counter", words, service.counts[name])
+        lines += _family(f"pubsub_events_{name}_total", "counter", words, service.counts[name])
     gauges = {
         "head_seq": ("The last row known.", service.head_seq),
         "streams": ("Streams open now.", service.open_streams),
@@ -26,9 +28,9 @@ def prometheus(service: EventService[F]) -> str:
         "available": ("Whether the log answers.", int(service.available)),
     }
     for name, (words, value) in gauges.items():
-        _family(lines, f"pubsub_events_{name}", "gauge", words, value)
+        lines += _family(f"pubsub_events_{name}", "gauge", words, value)
     return "\n".join(lines) + "\n"
 
 
-def _family(lines: list[str], name: str, kind: str, words: str, value: int) -> None:
-    lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}", f"{name} {value}"]
+def _family(name: str, kind: str, words: str, value: int) -> Iterator[str]:
+    return family(name, kind, words, [sample(name, value)])

@@ -14,7 +14,8 @@ with `event: end` and why; its id is where to resume. Errors are problem+json (R
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Final
 
@@ -34,7 +35,7 @@ from pubsub_emulator.events.subscriptions.service import EventService
 from pubsub_emulator.events.subscriptions.streams import Ended
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import Names, guard
-from pubsub_emulator.serving.log import http_log
+from pubsub_emulator.serving.listening import listening
 
 SERVICE: Final = web.AppKey("service", EventService[Filter])
 
@@ -143,20 +144,12 @@ class SseFront:
         return f"id: {cursor}\n\n".encode()
 
 
-@contextlib.asynccontextmanager
-async def serve_http(
+def serve_http(
     service: EventService[Filter], names: Names, port: int, callers: Callers = EVERYBODY
-) -> AsyncIterator[tuple[str, int]]:
+) -> AbstractAsyncContextManager[tuple[str, int]]:
     """Serve the routes at a port, 0 for any; gives the address. A client that leaves ends its stream at once."""
     app = SseFront(service, names, callers).application()
-    runner = web.AppRunner(app, logger=http_log, handler_cancellation=True, shutdown_timeout=_GRACE_SECONDS)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, names.host, port).start()
-        address: tuple[str, int] = runner.addresses[0][:2]
-        yield address
-    finally:
-        await runner.cleanup()
+    return listening(app, names.host, port, _GRACE_SECONDS, cancels=True)
 
 
 async def _say_end(

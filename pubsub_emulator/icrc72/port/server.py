@@ -12,7 +12,8 @@ and then the time of the canisters is ahead until this machine's has come up.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +30,7 @@ from pubsub_emulator.icrc72.port.proxy import Proxy
 from pubsub_emulator.icrc72.scenario import Run
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import Names, guard
-from pubsub_emulator.serving.log import http_log
+from pubsub_emulator.serving.listening import listening
 
 CBOR: Final = "application/cbor"
 MOST_ROUNDS: Final = 100
@@ -187,17 +188,9 @@ class Port:
         return {b"canister": canisters, b"request_status": requests}
 
 
-@contextlib.asynccontextmanager
-async def serve(port: Port, names: Names, number: int) -> AsyncIterator[tuple[str, int]]:
+def serve(port: Port, names: Names, number: int) -> AbstractAsyncContextManager[tuple[str, int]]:
     """Serve the routes at a port, 0 for any; gives the address."""
-    runner = web.AppRunner(port.application(), access_log=None, logger=http_log, shutdown_timeout=2.0)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, names.host, number).start()
-        address: tuple[str, int] = runner.addresses[0][:2]
-        yield address
-    finally:
-        await runner.cleanup()
+    return listening(port.application(), names.host, number, 2.0)
 
 
 def _principal(http: web.Request) -> Principal:

@@ -3,7 +3,6 @@
 Labels are chain, publisher and reason, never a key: there are as many series as parachains, publishers and reasons.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter
@@ -23,39 +22,14 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 from pubsub_emulator.runtime.rules import chosen
+from pubsub_emulator.serving.metrics import Histogram, family, sample
 
 LATENCY: Final = (1, 2, 3, 5, 8, 13, 21, 50)
 """Upper bounds, in relay blocks, of the histogram of deliveries."""
 CALL_TIME: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Upper bounds, in seconds, of the histogram of calls."""
 
-Labels = tuple[tuple[str, str], ...]
 Key = TypeVar("Key", bound=tuple[object, ...])
-
-
-class Histogram:
-    """Counts by upper bound."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def note(self, value: float) -> None:
-        """Count a value."""
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def lines(self, name: str, labels: Labels) -> Iterator[str]:
-        """The histogram in Prometheus' text format."""
-        running = 0
-        for bound, count in zip((*self.bounds, "+Inf"), self.counts, strict=True):
-            running += count
-            yield _line(f"{name}_bucket", (*labels, ("le", str(bound))), running)
-        yield _line(f"{name}_sum", labels, self.total)
-        yield _line(f"{name}_count", labels, running)
 
 
 class NodeMetrics:
@@ -156,8 +130,7 @@ class NodeMetrics:
         """All figures in Prometheus' text format."""
         lines: list[str] = []
         for name, kind, rows in self._series(node):
-            lines.append(f"# TYPE {name} {kind}")
-            lines += rows
+            lines += family(name, kind, "", rows)
         return "\n".join(lines) + "\n"
 
     def _series(self, node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
@@ -166,13 +139,13 @@ class NodeMetrics:
         yield from self._ages(node)
         views = node.timeline.views
         heights = [
-            _line("substrate_block_height", (("chain", _name(chain)), ("status", status)), block.number)
+            sample("substrate_block_height", block.number, (("chain", _name(chain)), ("status", status)))
             for chain, view in views.items()
             for status, block in (("best", view.best), ("finalized", view.final))
         ]
         yield "substrate_block_height", "gauge", heights
         ready = [
-            _line("substrate_ready_transactions_number", (("chain", _name(chain)),), pool.ready_count)
+            sample("substrate_ready_transactions_number", pool.ready_count, (("chain", _name(chain)),))
             for chain, pool in node.pools.items()
         ]
         yield "substrate_ready_transactions_number", "gauge", ready
@@ -273,18 +246,9 @@ def _gauge(name: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> t
 
 def _rows(name: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> list[str]:
     return [
-        _line(name, tuple(zip(labels, map(str, key), strict=True)), value)
+        sample(name, value, tuple(zip(labels, map(str, key), strict=True)))
         for key, value in sorted(values.items(), key=lambda row: tuple(map(str, row[0])))
     ]
-
-
-def _line(name: str, labels: Labels, value: float) -> str:
-    shown = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels)
-    return f"{name}{{{shown}}} {value}" if shown else f"{name} {value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _name(chain: Chain) -> str:
