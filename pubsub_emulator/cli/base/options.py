@@ -1,17 +1,26 @@
 """Arguments and options that several commands share."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+T = TypeVar("T")
+
 OUT: Final = click.Path(file_okay=False, path_type=Path)
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 ANY: Final = click.Path(exists=True, path_type=Path)
+
+
+def filled(kind: Callable[..., T], given: Mapping[str, object]) -> T:
+    """An object of a command's options: click has made each of its type."""
+    return kind(**given)
 
 
 class Address(click.ParamType[str]):

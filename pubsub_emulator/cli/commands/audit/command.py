@@ -55,19 +55,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @click.option("--follow", is_flag=True, help="Continue as segments are added to HISTORY, until interrupted.")
 @click.option("--report", is_flag=True, help="Also write the report to OUT/report; see `pubsub report`.")
 @with_json_option
-def command(  # noqa: PLR0917  # click passes each option by name
-    history: str,
-    out: str,
-    master: str | None,
-    engine: str,
-    fail_on: str,
-    trusted: tuple[str, ...],
-    head: str | None,
-    retain: float,
-    *,
-    follow: bool,
-    report: bool,
-) -> Result:
+def command(*, follow: bool, report: bool, **given: object) -> Result:
     """Verify every block of HISTORY again, and report what its proof cost, who cheated, and what could not be read.
 
     HISTORY and OUT are folders or URIs (file:, s3:, s3a:, gs:, hdfs:); credentials come from the environment. The
@@ -75,5 +63,4 @@ def command(  # noqa: PLR0917  # click passes each option by name
     """
     from pubsub_emulator.cli.commands.audit.run import AuditOptions, run_audit
 
-    asked = AuditOptions(history, out, master, engine, fail_on, trusted, head, retain)
-    return run_audit(asked, growing=follow, report=report)
+    return run_audit(options.filled(AuditOptions, given), growing=follow, report=report)

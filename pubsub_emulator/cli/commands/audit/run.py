@@ -64,11 +64,11 @@ class AuditOptions:
         return {"fail_on": severity, "trusted": trusted, "head": self.head, "retain": timedelta(hours=self.retain)}
 
 
-def judge(asked: AuditOptions) -> AuditResult:
+def judge(request: AuditOptions) -> AuditResult:
     """Audit, with a progress bar of units of work. Raises `AuditFailed`."""
-    with stage(f"auditing {asked.name or asked.history}") as advance:
+    with stage(f"auditing {request.name or request.history}") as advance:
         watch = _watcher(advance)
-        return audit(asked.history, asked.out, asked.master, asked.engine, watch, **asked.options())
+        return audit(request.history, request.out, request.master, request.engine, watch, **request.options())
 
 
 def _watcher(advance: Advance) -> Callable[[Progress], None]:
@@ -85,14 +85,14 @@ def _watcher(advance: Advance) -> Callable[[Progress], None]:
     return watch
 
 
-def run_audit(asked: AuditOptions, *, growing: bool = False, report: bool = False) -> Result:
+def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = False) -> Result:
     """Run the command. Its exit code is the audit's (AU-7)."""
     if report:
         import_module("pubsub_emulator.spark_audit.report.page")  # a missing extra is told before the work
-    if not may_be_spark(asked.engine, asked.master):
+    if not may_be_spark(request.engine, request.master):
         spare_memory()
     try:
-        result = _follow(asked) if growing else judge(asked)
+        result = _follow(request) if growing else judge(request)
     except KeyboardInterrupt:
         say("interrupted: what was judged is kept, and the same command goes on")
         raise
@@ -101,22 +101,23 @@ def run_audit(asked: AuditOptions, *, growing: bool = False, report: bool = Fals
         return Result({"error": str(failure), "exit_code": failure.exit_code}, failure.exit_code)
     show_audit(result)
     if result.quarantined:
-        show_faults(result, asked)
-    files("written:", (*written(asked.out), *(make_report(asked.out) if report else ())))
+        show_faults(result, request)
+    files("written:", (*written(request.out), *(make_report(request.out) if report else ())))
     if result.codes:
-        say(f"`{program()} evidence {asked.out}` lists the findings, `{program()} report {asked.out}` draws all of it")
+        pubsub, out = program(), request.out
+        say(f"`{pubsub} evidence {out}` lists the findings, `{pubsub} report {out}` draws all of it")
     show_head(result)
     show_digest(result.digest, DIGEST_MEANS)
-    return Result(document(result, asked.out), result.exit_code)
+    return Result(document(result, request.out), result.exit_code)
 
 
-def _follow(asked: AuditOptions) -> AuditResult:
+def _follow(request: AuditOptions) -> AuditResult:
     """Audit a growing history until an interrupt; returns the last result. Raises `AuditFailed`, `Abort`."""
     result: AuditResult | None = None
-    say(f"following {asked.history}; interrupt to end")
+    say(f"following {request.history}; interrupt to end")
     with bar() as advance:
-        options = {**asked.options(), "progress": _watcher(advance)}
-        turns = follow(asked.history, asked.out, Event(), asked.master, asked.engine, **options)
+        options = {**request.options(), "progress": _watcher(advance)}
+        turns = follow(request.history, request.out, Event(), request.master, request.engine, **options)
         try:
             for result in turns:
                 say(_turn(result))
@@ -209,7 +210,7 @@ def _judged(judged: int, candidates: int) -> str | int:
     return f"{judged:,} of {candidates:,}" if judged != candidates else f"{candidates:,}"
 
 
-def show_faults(result: AuditResult, asked: AuditOptions) -> None:
+def show_faults(result: AuditResult, request: AuditOptions) -> None:
     """Name what could not be read or judged, damaged files first, and say how to go on."""
     rows = sorted(result.results.rows(schema.QUARANTINE), key=lambda row: row["position"] is not None)
     say("", f"{counted(len(rows), 'place')} of the history could not be read or judged:")
@@ -218,8 +219,8 @@ def show_faults(result: AuditResult, asked: AuditOptions) -> None:
         where += "" if row["position"] is None else f", position {row['position']}"
         say(f"  {row['path']}{where}: {row['error']}")
     if len(rows) > MOST_FAULTS:
-        say(f"  and {len(rows) - MOST_FAULTS:,} more: `{program()} inspect {asked.out} --json` has all")
+        say(f"  and {len(rows) - MOST_FAULTS:,} more: `{program()} inspect {request.out} --json` has all")
     say(
-        f"Put a whole copy of each damaged file in its place, and run `{program()} audit {asked.history} "
-        f"--out {asked.out}` again: it judges what rested on them and nothing else."
+        f"Put a whole copy of each damaged file in its place, and run `{program()} audit {request.history} "
+        f"--out {request.out}` again: it judges what rested on them and nothing else."
     )

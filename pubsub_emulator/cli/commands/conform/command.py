@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
@@ -17,10 +18,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @click.argument("url")
 @click.option(
-    "--mapping",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TOML file with the chain's names and encodings, where they differ.",
+    "--mapping", "file", type=options.FILE, help="TOML file with the chain's names and encodings, where they differ."
 )
 @click.option("--para", "paras", multiple=True, metavar="ID=URL", help="A parachain's node; by default URL/ID.")
 @click.option("--rule", "rules", multiple=True, metavar="NAME", help="Test this rule only; may be given repeatedly.")

@@ -49,10 +49,12 @@ def serve(config: Path) -> None:
     "--node", metavar="URL", help="Node of a chain with pallet DomeEvents; by default a chain in this process."
 )
 @click.option("--seed-env", metavar="NAME", help="Environment variable with the publisher's Ed25519 seed in hex.")
-@click.option("--evm", metavar="URL", help="Node of an EVM chain, http:// or ws://; see --contract and --keystore.")
+@click.option(
+    "--evm", "url", metavar="URL", help="Node of an EVM chain, http:// or ws://; see --contract and --keystore."
+)
 @click.option("--contract", metavar="0x…", help="The contract; by default the store's, or else one that is made now.")
 @click.option(
-    "--from-block", type=click.IntRange(min=0), default=0, show_default=True, help="A block before its events."
+    "--from-block", "first", type=click.IntRange(min=0), default=0, show_default=True, help="A block before its events."
 )
 @click.option("--chain-id", type=click.IntRange(min=1), help="Refuse a node of another chain than this.")
 @click.option(
@@ -63,7 +65,7 @@ def serve(config: Path) -> None:
     help="Blocks on top of a final block, at most 100, or the name under which the node has it.",
 )
 @click.option(
-    "--gas-price", type=click.IntRange(min=0), help="Legacy transactions at this price in wei; 0: free of gas."
+    "--gas-price", "price", type=click.IntRange(min=0), help="Legacy transactions at this price in wei; 0: free of gas."
 )
 @click.option("--stuck", type=click.IntRange(min=1), default=30, show_default=True, help="Seconds to a higher fee.")
 @click.option("--keystore", type=options.FILE, help="Keystore file of the account that publishes.")
@@ -71,28 +73,7 @@ def serve(config: Path) -> None:
 @click.option("--key-env", metavar="NAME", help="Environment variable with the account's key, 32 bytes in hex.")
 @click.option("--not-unique", is_flag=True, help="Let the network accept an id repeatedly, as public contracts do.")
 @click.option("--open", "everyone", is_flag=True, help="Serve everyone, even on an address that others can reach.")
-def adapter(  # noqa: PLR0917  # click passes each option by name
-    network: str,
-    host: str,
-    names: tuple[str, ...],
-    port: int,
-    store: str,
-    node: str | None,
-    seed_env: str | None,
-    evm: str | None,
-    contract: str | None,
-    from_block: int,
-    chain_id: int | None,
-    finality: str,
-    gas_price: int | None,
-    stuck: int,
-    keystore: Path | None,
-    password_env: str | None,
-    key_env: str | None,
-    *,
-    not_unique: bool,
-    everyone: bool,
-) -> None:
+def adapter(**given: object) -> None:
     """Serve an adapter named NETWORK for a chain with pallet DomeEvents, until SIGTERM or Ctrl-C.
 
     The chain runs in this process, or behind the JSON-RPC of a node (`pubsub serve --dome-events`). The development
@@ -100,13 +81,9 @@ def adapter(  # noqa: PLR0917  # click passes each option by name
 
     With --evm it is an EVM chain with a contract of these events; docs/howto/distributor-on-an-evm-chain.md shows how.
     """
-    from pubsub_emulator.cli.commands.distributor.serve import AdapterWish, EvmWish, serve_adapter
+    from pubsub_emulator.cli.commands.distributor.serve import AdapterOptions, serve_adapter
 
-    chain = EvmWish(evm, contract, from_block, chain_id, finality, gas_price, stuck, keystore, password_env, key_env)
-    wish = AdapterWish(
-        network, host, names, port, store, node, seed_env, chain, unique=not not_unique, everyone=everyone
-    )
-    serve_adapter(wish)
+    serve_adapter(options.filled(AdapterOptions, given))
 
 
 @command.command(

@@ -58,7 +58,7 @@ def serve(**given: object) -> None:
     """
     from pubsub_emulator.cli.commands.events.serve import Serve, serve_events
 
-    serve_events(Serve(**given))  # type: ignore[arg-type]  # click has made each of its type
+    serve_events(options.filled(Serve, given))
 
 
 @command.command(

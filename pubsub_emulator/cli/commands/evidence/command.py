@@ -20,7 +20,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @click.option(
     "--finding", metavar="ID", help="For an audit's folder: the finding to write, by its id or the start of it."
 )
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The file to write it to.")
+@click.option("--out", type=options.NEW_FILE, help="The file to write it to.")
 @with_json_option
 def command(path: str, finding: str | None, out: Path | None) -> Result:
     """Check a finding again, offline, from its file alone; or extract that file from an audit.

@@ -17,12 +17,7 @@ from pubsub_emulator.cli.base import options
 @click.argument("source", shell_complete=options.complete_scenario, required=False)
 @click.option("--connect", "url", metavar="URL", help="Draw the newest blocks of the node at URL instead of a SOURCE.")
 @options.own_cheats
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The page to write; an existing one is replaced.",
-)
+@click.option("--out", type=options.NEW_FILE, required=True, help="The page to write; an existing one is replaced.")
 @click.option("--network", metavar="NAME", default=None, help="The network, if a history has several.")
 @click.option(
     "--blocks",

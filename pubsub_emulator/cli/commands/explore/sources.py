@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.cli.inspect.folders import history_folder
 from pubsub_emulator.cli.inspect.kinds import NO_TOML, kind_of
-from pubsub_emulator.cli.screen import Advance, stage
-from pubsub_emulator.collator.cheats.steps import Draft
+from pubsub_emulator.cli.screen import stage
 from pubsub_emulator.emulator.fixtures import parse_fixture
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -99,10 +98,8 @@ def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
             yield heading, Picture(draw_trie(judging.root, nodes), title)._repr_html_()
         return
     chain = runtime_spec(Storage(judging.parent.state)).para_id
-    draft = Draft.of(case.block)
-    for step in case.shrunk:
-        step.apply(draft)
-    for heading, block in (("the honest block", case.block), ("the changed block", draft.sealed_by(case.seeds))):
+    changed = case.changed_block(case.block, case.shrunk)
+    for heading, block in (("the honest block", case.block), ("the changed block", changed)):
         again = judge_again(chain, judging.parent.header, judging.parent.state, block, judging.context(block))
         yield heading, block_card(again, judging.parent.state)
 
@@ -158,14 +155,10 @@ def _history(path: Path, network: str | None, most: int) -> str:
             found += _blocks(record_, chosen, chain, last, recorder)
             if chain in subscribing:
                 recorder.chains[ParaId(chain)].subscribes = True
-            _told(advance, done, len(chains), chain)
+            advance(done, len(chains), f"executing blocks again: chain {chain}")
     _tell(recorder, relays, found, last)
     said = f"Relay blocks {first} to {min(last, max((row['number'] for row in relays), default=0))} of {path}."
     return page_html(recorder, chosen, said)
-
-
-def _told(advance: Advance, done: int, total: int, chain: int) -> None:
-    advance(done, total, f"executing blocks again: chain {chain}")
 
 
 def _blocks(record_: "HistoryRecord", network: str, chain: int, last: int, recorder: Recorder) -> Iterator[BlockRecord]:

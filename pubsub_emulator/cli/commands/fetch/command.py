@@ -61,21 +61,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     help="Seconds to wait for an answer.",
 )
 @with_json_option
-def command(  # noqa: PLR0917  # click passes each option by name
-    nodes: tuple[str, ...],
-    relay_nodes: tuple[str, ...],
-    chunks: str | None,
-    export: str | None,
-    network: str,
-    chain: int,
-    first: int,
-    last: int | None,
-    out: str,
-    unit: int,
-    rate: float | None,
-    connections: int,
-    timeout: float,
-) -> Result:
+def command(**given: object) -> Result:
     """Fetch blocks of a real parachain into a history for `pubsub audit`: headers, relay proofs, messages.
 
     Give exactly one of --node, --chunks and --export. Every block is checked against its hash, its extrinsics root and
@@ -83,7 +69,4 @@ def command(  # noqa: PLR0917  # click passes each option by name
     """
     from pubsub_emulator.cli.commands.fetch.run import FetchOptions, run_fetch
 
-    asked = FetchOptions(
-        nodes, relay_nodes, chunks, export, network, chain, first, last, out, unit, rate, connections, timeout
-    )
-    return run_fetch(asked)
+    return run_fetch(options.filled(FetchOptions, given))

@@ -8,8 +8,6 @@ from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
-_MODULE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 @click.group("icrc72", cls=Group)
 def command() -> None:
@@ -47,7 +45,7 @@ def demo() -> Result:
 @click.argument("scenario")
 @click.option("--namespace", required=True, help="Namespace of the event.")
 @click.option("--event", "number", type=click.IntRange(0), required=True, help="Id of the event.")
-@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Also draw it into this file.")
+@click.option("--svg", type=options.NEW_FILE, help="Also draw it into this file.")
 @with_json_option
 def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Result:
     """Show the path of one event of SCENARIO round by round: published, relayed, notified, confirmed."""
@@ -69,17 +67,12 @@ def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Resul
 @click.option("--cheats/--no-cheats", default=True, show_default=True, help="Also let every cheat act once.")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.OUT,
     default=Path("out/stories"),
     show_default=True,
     help="Folder for surprises, each shrunk.",
 )
-@click.option(
-    "--replay",
-    "again",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Play one surprise again instead.",
-)
+@click.option("--replay", "again", type=options.FILE, help="Play one surprise again instead.")
 @with_json_option
 def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *, cheats: bool) -> Result:
     """Play networks under random schedules, refusals, crashes and upgrades; compare handled events with the logs."""
@@ -120,18 +113,16 @@ def serve(scenario: str, host: str, names: tuple[str, ...], origins: tuple[str, 
     "  pubsub icrc72 conform --publisher my.wasm --publish publish --trace out/trace.txt\n"
     "\n\b\nExit codes:\n  0 every rule that was met holds, 1 a rule is broken\n",
 )
-@click.option("--subscriber", type=_MODULE, help="The module of a subscriber.")
-@click.option("--publisher", type=_MODULE, help="The module of a publisher.")
-@click.option("--broadcaster", type=_MODULE, help="The module of a broadcaster.")
-@click.option("--orchestrator", type=_MODULE, help="The module of an orchestrator.")
+@click.option("--subscriber", type=options.FILE, help="The module of a subscriber.")
+@click.option("--publisher", type=options.FILE, help="The module of a publisher.")
+@click.option("--broadcaster", type=options.FILE, help="The module of a broadcaster.")
+@click.option("--orchestrator", type=options.FILE, help="The module of an orchestrator.")
 @click.option("--publish", help="The publisher's update, of a nat, that makes an event.")
 @click.option("--handled", help="The subscriber's query, `vec nat`: ids of handled events, in order.")
 @click.option("--bare", is_flag=True, help="The canister takes no argument; otherwise, a principal (see below).")
 @click.option("--seed", default="0", show_default=True, help="The same seed gives the same trial.")
 @click.option("--refuse", type=click.IntRange(0, 50), default=10, show_default=True, help="Percent of calls refused.")
-@click.option(
-    "--trace", type=click.Path(dir_okay=False, path_type=Path), help="Write all that happened into this file."
-)
+@click.option("--trace", type=options.NEW_FILE, help="Write all that happened into this file.")
 @with_json_option
 def conform(  # noqa: PLR0917 — the options
     subscriber: Path | None,

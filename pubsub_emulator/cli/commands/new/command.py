@@ -12,7 +12,7 @@ from pubsub_emulator.cli.base import options
     epilog="\b\nExamples:\n  pubsub new mine.toml\n  pubsub new prices.toml --like oracle\n"
     "  pubsub new mine.toml --schema\n  pubsub new --list\n  pubsub new --schema > scenario.schema.json\n",
 )
-@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=options.NEW_FILE)
 @click.option(
     "--like",
     metavar="NAME",

@@ -22,7 +22,7 @@ from pubsub_emulator.cli.exits import FINDINGS
 @click.option("--child", metavar="PARA", help="The proven child trie: a publisher's id, or a storage key.")
 @click.option("--key", "keys", metavar="0x…", multiple=True, help="A requested key; may be given repeatedly.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
-@click.option("--draw", type=click.Path(dir_okay=False, path_type=Path), help="File to draw the proof to, as SVG.")
+@click.option("--draw", type=options.NEW_FILE, help="File to draw the proof to, as SVG.")
 def command(  # noqa: PLR0917  # click passes each option by name
     files: tuple[Path, ...],
     header: Path | None,

@@ -107,7 +107,7 @@ def serve(**given: object) -> None:
     """
     from pubsub_emulator.cli.commands.prism.run import Serve, serve_node
 
-    serve_node(Serve(**given))  # type: ignore[arg-type]  # click has made each of its type
+    serve_node(options.filled(Serve, given))
 
 
 @command.command("submit", epilog="\b\nExample:\n  pubsub prism submit operations.hex\n")
@@ -138,31 +138,19 @@ def submit(files: tuple[Path, ...], node: str, token_env: str | None, tls_ca: Pa
 @click.option("--everything", is_flag=True, help="Start at the first operation instead of now.")
 @click.option(
     "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.NEW_FILE,
     help="File for token and cursor. If it exists, the subscription continues from it.",
 )
 @click.option("--until-live", is_flag=True, help="End when all present operations are printed.")
 @_node
-def subscribe(
-    filters: tuple[str, ...],
-    status: str | None,
-    state: Path | None,
-    *,
-    node: str,
-    token_env: str | None,
-    tls_ca: Path | None,
-    batches: bool,
-    everything: bool,
-    until_live: bool,
-) -> None:
+def subscribe(node: str, token_env: str | None, tls_ca: Path | None, **given: object) -> None:
     """Print operations as they are processed, in order, each once, one JSON object per line.
 
     With --state, a later call continues where this one ended and needs no filters.
     """
     from pubsub_emulator.cli.commands.prism.run import Node, Subscribe, subscribe_to
 
-    at = Node(node, token_env, tls_ca)
-    subscribe_to(Subscribe(filters, status, state, at, batches, everything, until_live))
+    subscribe_to(options.filled(Subscribe, given | {"node": Node(node, token_env, tls_ca)}))
 
 
 @command.command("status", epilog="\b\nExample:\n  pubsub prism status 8084a125b869c10f…\n")

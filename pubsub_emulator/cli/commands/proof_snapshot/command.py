@@ -17,7 +17,7 @@ from pubsub_emulator.cli.exits import FINDINGS
     "\n\b\nExit codes:\n  0 written, or within the tolerance, 1 exceeded\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="File to write proof sizes to.")
+@click.option("--out", type=options.NEW_FILE, help="File to write proof sizes to.")
 @click.option("--check", "kept", type=options.FILE, help="File to compare proof sizes with.")
 @click.option("--tolerance", default="0%", show_default=True, help="The share by which a size may grow.")
 @click.option(

@@ -1,8 +1,5 @@
 """`pubsub serve`: its arguments and help."""
 
-from pathlib import Path
-from typing import Any
-
 import click
 
 from pubsub_emulator.cli.base import options
@@ -55,7 +52,7 @@ from pubsub_emulator.cli.base import options
     "--dome-events", metavar="NAME", default="", help="Give the relay chain pallet DomeEvents of network NAME."
 )
 @click.option("--prism", is_flag=True, help="Give the relay chain pallet Prism, which anchors PRISM objects.")
-@click.option("--journal", type=click.Path(dir_okay=False, path_type=Path), help="File to record all inputs in.")
+@click.option("--journal", type=options.NEW_FILE, help="File to record all inputs in.")
 @click.option("--replay", type=options.FILE, help="Replay a journal, then serve; the journal names the scenario.")
 @click.option("--out", type=options.OUT, help="New folder for the history of all blocks.")
 @click.option("--dev", is_flag=True, help="Allow methods that change the network: dev_*, pubsub_publish and others.")
@@ -68,7 +65,7 @@ from pubsub_emulator.cli.base import options
     metavar="ORIGIN",
     help="A further web origin whose pages may call; may be given repeatedly.",
 )
-def command(scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **given: Any) -> None:
+def command(scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **given: object) -> None:
     """Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C.
 
     SCENARIO is a TOML file or a bundled name, by default `node`. `/` is the relay chain and `/2000` parachain 2000.
@@ -82,5 +79,5 @@ def command(scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **gi
 
     mode, interval = parse_build(build)
     of_server = {each.name: given.pop(each.name) for each in fields(Options) if each.name in given}
-    options = Options(build=mode, interval=interval, origins=rpc_cors, **of_server)
-    serve(scenario, Serve(options, **given))
+    server = options.filled(Options, {"build": mode, "interval": interval, "origins": rpc_cors, **of_server})
+    serve(scenario, options.filled(Serve, given | {"options": server}))
