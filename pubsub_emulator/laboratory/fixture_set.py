@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.collator.cheats import STRATEGIES
-from pubsub_emulator.collator.cheats.steps import Draft
 from pubsub_emulator.emulator.fixtures import (
     FIXTURE_VERSION,
     Fixture,
@@ -64,10 +63,7 @@ def fixtures_of_case(case: Case) -> Iterable[Fixture]:
     """The block of a kept case as a fixture; none for a proof alone or a block that no bytes encode."""
     if case.block is None:
         return
-    draft = Draft.of(case.block)
-    for step in case.shrunk:
-        step.apply(draft)
-    candidate = draft.sealed_by(case.seeds)
+    candidate = case.changed_block(case.block, case.shrunk)
     if Candidate.decode(candidate.encode()) != candidate:
         return
     judging = case.judging

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from pubsub_emulator.collator.cheats.steps import Draft
 from pubsub_emulator.emulator.fixtures import parse_fixture, replay_fixture
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.laboratory.campaign import corpus
@@ -54,10 +53,7 @@ def judged_blocks() -> Iterator[tuple[Case, Candidate, RelayContext]]:
     """Cases of small worlds, each with its block as a cheat changed it and what the relay chain vouches for."""
     for case in _cases():
         if case.block is not None:
-            draft = Draft.of(case.block)
-            for step in case.shrunk:
-                step.apply(draft)
-            candidate = draft.sealed_by(case.seeds)
+            candidate = case.changed_block(case.block, case.shrunk)
             yield case, candidate, case.judging.context(candidate)
 
 

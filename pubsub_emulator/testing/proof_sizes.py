@@ -17,6 +17,7 @@
 A run is deterministic, so equal code gives an equal file on every machine; a tolerance is for changes that are meant.
 """
 
+import json
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -236,8 +237,4 @@ def _rank(part: str) -> int:
 
 def _quoted(text: str) -> str:
     """A TOML basic string."""
-    escaped = "".join(
-        f"\\u{ord(char):04x}" if ord(char) < 0x20 or char == "\x7f" else f"\\{char}" if char in '"\\' else char
-        for char in text
-    )
-    return f'"{escaped}"'
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -14,6 +14,7 @@ from support.node import Running, serving_beside
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.cli.session.command import CommandError
+from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.table import COMMANDS
 from pubsub_emulator.client.errors import NodeUnavailable
 from pubsub_emulator.emulator.scenario.file import load_bundled
@@ -177,10 +178,10 @@ def test_two_sessions_over_one_node_see_what_the_other_does() -> None:
 
 def test_help_and_completion_are_those_of_every_session() -> None:
     with node() as (url, _), closing(Session.at(url)) as remote:
-        assert remote.complete("sub") == ["subscribe", "subscriptions"]
-        assert remote.complete("child ") == ["1000"]
-        assert remote.complete("until ver") == ["verdict"]
-        assert remote.complete("publish 1000 1000/1")[:2] == ["1000/1"]
+        assert complete(remote, "sub") == ["subscribe", "subscriptions"]
+        assert complete(remote, "child ") == ["1000"]
+        assert complete(remote, "until ver") == ["verdict"]
+        assert complete(remote, "publish 1000 1000/1")[:2] == ["1000/1"]
         listed = told(remote, "help")
         for each in COMMANDS:
             assert each.summary in listed

@@ -8,7 +8,8 @@ from support.command import told
 
 from pubsub_emulator.cli.screen.pages import Doing, Grid
 from pubsub_emulator.cli.session import CommandError, Session
-from pubsub_emulator.cli.session.table import COMMANDS, complete, find
+from pubsub_emulator.cli.session.completion import complete
+from pubsub_emulator.cli.session.table import COMMANDS, find
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import parse_scenario

@@ -1,47 +1,17 @@
 """Completion of a line of a session."""
 
-from collections.abc import Collection, Iterable
-from typing import Final, Protocol
+from collections.abc import Iterable
+from typing import Final
 
-from pubsub_emulator.cli.session.answers import Setting
 from pubsub_emulator.cli.session.command import Kind, Parameter, command_names, known
+from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.runtimes import runtime_of
-from pubsub_emulator.primitives.types import ParaId
 
 _OF_A_SCENARIO: Final = (Kind.PARA, Kind.SUBSCRIBER, Kind.CHAIN)
 
 
-class Completing(Protocol):
-    """The parts of a session that completion reads."""
-
-    branch: str
-
-    @property
-    def paras(self) -> list[ParaId]:
-        """Every parachain."""
-
-    @property
-    def subscribers(self) -> list[ParaId]:
-        """Those that subscribe."""
-
-    @property
-    def setting(self) -> Setting | None:
-        """The facts that do not change."""
-
-    @property
-    def branches(self) -> Collection[str]:
-        """The names of branches."""
-
-    @property
-    def snapshots(self) -> Collection[str]:
-        """The names of snapshots."""
-
-    def key_names(self) -> list[str]:
-        """The names of keys."""
-
-
-def complete(session: Completing, line: str) -> list[str]:
+def complete(session: Session, line: str) -> list[str]:
     """Complete words for the last word of a line. A trailing blank starts a new word."""
     words = line.split()
     if not words or line[-1:].isspace():
@@ -61,7 +31,7 @@ def complete(session: Completing, line: str) -> list[str]:
     return [before + comma + word for word in _offers(session, parameter, words[1:-1]) if word.startswith(rest)]
 
 
-def _offers(session: Completing, parameter: Parameter, before: list[str]) -> Iterable[str]:
+def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterable[str]:
     if session.setting is None and parameter.kind in _OF_A_SCENARIO:
         return []
     match parameter.kind:

@@ -22,7 +22,6 @@ from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
 from pubsub_emulator.cli.session.arguments import key, names_of_keys, number
 from pubsub_emulator.cli.session.command import CommandError, find, near_to, split_line
-from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.node_api import (
     DEVELOPMENT,
     INVALID_PARAMS,
@@ -228,10 +227,6 @@ class Session:
     def number(self) -> int:
         """The newest relay block's height."""
         return self.head(RELAY).number
-
-    def complete(self, line: str) -> list[str]:
-        """Completions of the last word of a line."""
-        return complete(self, line)
 
     def close(self) -> None:
         """Release the node."""

@@ -5,7 +5,6 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Shown
 from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, explained, find, register
-from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.inspection import INSPECTION
 from pubsub_emulator.cli.session.network_commands import NETWORK
 from pubsub_emulator.cli.session.session import Session
@@ -46,4 +45,4 @@ COMMANDS: Final = tuple(command for commands in SECTIONS.values() for command in
 
 register(COMMANDS)
 
-__all__ = ["COMMANDS", "SECTIONS", "CommandError", "complete", "find"]
+__all__ = ["COMMANDS", "SECTIONS", "CommandError", "find"]

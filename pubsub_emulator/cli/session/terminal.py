@@ -19,6 +19,7 @@ from pubsub_emulator.cli.screen import bar, say, show
 from pubsub_emulator.cli.screen.pages import Doing
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.command import Kind
+from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.table import find
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
@@ -116,7 +117,7 @@ def _prompts(session: Session) -> "PromptSession[str]":
             del complete_event
             line = document.text_before_cursor
             begun = "" if not line or line[-1].isspace() else line.split()[-1]
-            for word in session.complete(line) or _files(line, begun):
+            for word in complete(session, line) or _files(line, begun):
                 yield Completion(word, start_position=-len(begun))
 
     return PromptSession(completer=Words(), history=_history(), complete_while_typing=False)
