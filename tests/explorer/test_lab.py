@@ -107,6 +107,8 @@ def test_the_first_steps_lead_from_a_published_value_to_a_cheat_that_is_caught(l
     ):
         page.locator(".guide li.now").get_by_role("button", name=button).click()
         expect(page.locator(".guide li.did")).to_have_count(done + 1)
+        if button == "Publish it":  # the form repeats what was done
+            expect(page.locator("#panel form [name=ttl]")).to_have_value("40")
     expect(page.locator("#detail .verdict .badge.refused")).to_be_visible()
     expect(page.locator("#detail .evidence").first).to_contain_text("A node that the walk needs was left out")
     expect(page.locator(".follow .journey")).to_contain_text("delivered to 2000")

@@ -1,12 +1,12 @@
 // Acts on the network: a form each, tried on a copy before it is sent, with the call and the line of `pubsub step`.
 import { signal } from "../vendor/signals.js";
 import { Copied, html, Term, useEffect, useState } from "./words.js";
-import { chains, names, say, setting, version } from "./store.js";
+import { chains, names, say, setting, tab, version } from "./store.js";
 import { act, asCall, call } from "./rpc.js";
 import { attempt, busy, lastLine, running } from "./steps.js";
 
 export const strategies = signal([]);
-export const opened = signal("publish");
+const opened = signal({ name: "publish", form: {}, turn: 0 });
 
 const number = (text) => (/^\d{1,15}$/.test(text.trim()) ? Number(text) : text);
 const listed = (text) => text.split(/[\s,]+/).filter(Boolean);
@@ -36,7 +36,7 @@ const ACTS = {
 };
 
 // Does an action and tells the line of `pubsub step` that does the same; `null` where it fails.
-export async function ask(title, action) {
+async function ask(title, action) {
   const done = await attempt(title, () => act("pubsub_act", action));
   if (!done) return null;
   const named = action.key === undefined ? [] : [[done.action.key, action.key]];
@@ -47,10 +47,23 @@ export async function ask(title, action) {
   return done;
 }
 
+// Does an act with its form open beside it, filled in.
+export function fill(name, form) {
+  const [title, fields, make] = ACTS[name];
+  tab.value = "acts";
+  open(name, form);
+  return ask(title, make({ ...Object.fromEntries(fields.map((field) => [field.name, field.start ?? ""])), ...form }));
+}
+
+function open(name, form = {}) {
+  opened.value = { name, form, turn: opened.value.turn + 1 };
+}
+
 export function Acts() {
-  return html`<div class="acts"><label class="field-row"><span>Act</span><select id="act" value=${opened.value} onChange=${(event) => { opened.value = event.target.value; }}>
-    ${Object.entries(ACTS).map(([name, [title]]) => html`<option value=${name}>${title}</option>`)}</select></label>
-    <${Form} key=${opened.value} name=${opened.value} /></div>`;
+  const { name, form, turn } = opened.value;
+  return html`<div class="acts"><label class="field-row"><span>Act</span><select id="act" value=${name} onChange=${(event) => open(event.target.value)}>
+    ${Object.entries(ACTS).map(([each, [title]]) => html`<option value=${each}>${title}</option>`)}</select></label>
+    <${Form} key=${turn} name=${name} start=${form} /></div>`;
 }
 
 function choices(field) {
@@ -63,9 +76,9 @@ function choices(field) {
   return field.choices;
 }
 
-function Form({ name }) {
+function Form({ name, start }) {
   const [title, fields, make] = ACTS[name];
-  const [given, setGiven] = useState({});
+  const [given, setGiven] = useState(start);
   const [tried, setTried] = useState(null);
   const told = version.value;
   const form = Object.fromEntries(fields.map((field) => {

@@ -1,8 +1,8 @@
 // First steps for who sees the page for the first time: five acts that end with a cheat that is caught.
 import { signal } from "../vendor/signals.js";
 import { html, useRef } from "./words.js";
-import { best, dev, first, followed, publishesOnly, setting, tab } from "./store.js";
-import { ask, opened } from "./acts.js";
+import { best, dev, first, followed, publishesOnly, setting } from "./store.js";
+import { fill } from "./acts.js";
 import { busy, HAPPENINGS, running, until } from "./steps.js";
 
 const KEY = "price";
@@ -12,16 +12,16 @@ const done = signal(0);
 // Each step: its title, what it does in this network, its button, and the work, which returns whether it is done.
 const STEPS = [
   ["Publish", ({ publisher }) => `Parachain ${publisher} writes ${KEY} = 7.42 on the relay chain, valid for 40 blocks.`, "Publish it",
-    async ({ publisher }) => remembered(await say("publish", "Publish a value", { kind: "publish", para: publisher, key: KEY, value: "0x372e3432", ttl: 40 }))],
+    async ({ publisher }) => remembered(await fill("publish", { para: publisher, key: KEY, value: "7.42", ttl: "40" }))],
   ["Subscribe", ({ subscriber }) => `Parachain ${subscriber} asks for that key.`, "Subscribe to it",
-    ({ publisher, subscriber }) => say("subscribe", "Subscribe to keys", { kind: "add_keys", para: subscriber, publisher, keys: [KEY] })],
+    ({ publisher, subscriber }) => fill("subscribe", { para: subscriber, publisher, keys: KEY })],
   ["Deliver", ({ subscriber }) => `Blocks are built until ${subscriber} has the value, with a proof. The orange line in the time line is its way.`, "Build blocks",
     ({ publisher }) => {
       followed.value = { publisher, key: known };
       return until([`${KEY} delivered`, (column) => given(column) && column.candidates.find((each) => each.hash === given(column).block), ""], MOST_BLOCKS);
     }],
   ["Cheat", ({ subscriber }) => `The next collator of ${subscriber} is told to leave a node out of its proof.`, "Give it the cheat",
-    ({ subscriber }) => say("cheat", "Give a collator a cheat", { kind: "cheat", para: subscriber, strategies: ["omit-node"], rate: 1000000 })],
+    ({ subscriber }) => fill("cheat", { para: subscriber, strategy: "omit-node" })],
   ["Caught", () => "Blocks are built until one is refused. Below it stand the check that failed and the proof, with the missing node in red.", "Build blocks",
     () => until(HAPPENINGS.refusal, MOST_BLOCKS)],
 ];
@@ -29,13 +29,6 @@ const STEPS = [
 let known = null;
 const given = (column) => column.deliveries.find((each) => each.key === known);
 const remembered = (answer) => { known = answer?.action.key ?? known; return answer; };
-
-// Does an act, with its form open beside it.
-function say(name, title, action) {
-  tab.value = "acts";
-  opened.value = name;
-  return ask(title, action);
-}
 
 export function Guide() {
   const fresh = useRef(null);

@@ -64,7 +64,11 @@ export async function undo() {
 
 export function step(count) {
   lastLine.value = `step ${count}`;
-  return attempt(`step ${count}`, () => act("dev_newBlock", { count }));
+  return attempt(`step ${count}`, async () => {
+    const made = await act("dev_newBlock", { count });
+    say(count === 1 ? "built a relay block" : `built ${count} relay blocks`);
+    return made;
+  });
 }
 
 // Builds blocks until something happens, and chooses the block where it did. Returns whether it happened.
