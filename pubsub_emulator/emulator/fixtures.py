@@ -234,14 +234,26 @@ def parse_fixture(data: bytes, place: str) -> Fixture:
     return fixture
 
 
+_WHY: Final = {
+    "missing": "missing",
+    "extra_forbidden": "no such field",
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number is expected"),
+}
+
+
 def checked(kind: type[M], document: object, error: type[PubsubError]) -> M:
     """A document as a model. Raises `error` with the first field that is wrong."""
     try:
         return kind.model_validate(document)
     except ValidationError as fault:
-        first = fault.errors()[0]
-        why = "missing" if first["type"] == "missing" else first["msg"].removeprefix("Value error, ")
-        raise error(f"{'.'.join(map(str, first['loc'])) or 'file'}: {why}") from fault
+        raise error(first_fault(fault, "file")) from fault
+
+
+def first_fault(fault: ValidationError, whole: str) -> str:
+    """The first field that is wrong, and why; `whole` names the document where it is no field."""
+    first = fault.errors(include_url=False)[0]
+    why = _WHY.get(first["type"], first["msg"].removeprefix("Value error, "))
+    return f"{'.'.join(map(str, first['loc'])) or whole}: {why}"
 
 
 class Opened(NamedTuple):

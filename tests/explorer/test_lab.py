@@ -192,7 +192,7 @@ def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(lab: Ope
             "a call on the relay chain",
         ),
         ("publish", {"value": "0x0"}, "hexadecimal"),
-        ("publish", {"ttl": "soon"}, "ttl"),
+        ("publish", {"ttl": "soon"}, "ttl: a whole number is expected"),
     ],
 )
 def test_an_act_that_would_fail_says_why_before_it_is_sent(

@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.emulator.fixtures import first_fault
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.emulator.scenario import published_key
@@ -209,8 +210,7 @@ def _action(value: object) -> tuple[Action, dict[PubsubKey, str]]:
     try:
         return action_adapter.validate_python(document), names
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc'])) or 'action'}: {first['msg']}") from None
+        raise ValueError(first_fault(error, "action")) from None
 
 
 ACTION: Final = Param("action", _action)
