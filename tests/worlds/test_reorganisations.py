@@ -1,7 +1,4 @@
-"""A ledger on a chain of another maker, whose blocks are mined and taken back by the test.
-
-The story of a thousand events takes back blocks that are not final, and kills adapters.
-"""
+"""A ledger on a chain of another maker, whose blocks are mined and taken back by the test."""
 
 import asyncio
 import contextlib
@@ -78,6 +75,22 @@ def publishing(ledger: EvmLedger, number: int) -> asyncio.Task[Published | No | 
     return asyncio.create_task(ledger.publish(event_of(number)[1]))
 
 
+def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction_sent_again(chain: Ganache) -> None:
+    async def what(ledger: EvmLedger) -> None:
+        snapshot = chain.call("evm_snapshot")
+        done = publishing(ledger, 1)
+        await _waits(chain, 1)
+        chain.mine(2)
+        assert not done.done()
+        assert chain.call("evm_revert", snapshot)
+        await _waits(chain, 1)
+        chain.mine(4)
+        assert isinstance(await done, Published)
+        assert await _ids(ledger) == [event_of(1)[0]]
+
+    play(chain, what, finality=3, stuck=0.5)
+
+
 def test_a_final_block_that_is_taken_back_takes_its_events_from_the_log_and_they_can_be_published_again(
     chain: Ganache,
 ) -> None:
@@ -117,3 +130,22 @@ def test_a_stuck_transaction_is_replaced_in_the_nodes_pool(chain: Ganache) -> No
         assert isinstance(await done, Published)
 
     play(chain, what, finality=0, stuck=0.5)
+
+
+def test_an_adapter_that_died_before_the_block_goes_on_and_publishes_once(chain: Ganache) -> None:
+    async def run() -> None:
+        async with asyncio.timeout(60):
+            store, settings = MemoryStore(), EvmSettings(finality=0, stuck=1)
+            first = await made(chain, settings, store)
+            lost = publishing(first, 1)
+            await _waits(chain, 1)
+            await first.close()
+            lost.cancel()
+            async with ledger_of(chain.url, settings, store) as second:
+                again, other = publishing(second, 1), publishing(second, 2)
+                await _waits(chain, 2)
+                chain.mine()
+                assert all(isinstance(each, Published) for each in await asyncio.gather(again, other))
+                assert sorted(map(str, await _ids(second))) == sorted([event_of(1)[0], event_of(2)[0]])
+
+    asyncio.run(run())
