@@ -19,11 +19,13 @@ from support.xcm import (
     messages,
     of_class,
     publish,
+    run,
 )
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.xcm.executor import XcmExecutor
+from pubsub_emulator.xcm.barriers import AllowPublishFrom, everything, only_parachains
+from pubsub_emulator.xcm.executor import Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import (
     ClearError,
     ClearOrigin,
@@ -50,7 +52,15 @@ from pubsub_emulator.xcm.location import (
     parachain,
     sibling,
 )
-from pubsub_emulator.xcm.outcome import Complete, Incomplete, InstructionError, Outcome, XcmErrorKind
+from pubsub_emulator.xcm.message import encode
+from pubsub_emulator.xcm.outcome import (
+    Complete,
+    Incomplete,
+    InstructionError,
+    Outcome,
+    StackLimitReached,
+    XcmErrorKind,
+)
 from pubsub_emulator.xcm.response import Limited, Unlimited
 
 EXECUTED = {
@@ -486,3 +496,31 @@ class _Nothing:
 
 
 NOTHING_BARRED = _Nothing()
+
+
+def test_the_barrier_bounds_the_publishes_of_a_message_before_any_is_executed() -> None:
+    """Defect 40, PS-22: one limit, and it is enforced."""
+    chain = Ledger()
+    executor = XcmExecutor(WEIGHER, AllowPublishFrom(only_parachains, 10))
+    for count, expected in ((10, None), (11, StackLimitReached())):
+        result = run(executor, encode((publish(),) * count), chain)
+        assert isinstance(result, Execution)
+        assert result.rejected == expected
+    assert chain.layers == 10
+
+
+@pytest.mark.parametrize("size", [0, 1024, 1025, 2048, 2049, 65_536])
+def test_the_length_of_a_value_is_left_to_the_pallet(size: int) -> None:
+    """Defect 41, PS-8, PS-20: the codec bounds it neither at 1024 nor at 2048, so the pallet can say `ValueTooLong`."""
+    chain = Ledger()
+    result = run(XcmExecutor(WEIGHER, AllowPublishFrom(everything, 16)), encode((publish(1, bytes(size)),)), chain)
+    assert isinstance(result, Execution)
+    assert isinstance(result.outcome, Complete)
+    assert chain.stored[PARA, key(1)] == (bytes(size), 0)
+
+
+def test_a_message_that_fails_at_once_uses_its_first_instruction_only() -> None:
+    """PS-21: the instructions after it cost nothing."""
+    outcome = execute(Trap(1), *(publish(),) * 9).outcome
+    assert isinstance(outcome, Incomplete)
+    assert outcome.used == WEIGHER.weight((Trap(1),)) != WEIGHT_ZERO
