@@ -88,12 +88,12 @@ class Values:
         return RawHeader(number, blake2_256(encoded), parent, root, body, encoded)
 
     def downward(self, place: str, value: object) -> tuple[InboundDownwardMessage, ...]:
-        """Downward messages of an inherent, none where there is no value."""
+        """Downward messages of an inherent, empty where there is no value."""
         messages = enumerate(self.list(place, [] if value is None else value))
         return tuple(InboundDownwardMessage(*self._message(f"{place}[{at}]", each, "msg")) for at, each in messages)
 
     def horizontal(self, place: str, value: object) -> Horizontal:
-        """Horizontal messages of an inherent, none where there is no value."""
+        """Horizontal messages of an inherent, empty where there is no value."""
         out = {
             self.number(f"{place}: sender", sender): tuple(
                 InboundHrmpMessage(*self._message(f"{place}.{sender}[{at}]", each, "data"))
