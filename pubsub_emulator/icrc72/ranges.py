@@ -49,6 +49,11 @@ class Ranges:
         at = bisect_right(self.first, identifier - 1) - 1
         return min(self.last[at], identifier - 1) if at >= 0 else None
 
+    def above(self, identifier: int) -> int | None:
+        """The first event of the next range above."""
+        at = bisect_right(self.first, identifier)
+        return self.first[at] if at < len(self.first) else None
+
     def joins(self, low: int, high: int) -> bool:
         """True when prevEventIds join two handled events."""
         at = bisect_right(self.first, low) - 1

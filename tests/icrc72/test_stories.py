@@ -14,6 +14,7 @@ from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, t
         Plan(b"campaign 2904", delay=1, refuse=30, load=20, churn=True, upgrades=2),  # moved before it knew its exit
         Plan(b"campaign 3753", delay=3, refuse=30, load=50, churn=True),  # moved before it was notified of anything
         Plan(b"campaign 8043", delay=3, refuse=30, load=20, pauses=1),  # its entry was taken for dead at the end
+        Plan(b"november 499", delay=0, refuse=30, load=50, pauses=1),  # a former exit came back behind a new one
     ],
 )
 def test_i1_i2_subscribers_that_begin_in_a_storm_miss_nothing(plan: Plan) -> None:

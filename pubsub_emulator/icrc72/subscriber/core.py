@@ -97,6 +97,7 @@ class Subscriber(Core):
             found.append(now + 1)
         for chain in state.chains.values():
             found += [each.since + self.settings.gap_wait for each in chain.held.values()]
+            found += [chain.late[1] + self.settings.gap_wait] if chain.late is not None else []
         due = self.repairs.due(now)
         return min([*found, *([] if due is None else [due])], default=None)
 
@@ -131,6 +132,8 @@ class Subscriber(Core):
             return True
         if self._in_order(notification, headers.prev, chain):
             self._handle(notification, chain)
+            if chain.handled.above(identifier) is not None:
+                chain.late = (identifier, ctx.now)
             return True
         if self._held() >= self.settings.held:
             return False
@@ -211,9 +214,18 @@ class Subscriber(Core):
                 going = True
 
     def _notice(self, ctx: Context) -> None:
-        """After 64 rounds what is missing before a held event is a gap, and the event is handled (IC-49e)."""
+        """After 64 rounds what is missing before a held event is a gap, and the event is handled (IC-49e).
+
+        So is what is missing after an event that came late: a chain may have begun with a new exit, while a former one
+        that was away still has the events before.
+        """
         for key, chain in self.state.chains.items():
             self._drain(chain)
+            if chain.late is not None and ctx.now - chain.late[1] >= self.settings.gap_wait:
+                high, chain.late = chain.handled.above(chain.late[0]), None
+                low = None if high is None else chain.handled.below(high)
+                if low is not None:
+                    self._gap(Gap(*key[:2], low, high, low + 1))
             while chain.held:
                 identifier = min(chain.held)
                 if ctx.now - chain.held[identifier].since < self.settings.gap_wait:

@@ -55,6 +55,8 @@ class Followed:
     held: dict[int, HeldBack] = field(default_factory=dict)
     moved: bool = False
     """The exit has changed since the first event."""
+    late: tuple[int, int] | None = None
+    """The newest event that came after later ones, as from a former exit, and the round."""
 
 
 @stable
