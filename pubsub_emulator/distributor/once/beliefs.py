@@ -4,48 +4,56 @@ So a step costs one question about everything it read, not one for each value. W
 makes of the stored values.
 """
 
+from collections import defaultdict
 from typing import Final, Generic
 
-from pubsub_emulator.distributor.once.transaction import Place, Read, Step, T, Transaction
+from pubsub_emulator.distributor.once.transaction import Place, Read, Reader, Step, T, Transaction
 
-BELIEVED: Final = 20_000
-"""Values kept in this process: the last so many learnt, and at most as many before."""
+BELIEVED: Final = 40_000
+"""The most values kept in this process; of more, the older half of each table is forgotten."""
 
 
 class Beliefs:
     """Values by place; one of which nothing is known is believed to be absent."""
 
     def __init__(self) -> None:
-        self._young: dict[Place, str | None] = {}
-        self._old: dict[Place, str | None] = {}
+        self._parts: defaultdict[tuple[str, str], dict[str, str | None]] = defaultdict(dict)
+        self._count = 0
 
-    def value(self, place: Place) -> str | None:
-        """The value at a place."""
-        return self._young[place] if place in self._young else self._old.get(place)
+    def reader(self, kind: str, name: str) -> Read:
+        """What reads the beliefs of a table or set."""
+        return self._parts[kind, name].get
 
     def learn(self, place: Place, value: str | None) -> None:
         """Believe a value."""
-        if len(self._young) >= BELIEVED:
-            self._old, self._young = self._young, {}
-        self._young[place] = value
+        kind, name, key = place
+        self._add(kind, name, {key: value})
 
     def learn_all(self, tx: Transaction) -> None:
         """Believe what a step read that proved true, and what it wrote."""
-        for place, value in tx.reads.items():
-            if place not in tx.writes:
-                self.learn(place, value)
-        for place, row in tx.writes.items():
-            self.learn(place, None if row is None else row.value)
+        for kind, name, part in tx.parts():
+            self._add(kind, name, part.values)
+
+    def _add(self, kind: str, name: str, values: dict[str, str | None]) -> None:
+        known = self._parts[kind, name]
+        self._count -= len(known)
+        known.update(values)
+        self._count += len(known)
+        if self._count > BELIEVED:
+            halves = {place: list(known.items())[len(known) // 2 + 1 :] for place, known in self._parts.items()}
+            self._parts = defaultdict(dict, {place: dict(half) for place, half in halves.items() if half})
+            self._count = sum(map(len, self._parts.values()))
 
     def clear(self) -> None:
         """Believe nothing."""
-        self._young, self._old = {}, {}
+        self._parts.clear()
+        self._count = 0
 
 
 class Attempt(Generic[T]):
     """A step that ran, maybe over beliefs. Its failure counts only if what it read is true; it then writes nothing."""
 
-    def __init__(self, step: Step[T], read: Read, now: int) -> None:
+    def __init__(self, step: Step[T], read: Reader, now: int) -> None:
         self.tx = Transaction(read, now)
         self._failure: Exception | None = None
         self._result: T | None = None
@@ -53,7 +61,7 @@ class Attempt(Generic[T]):
             self._result = step(self.tx)
         except Exception as error:  # noqa: BLE001  # raised by `end`, if what the step read is true
             self._failure = error
-            self.tx.writes.clear()
+            self.tx.undo()
 
     def end(self) -> T:
         """The result, or the failure."""

@@ -7,7 +7,7 @@ from threading import RLock
 
 from sortedcontainers import SortedList
 
-from pubsub_emulator.distributor.once.transaction import MEMBER, DueRow, Place, Row, Step, T, Transaction
+from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Place, Read, Row, Step, T, Transaction
 
 
 def machine_clock() -> int:
@@ -25,30 +25,35 @@ class MemoryStore:
         self.places: dict[Place, Row] = {}
         self._lanes: defaultdict[int, SortedList[tuple[int, str, str]]] = defaultdict(SortedList)
 
-    def _read(self, place: Place) -> str | None:
-        row = self.places.get(place)
-        return None if row is None else row.value
+    def reader(self, kind: str, name: str) -> Read:
+        """What reads a table or set."""
+
+        def read(key: str) -> str | None:
+            row = self.places.get((kind, name, key))
+            return None if row is None else row.value
+
+        return read
 
     def transact(self, step: Step[T]) -> T:
         """Run `step` under a lock."""
         with self._lock:
             self._trips += 1
-            tx = Transaction(self._read, self._clock())
+            tx = Transaction(self.reader, self._clock())
             result = step(tx)
-            for place, row in tx.writes.items():
+            for place, row in tx.writes().items():
                 self._apply(place, row)
             return result
 
     def _apply(self, place: Place, row: Row | None) -> None:
         old = self.places.get(place)
         if old is not None and old.due is not None:
-            self._lanes[old.lane].remove((old.due, place.table, place.key))
+            self._lanes[old.lane].remove((old.due, *place[1:]))
         if row is None:
             self.places.pop(place, None)
             return
         self.places[place] = row
         if row.due is not None:
-            self._lanes[row.lane].add((row.due, place.table, place.key))
+            self._lanes[row.lane].add((row.due, *place[1:]))
 
     def due(self, limit: int) -> list[DueRow]:
         """Rows whose time has come."""
@@ -73,9 +78,9 @@ class MemoryStore:
         with self._lock:
             self._trips += 1
             found = sorted(
-                (place.key, row.value)
-                for place, row in self.places.items()
-                if place.kind != MEMBER and place.table == table and place.key > after
+                (key, row.value)
+                for (kind, name, key), row in self.places.items()
+                if kind == ROW and name == table and key > after
             )
             return found[:limit]
 
@@ -83,12 +88,8 @@ class MemoryStore:
         """A set in order of its members."""
         with self._lock:
             self._trips += 1
-            found = sorted(
-                place.key
-                for place in self.places
-                if place.kind == MEMBER and place.table == set_name and place.key > after
-            )
-            return found[:limit]
+            found = (key for kind, name, key in self.places if kind == MEMBER and name == set_name and key > after)
+            return sorted(found)[:limit]
 
     def backlog(self) -> int:
         """The number of rows that wait."""

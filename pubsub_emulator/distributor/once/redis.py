@@ -7,7 +7,6 @@ costs one round trip where the beliefs were right.
 
 import hashlib
 import time
-from collections.abc import Iterable, Mapping
 from threading import RLock
 from typing import Any, Final
 
@@ -17,7 +16,7 @@ from redis.exceptions import NoScriptError, RedisError
 
 from pubsub_emulator.database.errors import StoreError
 from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
-from pubsub_emulator.distributor.once.transaction import MEMBER, DueRow, Place, Row, Step, T, Transaction
+from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Step, T, Transaction
 
 VERSION: Final = 1
 CLOCK_TOLERANCE: Final = 250
@@ -145,19 +144,19 @@ class RedisStore:
         with self._lock:
             now = self._clock()
             while True:
-                made = Attempt(step, self._believed.value, now)
+                made = Attempt(step, self._believed.reader, now)
                 answer = self._send(made.tx)
                 self._offset = int(answer[1]) - _local()
                 if answer[0] == 1:
                     self._believed.learn_all(made.tx)
                     return made.end()
                 now = int(answer[1])
-                places = _in_order(made.tx.reads)
+                places = list(made.tx.reads())
                 for at, value in zip(answer[2][::2], answer[2][1::2], strict=True):
                     self._believed.learn(places[int(at) - 1], value or None)
 
     def _send(self, tx: Transaction) -> Any:
-        asked = orjson.dumps((self._prefix, tx.now, CLOCK_TOLERANCE, _checks(tx.reads), *_writes(tx.writes)))
+        asked = orjson.dumps((self._prefix, tx.now, CLOCK_TOLERANCE, _checks(tx), *_writes(tx)))
         self._trips += 1
         try:
             return self._run(_APPLY, asked)
@@ -227,54 +226,39 @@ class RedisStore:
         self._redis.close()
 
 
-def _by_table(places: Iterable[Place]) -> dict[tuple[str, str], list[Place]]:
-    found: dict[tuple[str, str], list[Place]] = {}
-    for place in places:
-        kind, table, _ = place
-        of_table = found.get((kind, table))
-        if of_table is None:
-            found[kind, table] = [place]
-        else:
-            of_table.append(place)
-    return found
-
-
-def _in_order(reads: Mapping[Place, str | None]) -> list[Place]:
-    """The places in the order in which they are checked."""
-    return [place for places in _by_table(reads).values() for place in places]
-
-
-def _checks(reads: Mapping[Place, str | None]) -> list[tuple[str, str, list[str], list[str]]]:
+def _checks(tx: Transaction) -> list[tuple[str, str, list[str], list[str]]]:
     return [
-        (kind, table, [key for _, _, key in places], [_expected(reads[place]) for place in places])
-        for (kind, table), places in _by_table(reads).items()
+        (kind, name, list(part.reads), [*map(_expected, part.reads.values())])
+        for kind, name, part in tx.parts()
+        if part.reads
     ]
 
 
 Written = tuple[list[tuple[str, str, list[str], list[str]]], list[str], list[str]]
 
 
-def _writes(writes: Mapping[Place, Row | None]) -> Written:
-    tables: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+def _writes(tx: Transaction) -> Written:
+    written: list[tuple[str, str, list[str], list[str]]] = []
     due: list[str] = []
     undue: list[str] = []
-    for (kind, table, key), row in writes.items():
-        lists = tables.get((kind, table))
-        if lists is None:
-            lists = tables[kind, table] = ([], [])
-        if row is None:
-            lists[1].append(key)
-        elif kind == MEMBER:
-            lists[0].append(key)
-        else:
-            lists[0].extend((key, row.value))
-        if kind == MEMBER:
-            continue
-        if row is None or row.due is None:
-            undue.append(f"{table}\0{key}")
-        else:
-            due.extend((str(max(row.due, 0) + row.lane * _LANE), f"{table}\0{key}"))
-    return [(kind, table, put, gone) for (kind, table), (put, gone) in tables.items()], due, undue
+    for kind, name, part in tx.parts():
+        put: list[str] = []
+        gone: list[str] = []
+        for key, row in part.writes.items():
+            if row is None:
+                gone.append(key)
+            elif kind == MEMBER:
+                put.append(key)
+            else:
+                put += (key, row.value)
+                if row.due is not None:
+                    due += (str(max(row.due, 0) + row.lane * _LANE), f"{name}\0{key}")
+                    continue
+            if kind == ROW:
+                undue.append(f"{name}\0{key}")
+        if part.writes:
+            written.append((kind, name, put, gone))
+    return written, due, undue
 
 
 def _local() -> int:

@@ -12,7 +12,7 @@ from pubsub_emulator.database.database import Database, Dialect, Session, migrat
 from pubsub_emulator.database.errors import StoreConflict
 from pubsub_emulator.distributor.once.beliefs import Attempt, Beliefs
 from pubsub_emulator.distributor.once.memory import machine_clock
-from pubsub_emulator.distributor.once.transaction import DueRow, Place, Row, Step, T
+from pubsub_emulator.distributor.once.transaction import DueRow, Place, Reader, Row, Step, T
 
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS once_places (kind {TEXT} NOT NULL, tbl {TEXT} NOT NULL, key {TEXT} NOT NULL,"
@@ -100,24 +100,27 @@ class SqlStore:
     def _run(self, session: Session, step: Step[T]) -> Attempt[T]:
         """Run `step` over what is stored: over beliefs until all that it read is stored so, where reading is slow."""
         if self._sqlite:
-            made = Attempt(step, lambda place: _value(session.run(self._sql.read, place)), machine_clock())
-            self._write(session, made.tx.writes)
+            made = Attempt(step, self._reader(session), machine_clock())
+            self._write(session, made.tx.writes())
             return made
         now = int(session.run(f"SELECT {_NOW}")[0][0])
         while True:
-            made = Attempt(step, self._believed.value, now)
-            wrong = self._wrong(session, made.tx.reads)
+            made = Attempt(step, self._believed.reader, now)
+            wrong = self._wrong(session, made.tx.reads())
             if not wrong:
-                self._write(session, made.tx.writes)
+                self._write(session, made.tx.writes())
                 return made
             for place, value in wrong.items():
                 self._believed.learn(place, value)
+
+    def _reader(self, session: Session) -> Reader:
+        return lambda kind, name: lambda key: _value(session.run(self._sql.read, (kind, name, key)))
 
     def _wrong(self, session: Session, reads: Mapping[Place, str | None]) -> dict[Place, str | None]:
         """The true values of places that were believed to have others."""
         self._trips += 1
         found = session.run(self._sql.read, _columns(list(reads))) if reads else []
-        stored = {Place(kind, table, key): value for kind, table, key, value in found}
+        stored = {(kind, table, key): value for kind, table, key, value in found}
         return {place: stored.get(place) for place, value in reads.items() if stored.get(place) != value}
 
     def _write(self, session: Session, writes: Mapping[Place, Row | None]) -> None:

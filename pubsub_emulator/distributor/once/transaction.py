@@ -5,7 +5,7 @@ anybody before the store has applied all of them at once. A store may run a step
 applies the last run only; so a step must not do anything but read, write and return.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -14,12 +14,8 @@ ROW: Final = "r"
 MEMBER: Final = "s"
 
 
-class Place(NamedTuple):
-    """The place of a value: a row of a table, or a member of a set."""
-
-    kind: str
-    table: str
-    key: str
+Place = tuple[str, str, str]
+"""The place of a value: `ROW`, a table and a key, or `MEMBER`, a set and a member."""
 
 
 class Row(NamedTuple):
@@ -44,59 +40,102 @@ class DueRow(NamedTuple):
     key: str
 
 
-Read = Callable[[Place], "str | None"]
-Writes = Mapping[Place, "Row | None"]
+Read = Callable[[str], "str | None"]
+"""Reads a key of one table, or a member of one set."""
+Reader = Callable[[str, str], Read]
+"""What reads a table or set, by `ROW` or `MEMBER` and its name."""
+
+
+class Part:
+    """What a step read and wrote of one table or set, by key; `values` is what it sees, with its own writes."""
+
+    __slots__ = ("read", "reads", "values", "writes")
+
+    def __init__(self, read: Read) -> None:
+        self.read = read
+        self.values: dict[str, str | None] = {}
+        self.reads: dict[str, str | None] = {}
+        self.writes: dict[str, Row | None] = {}
+
+    def value(self, key: str) -> str | None:
+        """The value of a key."""
+        if key in self.values:
+            return self.values[key]
+        value = self.values[key] = self.reads[key] = self.read(key)
+        return value
+
+    def write(self, key: str, row: Row | None) -> None:
+        """Write a row, or remove it."""
+        self.writes[key] = row
+        self.values[key] = None if row is None else row.value
+
+
+class Parts(dict[str, Part]):
+    """The tables, or the sets, that a step touched, by name."""
+
+    def __init__(self, kind: str, read: Reader) -> None:
+        super().__init__()
+        self._kind = kind
+        self._read = read
+
+    def __missing__(self, name: str) -> Part:
+        """One that is touched for the first time."""
+        part = self[name] = Part(self._read(self._kind, name))
+        return part
 
 
 class Transaction:
     """Reads and buffered writes of one step; a read sees the step's own writes."""
 
-    __slots__ = ("_read", "_values", "now", "reads", "writes")
+    __slots__ = ("now", "sets", "tables")
 
-    def __init__(self, read: Read, now: int) -> None:
-        self._read = read
-        self._values: dict[tuple[str, str, str], str | None] = {}
-        """What is at each place that was read or written, with the writes."""
+    def __init__(self, read: Reader, now: int) -> None:
+        self.tables = Parts(ROW, read)
+        self.sets = Parts(MEMBER, read)
         self.now = now
-        self.reads: dict[Place, str | None] = {}
-        self.writes: dict[Place, Row | None] = {}
 
-    def _first(self, place: Place) -> str | None:
-        """Read a place for the first time."""
-        value = self._read(place)
-        self.reads[place] = self._values[place] = value
-        return value
+    def parts(self) -> Iterator[tuple[str, str, Part]]:
+        """Yield what was touched: `ROW` or `MEMBER`, the name, and what was read and written of it."""
+        for kind, parts in ((ROW, self.tables), (MEMBER, self.sets)):
+            for name, part in parts.items():
+                yield kind, name, part
 
-    def _write(self, place: Place, row: Row | None) -> None:
-        self.writes[place] = row
-        self._values[place] = None if row is None else row.value
+    def reads(self) -> dict[Place, str | None]:
+        """What was read, in the order of `parts`."""
+        return {(kind, name, key): value for kind, name, part in self.parts() for key, value in part.reads.items()}
+
+    def writes(self) -> dict[Place, Row | None]:
+        """What was written; `None` is removed."""
+        return {(kind, name, key): row for kind, name, part in self.parts() for key, row in part.writes.items()}
+
+    def undo(self) -> None:
+        """Write nothing."""
+        for _, _, part in self.parts():
+            part.values, part.writes = part.reads, {}
 
     def get(self, table: str, key: str) -> str | None:
         """The text of a row, `None` where there is none."""
-        place = (ROW, table, key)  # equal to its `Place`, and made in half the time
-        return self._values[place] if place in self._values else self._first(Place(ROW, table, key))
+        return self.tables[table].value(key)
 
     def put(self, table: str, key: str, value: str, due: int | None = None, lane: int = 0) -> None:
         """Write a row; `value` must not be empty. `due` replaces the row's earlier time."""
-        self._write(Place(ROW, table, key), Row(value, due, lane))
+        self.tables[table].write(key, Row(value, due, lane))
 
     def delete(self, table: str, key: str) -> None:
         """Remove a row; one that is not there stays so."""
-        self._write(Place(ROW, table, key), None)
+        self.tables[table].write(key, None)
 
     def has(self, set_name: str, member: str) -> bool:
         """Whether `member` is in a set."""
-        place = (MEMBER, set_name, member)
-        value = self._values[place] if place in self._values else self._first(Place(MEMBER, set_name, member))
-        return value is not None
+        return self.sets[set_name].value(member) is not None
 
     def add(self, set_name: str, member: str) -> None:
         """Put `member` into a set."""
-        self._write(Place(MEMBER, set_name, member), PRESENT)
+        self.sets[set_name].write(member, PRESENT)
 
     def remove(self, set_name: str, member: str) -> None:
         """Take `member` out of a set."""
-        self._write(Place(MEMBER, set_name, member), None)
+        self.sets[set_name].write(member, None)
 
 
 Step = Callable[[Transaction], T]

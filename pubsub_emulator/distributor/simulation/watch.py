@@ -34,14 +34,9 @@ class CheckedStore(MemoryStore):
         self.order: dict[tuple[str, str], list[str]] = defaultdict(list)
         """Ids in the order in which their jobs were stored, by target and entity."""
 
-    def read(self, place: Place) -> str | None:
-        """The value at a place."""
-        row = self.places.get(place)
-        return None if row is None else row.value
-
     def read_row(self, table: str, key: str) -> str:
         """The text of a row that is there, `[]` where there is none."""
-        return self.read(Place(ROW, table, key)) or "[]"
+        return self.reader(ROW, table)(key) or "[]"
 
     def empty(self) -> None:
         """Lose everything."""
@@ -51,15 +46,16 @@ class CheckedStore(MemoryStore):
 
     def _apply(self, place: Place, row: Row | None) -> None:
         old = self.places.get(place)
-        self.touched.add(place.key.rpartition("|")[2])
-        if place.kind == MEMBER:
-            self._member(place, added=row is not None and old is None, removed=row is None and old is not None)
-        elif place.table in {rows.JOBS, rows.UNSEEN}:
+        kind, table, key = place
+        self.touched.add(key.rpartition("|")[2])
+        if kind == MEMBER:
+            self._member(table, key, added=row is not None and old is None, removed=row is None and old is not None)
+        elif table in {rows.JOBS, rows.UNSEEN}:
             self.open_jobs += (row is not None) - (old is not None)
-            if place.table == rows.JOBS and old is None and row is not None:
-                self._job(place.key, row)
-        elif place.table == rows.DEAD and row is not None:
-            self.buried[place.table, place.key] += 1
+            if table == rows.JOBS and old is None and row is not None:
+                self._job(key, row)
+        elif table == rows.DEAD and row is not None:
+            self.buried[table, key] += 1
         super()._apply(place, row)
 
     def _job(self, key: str, row: Row) -> None:
@@ -67,13 +63,13 @@ class CheckedStore(MemoryStore):
         entity = rows.Job(*json.loads(row.value)).entity
         self.order[target, entity].append(event_id)
 
-    def _member(self, place: Place, *, added: bool, removed: bool) -> None:
-        kind, _, name = place.table.partition(":")
+    def _member(self, table: str, member: str, *, added: bool, removed: bool) -> None:
+        kind, _, name = table.partition(":")
         if kind == "publishedEvents" and removed:
-            self.revoked[name, place.key] += 1
+            self.revoked[name, member] += 1
             if not all(isinstance(told, _MAY_REVOKE) for told in self.inputs):
-                self.surprises.append(f"7: {place.key} left the published set of {name} by {self.inputs}")
-        if kind == "notifiedEvents" and added and not self._acknowledged(name, place.key):
-            self.surprises.append(f"6: {place.key} is in the notified set of {name} without a 2xx")
+                self.surprises.append(f"7: {member} left the published set of {name} by {self.inputs}")
+        if kind == "notifiedEvents" and added and not self._acknowledged(name, member):
+            self.surprises.append(f"6: {member} is in the notified set of {name} without a 2xx")
         if kind == "publishedEvents" and added and any(isinstance(told, Answered) for told in self.inputs):
-            self._record("published", name, place.key)
+            self._record("published", name, member)

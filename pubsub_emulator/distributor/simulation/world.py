@@ -227,7 +227,7 @@ class World(Scenery):
         def look(tx: Transaction) -> Whereabouts:
             return whereabouts(self.rules, tx, event_id)
 
-        return look(Transaction(self.watch.read, self.now))
+        return look(Transaction(self.watch.reader, self.now))
 
     def subscribe(
         self, endpoint: str, types: tuple[str, ...] = ("*",), metadata: tuple[str, ...] = ()
