@@ -1,5 +1,8 @@
 """`step`: one input and the state in, the state and effects out (ID-51)."""
 
+from collections.abc import Callable
+from typing import Any, Final
+
 from pubsub_emulator.distributor.core import arrivals, hooks, jobs, messages, publications, reading, rows
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.core.turn import Turn
@@ -12,33 +15,7 @@ def step(rules: Rules, tx: Transaction, told: messages.Input) -> messages.Effect
     The effects must be carried out only once the writes are stored; losing them at any point loses time, not events.
     """
     turn = Turn(rules, tx)
-    match told:
-        case messages.Due():
-            _due(turn, told)
-        case messages.Noticed():
-            reading.noticed(turn, told)
-        case messages.Answered():
-            publications.answered(turn, told)
-        case messages.Posted():
-            hooks.posted(turn, told)
-        case messages.Publish():
-            publications.publish(turn, told)
-        case messages.Paged():
-            reading.paged(turn, told)
-        case messages.Probed():
-            publications.probed(turn, told)
-        case messages.Subscribe():
-            hooks.subscribe(turn, told)
-        case messages.Unsubscribe():
-            hooks.unsubscribe(turn, told)
-        case messages.Redrive():
-            hooks.redrive(turn, told)
-        case messages.Listed():
-            hooks.listed(turn, told)
-        case messages.Hooked():
-            hooks.hooked(turn, told)
-        case messages.Start():
-            hooks.started(turn, told)
+    _TAKEN[type(told)](turn, told)
     return turn.effects
 
 
@@ -68,6 +45,24 @@ def _forget_time(turn: Turn, told: messages.Due) -> None:
     value = turn.tx.get(told.table, told.key)
     if value is not None:
         turn.tx.put(told.table, told.key, value)
+
+
+_TAKEN: Final[dict[type[messages.Input], Callable[[Turn, Any], None]]] = {
+    messages.Due: _due,
+    messages.Noticed: reading.noticed,
+    messages.Answered: publications.answered,
+    messages.Posted: hooks.posted,
+    messages.Publish: publications.publish,
+    messages.Paged: reading.paged,
+    messages.Probed: publications.probed,
+    messages.Subscribe: hooks.subscribe,
+    messages.Unsubscribe: hooks.unsubscribe,
+    messages.Redrive: hooks.redrive,
+    messages.Listed: hooks.listed,
+    messages.Hooked: hooks.hooked,
+    messages.Start: hooks.started,
+}
+"""What takes an input in, by its type."""
 
 
 def steps(rules: Rules, told: list[messages.Input], tx: Transaction) -> list[messages.Effects]:

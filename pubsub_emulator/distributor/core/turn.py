@@ -8,17 +8,14 @@ from pubsub_emulator.distributor.once import Transaction
 class Turn:
     """The context of one step."""
 
-    __slots__ = ("effects", "rules", "tx")
+    __slots__ = ("effects", "now", "rules", "tx")
 
     def __init__(self, rules: Rules, tx: Transaction) -> None:
         self.rules = rules
         self.tx = tx
-        self.effects: Effects = []
-
-    @property
-    def now(self) -> int:
+        self.now = tx.now
         """The store's clock, ms."""
-        return self.tx.now
+        self.effects: Effects = []
 
     def emit(self, effect: Effect) -> None:
         """Add an effect that is carried out after the writes are stored."""

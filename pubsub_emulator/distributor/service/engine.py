@@ -10,6 +10,7 @@ import contextlib
 import logging
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -86,7 +87,9 @@ class Engine:
         self._poster = poster
         self._settings = settings
         self._thread = ThreadPoolExecutor(1, "store")
-        self._queue: asyncio.Queue[Waiting] = asyncio.Queue()
+        self._queue: deque[Waiting] = deque()
+        self._filled = asyncio.Event()
+        """Whether anything is in the queue."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._loops: list[asyncio.Task[None]] = []
         self._limit = asyncio.Semaphore(self._settings.concurrency)
@@ -152,25 +155,35 @@ class Engine:
 
     async def tell_all(self, told: Sequence[messages.Input]) -> list[messages.Effects | StoreError]:
         """Apply several inputs. Returns for each its effects, or the error with which it was not stored."""
-        ends = await asyncio.gather(*(self._wait(Waiting(each)) for each in told), return_exceptions=True)
         found: list[messages.Effects | StoreError] = []
-        for end in ends:
-            if isinstance(end, BaseException) and not isinstance(end, StoreError):
-                raise end
-            found.append(end if isinstance(end, StoreError) else end[0])
+        defects: list[Exception] = []
+        for end in [self._wait(Waiting(each)) for each in told]:
+            try:
+                found.append((await end)[0])
+            except StoreError as error:
+                found.append(error)
+            except Exception as error:  # noqa: BLE001  # raised once all have ended
+                defects.append(error)
+        if defects:
+            raise defects[0]
         return found
 
     def _wait(self, waiting: Waiting) -> "asyncio.Future[tuple[messages.Effects, Any]]":
         waiting.done = asyncio.get_running_loop().create_future()
-        self._queue.put_nowait(waiting)
+        self._put(waiting)
         return waiting.done
+
+    def _put(self, waiting: Waiting) -> None:
+        self._queue.append(waiting)
+        self._filled.set()
 
     async def _serve_store(self) -> None:
         while True:
-            waiting = [await self._queue.get()]
-            while len(waiting) < MOST_BATCH and not self._queue.empty():
-                waiting.append(self._queue.get_nowait())
-            await self._take_in(in_log_order(waiting))
+            await self._filled.wait()
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), MOST_BATCH))]
+            if not self._queue:
+                self._filled.clear()
+            await self._take_in(in_log_order(batch))
 
     async def _take_in(self, waiting: list[Waiting]) -> None:
         try:
@@ -228,7 +241,7 @@ class Engine:
                     each.done.set_exception(error)
             elif each.left and isinstance(error, StoreError):
                 again = replace(each, left=each.left - 1)
-                asyncio.get_running_loop().call_later(STORE_SECONDS, self._queue.put_nowait, again)
+                asyncio.get_running_loop().call_later(STORE_SECONDS, self._put, again)
 
     async def _poll(self) -> None:
         while not self._stopping:
@@ -268,7 +281,7 @@ class Engine:
         async with self._limit:
             told = await self._end_of(effect)
         if told is not None:
-            self._queue.put_nowait(Waiting(told, left=RETELL))
+            self._put(Waiting(told, left=RETELL))
 
     async def _end_of(self, effect: messages.Effect) -> messages.Input | None:
         match effect:
