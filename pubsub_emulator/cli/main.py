@@ -22,45 +22,52 @@ from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.version import VERSION
 
-COMMANDS: Final = (
-    "demo",
-    "tour",
-    "new",
-    "run",
-    "step",
-    "explore",
-    "lab",
-    "serve",
-    "log",
-    "events",
-    "distributor",
-    "prism",
-    "simulate",
-    "audit",
-    "report",
-    "sql",
-    "score",
-    "evidence",
-    "inspect",
-    "diff",
-    "compare",
-    "fuzz",
-    "replay",
-    "icrc72",
-    "experiment",
-    "fixtures",
-    "ship",
-    "fetch",
-    "conform",
-    "export-state",
-    "import-relay-proofs",
-    "migrate",
-    "open-proof",
-    "proof-snapshot",
-    "vectors",
-    "completion",
-)
-"""In the order of the help; `pubsub some-name` is `command` in `cli/commands/some_name/command.py`."""
+COMMANDS: Final = {
+    "demo": "Run the demonstration network, then audit its history and real relay proofs",
+    "tour": "Show the five systems in a minute: five short acts on one network, and one digest",
+    "new": "Write a commented scenario to FILE, ready to run and to edit",
+    "run": "Run a network from SCENARIO, a TOML file or a bundled name, and write its history",
+    "step": "Step through the network of SCENARIO in a terminal session",
+    "explore": "Write a page about SOURCE: every block, its proof drawn as a trie, and what used its bytes",
+    "lab": "See, step and attack the network of SCENARIO in a browser, until Ctrl-C",
+    "serve": "Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C",
+    "log": "Write and read an ordered, gap-free log of a chain's or network's events",
+    "events": "Filtered, resumable, gap-free events of a chain for any number of clients",
+    "distributor": "The Interchain Event Distributor: publish each event of a network once on every other network",
+    "prism": "DIDs and credentials on a chain: a PRISM node and its clients",
+    "simulate": "Simulate large histories: many networks, one per task, with cheats of every strategy",
+    "audit": "Verify every block of HISTORY again, and report what its proof cost, who cheated, and what "
+    "could not be read",
+    "report": "Write the report of an AUDIT: report.html, one page that opens offline, and its charts as SVG and PNG",
+    "sql": "Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a table",
+    "score": "Compare the findings of AUDIT, the output of `pubsub audit`, with the cheats planted in HISTORY",
+    "evidence": "Check a finding again, offline, from its file alone; or extract that file from an audit",
+    "inspect": "Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay "
+    "proof or finding",
+    "diff": "Find the first block, storage key and trie node that differ between two histories or folders of fixtures",
+    "compare": "Compare A with B and others: a table of the figures that differ, then the first block that "
+    "differs, and why",
+    "fuzz": "Try cheats against the verifier: kept cases first, then new ones, alone and in combination",
+    "replay": "Replay fixtures, and surprises and differences of `pubsub fuzz` (JSON files, or folders of them)",
+    "icrc72": "Publish, subscribe and replay between canisters (ICRC-72, ICRC-77) on emulated subnets",
+    "experiment": "Measure what blocks cost and how long deliveries take: tables (CSV, JSON) and plots (SVG, PNG)",
+    "fixtures": "Write test vectors for any implementation: blocks with their pre-state, proof, verdict and post-state",
+    "ship": "Pack this program and its dependencies for the machines of a Spark cluster, which need only Python",
+    "fetch": "Fetch blocks of a real parachain into a history for `pubsub audit`: headers, relay proofs, messages",
+    "conform": "Hold the relay chain at URL and its parachains to the rules of publishing, one by one",
+    "export-state": "Write the full state of the chain at URL to FILE and check it against the block's state root",
+    "import-relay-proofs": "Import real `parachainSystem.setValidationData` data into a history for `pubsub audit`",
+    "migrate": "Convert a HISTORY of an older format to the present one, in place",
+    "open-proof": "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what "
+    "uses its bytes",
+    "proof-snapshot": "Write the proof sizes of SCENARIO to a small text file, or check whether they have grown",
+    "vectors": "Check golden vectors, for those who implement these systems elsewhere",
+    "completion": "Print the completion script for SHELL: commands, options, files, scenarios and strategies",
+}
+"""The first sentence of each command's help, in the order of the help, which so imports no command.
+
+`pubsub some-name` is `command` in `cli/commands/some_name/command.py`.
+"""
 
 SCENARIOS: Final = ("attack", "demo", "fixtures", "full-blocks", "node", "oracle")
 """The scenarios that come with the project, as help names them."""
@@ -107,6 +114,10 @@ class Commands(Group):
         """Run a command. Raises `_PipeClosed`."""
         with _noting_a_closed_pipe():
             return super().invoke(ctx)
+
+    def sentences(self, _ctx: click.Context) -> list[tuple[str, str]]:
+        """The commands with the first sentence of each."""
+        return list(COMMANDS.items())
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Every command."""

@@ -8,7 +8,8 @@ import click
 import pytest
 from support.pages import ROOT, filled, made
 
-from pubsub_emulator.cli.main import COMMANDS
+from pubsub_emulator.cli.base.groups import Group
+from pubsub_emulator.cli.main import COMMANDS, pubsub
 from pubsub_emulator.cli.session.table import COMMANDS as SESSION
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.settings.fields import described
@@ -33,8 +34,9 @@ def test_every_part_is_on_a_page() -> None:
 LEAVES = {name: (command, context) for name, command, context in reference.leaves()}
 
 
-def test_every_command_is_there() -> None:
+def test_every_command_is_there_with_the_first_sentence_of_its_help() -> None:
     assert list(dict.fromkeys(name.split()[0] for name in LEAVES)) == list(COMMANDS)
+    assert Group.sentences(pubsub, click.Context(pubsub)) == list(COMMANDS.items())
 
 
 @pytest.mark.parametrize("name", LEAVES)

@@ -2,7 +2,6 @@
 
 import sys
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 NAME: Final = "pubsub-emulator"
@@ -35,7 +34,8 @@ def install_command(extra: str) -> str:
     A checkout and a wheel are installed again from the place that they came from; what came from a package index is
     named by its name.
     """
-    import shlex  # only an error about a missing package needs it, and what is imported below
+    import shlex  # only an error about a missing package needs it, and what is imported with it and below
+    from pathlib import Path
 
     python = shlex.quote(sys.executable or "python3")
     checkout = Path(__file__).resolve().parents[3]

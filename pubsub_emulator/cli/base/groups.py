@@ -8,11 +8,16 @@ class Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands with the first sentence of each."""
-        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _first_sentence(each.help or "")) for name, each in found if each is not None])
+            formatter.write_dl(self.sentences(ctx))
+
+    def sentences(self, ctx: click.Context) -> list[tuple[str, str]]:
+        """The commands with the first sentence of each."""
+        found = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        return [(name, first_sentence(each.help or "")) for name, each in found if each is not None]
 
 
-def _first_sentence(text: str) -> str:
+def first_sentence(text: str) -> str:
+    """The first sentence of a help text, without its period."""
     paragraph = " ".join(text.strip().partition("\n\n")[0].split())
     return paragraph.partition(". ")[0].rstrip(".")
