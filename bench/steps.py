@@ -1,5 +1,6 @@
-"""How many bytecode instructions the judge of a small block takes: `python -m bench.steps [--functions 20]`.
+"""How many bytecode instructions a line of the bench takes: `python -m bench.steps [NAME] [--functions 20]`.
 
+NAME is a part of the line's name.
 The numbers repeat to the last digit, also on a busy machine, where times do not. Work in C counts as one call.
 """
 
@@ -9,7 +10,7 @@ from collections import Counter
 from types import CodeType, FrameType
 from typing import Any
 
-from bench.chains import small_blocks
+from bench.__main__ import MAKERS, chosen
 from bench.measure import Work
 
 
@@ -32,17 +33,18 @@ def counted(work: Work) -> Counter[CodeType]:
 
 
 def main() -> None:
-    """Print the instructions of one block, and the functions with most of them."""
+    """Print the instructions of the first line of that name, and the functions with most of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", nargs="?", default="simulated blocks")
     parser.add_argument("--functions", type=int, default=20)
     given = parser.parse_args()
-    race = small_blocks()
-    found, blocks = counted(race.work), int(race.name.split()[1])
+    race = next(race for begins in chosen([given.name]) for race in MAKERS[begins]() if given.name in race.name)
+    found = counted(race.work)
     total = found.total()
-    print(f"{race.name} ({race.note}): {total / blocks:,.0f} instructions a block")
+    print(f"{race.name} ({race.note or race.base}): {total:,} instructions")
     for code, steps in found.most_common(given.functions):
         name = f"{code.co_filename.rpartition('pubsub_emulator/')[-1]} {code.co_qualname}"
-        print(f"{steps / blocks:8,.0f} {100 * steps / total:5.1f} %  {name}")
+        print(f"{steps:12,} {100 * steps / total:5.1f} %  {name}")
 
 
 if __name__ == "__main__":
