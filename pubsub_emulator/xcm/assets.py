@@ -39,25 +39,6 @@ class AssetInstance(Variants):
     __slots__ = ()
 
 
-@variant(0)
-class Undefined(AssetInstance):
-    """The only instance there is."""
-
-
-@variant(1)
-class Index(AssetInstance):
-    """An instance by its number."""
-
-    inner: CompactU128
-
-
-@variant(2)
-class Array4(AssetInstance):
-    """Four bytes."""
-
-    inner: Bytes4
-
-
 class Fungibility(Variants):
     """An amount, or an instance."""
 
@@ -178,11 +159,6 @@ class WildAsset(Variants):
     __slots__ = ()
 
 
-@variant(0)
-class All(WildAsset):
-    """Everything."""
-
-
 class AssetFilter(Variants):
     """Named assets or a wildcard."""
 
@@ -195,16 +171,12 @@ class AssetTransferFilter(Variants):
     __slots__ = ()
 
 
-@variant(0)
-class Teleport(AssetTransferFilter):
-    """Burnt here, minted there."""
-
-    inner: AssetFilter
-
-
 declare(
     AssetInstance,
     {
+        0: ("Undefined", {}),
+        1: ("Index", {"inner": CompactU128}),
+        2: ("Array4", {"inner": Bytes4}),
         3: ("Array8", {"inner": Bytes8}),
         4: ("Array16", {"inner": Bytes16}),
         5: ("Array32", {"inner": Bytes32}),
@@ -214,6 +186,7 @@ declare(
 declare(
     WildAsset,
     {
+        0: ("All", {}),
         1: ("AllOf", {"id": AssetId, "fun": WildFungibilityField}),
         2: ("AllCounted", {"inner": CompactU32}),
         3: ("AllOfCounted", {"id": AssetId, "fun": WildFungibilityField, "count": CompactU32}),
@@ -231,6 +204,7 @@ declare(
 declare(
     AssetTransferFilter,
     {
+        0: ("Teleport", {"inner": AssetFilter}),
         1: ("ReserveDeposit", {"inner": AssetFilter}),
         2: ("ReserveWithdraw", {"inner": AssetFilter}),
     },

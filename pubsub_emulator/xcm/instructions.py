@@ -132,32 +132,6 @@ Xcm = Annotated[tuple[Instruction, ...], XCM]
 """A message: its instructions in order."""
 
 
-@variant(0)
-class WithdrawAsset(Instruction):
-    """Take assets from the origin into holding."""
-
-    inner: Assets
-
-
-@variant(3)
-class QueryResponse(Instruction):
-    """The answer to a query."""
-
-    query_id: CompactU64
-    response: Response
-    max_weight: WeightField
-    querier: Location | None
-
-
-@variant(5)
-class TransferReserveAsset(Instruction):
-    """Move assets to a destination's account here and notify it."""
-
-    assets: Assets
-    dest: Location
-    xcm: Xcm
-
-
 @variant(6)
 class Transact(Instruction):
     """Dispatch a call."""
@@ -212,22 +186,6 @@ class ExpectOrigin(Instruction):
     inner: Location | None
 
 
-@variant(32)
-class ExpectTransactStatus(Instruction):
-    """Fail unless the last call ended like this."""
-
-    inner: MaybeErrorCode
-
-
-@variant(38)
-class ExportMessage(Instruction):
-    """Send a message over a bridge."""
-
-    network: NetworkId
-    destination: InteriorLocation
-    xcm: Xcm
-
-
 @variant(44)
 class SetTopic(Instruction):
     """Set the topic."""
@@ -248,30 +206,12 @@ class UnpaidExecution(Instruction):
     check_origin: Location | None
 
 
-@variant(49)
-class InitiateTransfer(Instruction):
-    """Transfer assets in whatever way each of them goes."""
-
-    destination: Location
-    remote_fees: AssetTransferFilter | None
-    preserve_origin: bool
-    assets: AssetTransferFilters
-    remote_xcm: Xcm
-
-
 @variant(50)
 class ExecuteWithOrigin(Instruction):
     """Execute a message under another origin."""
 
     descendant_origin: InteriorLocation | None
     xcm: Xcm
-
-
-@variant(51)
-class SetHints(Instruction):
-    """Set hints."""
-
-    hints: Hints
 
 
 @variant(52)
@@ -292,9 +232,15 @@ class Publish(Instruction):
 declare(
     Instruction,
     {
+        0: ("WithdrawAsset", {"inner": Assets}),
         1: ("ReserveAssetDeposited", {"inner": Assets}),
         2: ("ReceiveTeleportedAsset", {"inner": Assets}),
+        3: (
+            "QueryResponse",
+            {"query_id": CompactU64, "response": Response, "max_weight": WeightField, "querier": Location | None},
+        ),
         4: ("TransferAsset", {"assets": Assets, "beneficiary": Location}),
+        5: ("TransferReserveAsset", {"assets": Assets, "dest": Location, "xcm": Xcm}),
         7: (
             "HrmpNewChannelOpenRequest",
             {"sender": CompactU32, "max_message_size": CompactU32, "max_capacity": CompactU32},
@@ -316,6 +262,7 @@ declare(
         28: ("BurnAsset", {"inner": Assets}),
         29: ("ExpectAsset", {"inner": Assets}),
         31: ("ExpectError", {"inner": IndexedError}),
+        32: ("ExpectTransactStatus", {"inner": MaybeErrorCode}),
         33: ("QueryPallet", {"module_name": ByteVec, "response_info": QueryResponseInfo}),
         34: (
             "ExpectPallet",
@@ -330,6 +277,7 @@ declare(
         35: ("ReportTransactStatus", {"inner": QueryResponseInfo}),
         36: ("ClearTransactStatus", {}),
         37: ("UniversalOrigin", {"inner": Junction}),
+        38: ("ExportMessage", {"network": NetworkId, "destination": InteriorLocation, "xcm": Xcm}),
         39: ("LockAsset", {"asset": Asset, "unlocker": Location}),
         40: ("UnlockAsset", {"asset": Asset, "target": Location}),
         41: ("NoteUnlockable", {"asset": Asset, "owner": Location}),
@@ -337,5 +285,16 @@ declare(
         43: ("SetFeesMode", {"jit_withdraw": bool}),
         46: ("AliasOrigin", {"inner": Location}),
         48: ("PayFees", {"asset": Asset}),
+        49: (
+            "InitiateTransfer",
+            {
+                "destination": Location,
+                "remote_fees": AssetTransferFilter | None,
+                "preserve_origin": bool,
+                "assets": AssetTransferFilters,
+                "remote_xcm": Xcm,
+            },
+        ),
+        51: ("SetHints", {"hints": Hints}),
     },
 )

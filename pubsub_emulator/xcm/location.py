@@ -37,65 +37,16 @@ class NetworkId(Variants):
     __slots__ = ()
 
 
-@variant(2)
-class Polkadot(NetworkId):
-    """Polkadot."""
-
-
-@variant(3)
-class Kusama(NetworkId):
-    """Kusama."""
-
-
-@variant(7)
-class Ethereum(NetworkId):
-    """An Ethereum network by its EIP-155 chain id."""
-
-    chain_id: CompactU64
-
-
 class BodyId(Variants):
     """A pluralistic body."""
 
     __slots__ = ()
 
 
-@variant(0)
-class Unit(BodyId):
-    """The only body there is."""
-
-
-@variant(2)
-class Index(BodyId):
-    """A body by its number."""
-
-    inner: CompactU32
-
-
-@variant(3)
-class Executive(BodyId):
-    """The executive."""
-
-
 class BodyPart(Variants):
     """The part of a body that speaks."""
 
     __slots__ = ()
-
-
-@variant(1)
-class Members(BodyPart):
-    """A number of members."""
-
-    count: CompactU32
-
-
-@variant(2)
-class Fraction(BodyPart):
-    """A given fraction of the members."""
-
-    nom: CompactU32
-    denom: CompactU32
 
 
 class Junction(Variants):
@@ -117,20 +68,6 @@ class AccountId32(Junction):
 
     network: NetworkId | None
     id: Bytes32
-
-
-@variant(4)
-class PalletInstance(Junction):
-    """A pallet by its index."""
-
-    inner: U8
-
-
-@variant(5)
-class GeneralIndex(Junction):
-    """A number whose meaning the location above gives."""
-
-    inner: CompactU128
 
 
 @variant(7)
@@ -205,6 +142,9 @@ declare(
     {
         0: ("ByGenesis", {"inner": Bytes32}),
         1: ("ByFork", {"block_number": U64, "block_hash": Bytes32}),
+        2: ("Polkadot", {}),
+        3: ("Kusama", {}),
+        7: ("Ethereum", {"chain_id": CompactU64}),
         8: ("BitcoinCore", {}),
         9: ("BitcoinCash", {}),
         10: ("PolkadotBulletin", {}),
@@ -214,7 +154,10 @@ declare(
 declare(
     BodyId,
     {
+        0: ("Unit", {}),
         1: ("Moniker", {"inner": Bytes4}),
+        2: ("Index", {"inner": CompactU32}),
+        3: ("Executive", {}),
         4: ("Technical", {}),
         5: ("Legislative", {}),
         6: ("Judicial", {}),
@@ -228,6 +171,8 @@ declare(
     BodyPart,
     {
         0: ("Voice", {}),
+        1: ("Members", {"count": CompactU32}),
+        2: ("Fraction", {"nom": CompactU32, "denom": CompactU32}),
         3: ("AtLeastProportion", {"nom": CompactU32, "denom": CompactU32}),
         4: ("MoreThanProportion", {"nom": CompactU32, "denom": CompactU32}),
     },
@@ -238,6 +183,8 @@ declare(
     {
         2: ("AccountIndex64", {"network": NetworkId | None, "index": CompactU64}),
         3: ("AccountKey20", {"network": NetworkId | None, "key": Bytes20}),
+        4: ("PalletInstance", {"inner": U8}),
+        5: ("GeneralIndex", {"inner": CompactU128}),
         6: ("GeneralKey", {"length": U8, "data": Bytes32}),
         8: ("Plurality", {"id": BodyId, "part": BodyPart}),
         9: ("GlobalConsensus", {"inner": NetworkId}),

@@ -44,13 +44,6 @@ class MaybeErrorCode(Variants):
     __slots__ = ()
 
 
-@variant(1)
-class Error(MaybeErrorCode):
-    """It failed, with the whole encoded error."""
-
-    inner: ErrorCode
-
-
 @struct
 class PalletInfo(Struct):
     """A pallet's index, names and version."""
@@ -67,32 +60,6 @@ class Response(Variants):
     """The answer to a query."""
 
     __slots__ = ()
-
-
-@variant(0)
-class Null(Response):
-    """None."""
-
-
-@variant(1)
-class Assets(Response):
-    """Some assets."""
-
-    inner: assets.Assets
-
-
-@variant(3)
-class Version(Response):
-    """An XCM version."""
-
-    inner: U32
-
-
-@variant(5)
-class DispatchResult(Response):
-    """The result of a call."""
-
-    inner: MaybeErrorCode
 
 
 @struct
@@ -147,13 +114,6 @@ class Hint(Variants):
     __slots__ = ()
 
 
-@variant(0)
-class AssetClaimer(Hint):
-    """The location that may claim trapped assets."""
-
-    location: Location
-
-
 Hints = Annotated[tuple[Hint, ...], sequence(Hint.codec, MAX_HINTS)]
 AssetTransferFilters = Annotated[
     tuple[assets.AssetTransferFilter, ...], sequence(assets.AssetTransferFilter.codec, MAX_ASSET_TRANSFER_FILTERS)
@@ -164,6 +124,7 @@ declare(
     MaybeErrorCode,
     {
         0: ("Success", {}),
+        1: ("Error", {"inner": ErrorCode}),
         2: ("TruncatedError", {"inner": ErrorCode}),
     },
 )
@@ -171,7 +132,18 @@ declare(
 declare(
     Response,
     {
+        0: ("Null", {}),
+        1: ("Assets", {"inner": assets.Assets}),
         2: ("ExecutionResult", {"inner": IndexedError}),
+        3: ("Version", {"inner": U32}),
         4: ("PalletsInfo", {"inner": Annotated[tuple[PalletInfo, ...], sequence(PalletInfo.codec, MAX_PALLETS_INFO)]}),
+        5: ("DispatchResult", {"inner": MaybeErrorCode}),
+    },
+)
+
+declare(
+    Hint,
+    {
+        0: ("AssetClaimer", {"location": Location}),
     },
 )

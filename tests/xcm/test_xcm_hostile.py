@@ -17,18 +17,14 @@ from pubsub_emulator.xcm.instructions import (
     ClearOrigin,
     DescendOrigin,
     ExecuteWithOrigin,
-    ExportMessage,
-    InitiateTransfer,
     Instruction,
     SetAppendix,
     SetErrorHandler,
     SetTopic,
-    TransferReserveAsset,
-    WithdrawAsset,
     Xcm,
     encode_instructions,
 )
-from pubsub_emulator.xcm.location import HERE, OnlyChild, Parachain, Polkadot
+from pubsub_emulator.xcm.location import HERE, NetworkId, OnlyChild, Parachain
 from pubsub_emulator.xcm.message import decode, encode, extent, nested
 from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH
 
@@ -213,10 +209,10 @@ def nest(depth: int, wrap: Callable[[Xcm], Instruction], innermost: Xcm) -> Xcm:
 WRAPS: dict[str, Callable[[Xcm], Instruction]] = {
     "SetErrorHandler": SetErrorHandler,
     "SetAppendix": SetAppendix,
-    "ExportMessage": lambda xcm: ExportMessage(Polkadot(), (), xcm),
+    "ExportMessage": lambda xcm: Instruction.VARIANTS[38](NetworkId.VARIANTS[2](), (), xcm),
     "ExecuteWithOrigin": lambda xcm: ExecuteWithOrigin(None, xcm),
-    "TransferReserveAsset": lambda xcm: TransferReserveAsset((), HERE, xcm),
-    "InitiateTransfer": lambda xcm: InitiateTransfer(HERE, None, False, (), xcm),
+    "TransferReserveAsset": lambda xcm: Instruction.VARIANTS[5]((), HERE, xcm),
+    "InitiateTransfer": lambda xcm: Instruction.VARIANTS[49](HERE, None, False, (), xcm),
 }
 
 
@@ -246,7 +242,7 @@ def test_boxed_junctions_and_vectors_count_as_levels() -> None:
         (publish(), True),
         (DescendOrigin((OnlyChild(),)), False),
         (DescendOrigin((Parachain(1),) * 8), False),
-        (WithdrawAsset(()), False),
+        (Instruction.VARIANTS[0](()), False),  # WithdrawAsset
     ):
         message = nest(8, SetAppendix, (instruction,))
         data = b"\x05" + encode_instructions(message)

@@ -11,19 +11,17 @@ from support.xcm import PUBLISHES, messages, of_class
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.xcm.assets import ASSETS, Array4, Asset, Fungible, NonFungible, Undefined, sorted_assets
+from pubsub_emulator.xcm.assets import ASSETS, Asset, AssetInstance, Fungible, NonFungible, sorted_assets
 from pubsub_emulator.xcm.instructions import (
     XCM,
     ClearTopic,
     DescendOrigin,
     Instruction,
     Publish,
-    SetHints,
     SetTopic,
-    WithdrawAsset,
     Xcm,
 )
-from pubsub_emulator.xcm.location import HERE, PARENT, GeneralIndex, Location, OnlyChild, Parachain
+from pubsub_emulator.xcm.location import HERE, PARENT, Junction, Location, OnlyChild, Parachain
 from pubsub_emulator.xcm.message import decode, encode
 from pubsub_emulator.xcm.outcome import (
     WEIGHT,
@@ -38,7 +36,7 @@ from pubsub_emulator.xcm.outcome import (
     XcmErrorKind,
 )
 from pubsub_emulator.xcm.render import to_json
-from pubsub_emulator.xcm.response import AssetClaimer, DoubleEncoded
+from pubsub_emulator.xcm.response import DoubleEncoded, Hint
 from pubsub_emulator.xcm.schema import XcmReader
 
 
@@ -105,6 +103,7 @@ def test_publish_values_of_every_length_form_survive(size: int) -> None:
     assert decode(encode(message)) == message
 
 
+WithdrawAsset = Instruction.VARIANTS[0]
 OUT_OF_RANGE: list[Instruction] = [
     Publish(bytes(31), b"", 0),
     Publish(bytes(33), b"", 0),
@@ -112,15 +111,15 @@ OUT_OF_RANGE: list[Instruction] = [
     Publish(bytes(32), b"", 2**32),
     SetTopic(bytes(31)),
     DescendOrigin((OnlyChild(),) * 9),
-    DescendOrigin((GeneralIndex(2**128),)),
+    DescendOrigin((Junction.VARIANTS[5](2**128),)),  # GeneralIndex
     DescendOrigin((Parachain(2**32),)),
     DescendOrigin((HERE,)),  # type: ignore[arg-type]  # the wrong type is what is tested
-    WithdrawAsset(HERE),  # type: ignore[arg-type]  # the wrong type is what is tested
+    WithdrawAsset(HERE),  # the wrong type is what is tested
     WithdrawAsset((Asset(HERE, Fungible(0)),)),
     WithdrawAsset((Asset(PARENT, Fungible(1)), Asset(HERE, Fungible(1)))),
     WithdrawAsset((Asset(HERE, Fungible(1)), Asset(HERE, Fungible(2)))),
     WithdrawAsset(tuple(Asset(Location(level, ()), Fungible(1)) for level in range(21))),
-    SetHints((AssetClaimer(HERE), AssetClaimer(HERE))),
+    Instruction.VARIANTS[51]((Hint.VARIANTS[0](HERE), Hint.VARIANTS[0](HERE))),  # SetHints of two AssetClaimer
 ]
 
 
@@ -131,8 +130,8 @@ def test_what_a_type_cannot_hold_is_not_encoded(instruction: Instruction) -> Non
         encode((instruction,))
 
 
-NFT = Asset(HERE, NonFungible(Undefined()))
-NAMED = Asset(HERE, NonFungible(Array4(b"good")))
+NFT = Asset(HERE, NonFungible(AssetInstance.VARIANTS[0]()))
+NAMED = Asset(HERE, NonFungible(AssetInstance.VARIANTS[2](b"good")))
 TEN = Asset(HERE, Fungible(10))
 ABOVE = Asset(PARENT, Fungible(10))
 BELOW = Asset(Location(0, (OnlyChild(),)), Fungible(10))
