@@ -10,7 +10,6 @@ import os
 import random
 import sys
 import traceback
-import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -254,21 +253,6 @@ def _ten_blocks(network: Network, keys: tuple[bytes, ...], done: int) -> float:
     return (process_time() - start) * 100
 
 
-def by_cached_nodes(counts: Iterable[int]) -> Table:
-    """What a subscriber's state takes in memory for each node that policy `nodes` caches: a row of a trie."""
-    rng = random.Random(3)
-    table: list[tuple[float, ...]] = []
-    for count in counts:
-        rows = [(rng.randbytes(52), rng.randbytes(300)) for _ in range(count)]
-        tracemalloc.start()
-        state = State.from_entries(rows)
-        state.root()
-        table.append((count, tracemalloc.get_traced_memory()[0] / count))
-        tracemalloc.stop()
-        del state
-    return Table("Cached nodes of 300 bytes", ("nodes", "bytes a node beside its own"), table, "bytes a node")
-
-
 def tables(*, quick: bool) -> Iterator[Table]:
     """All of them."""
     top = 5 if quick else 6
@@ -278,7 +262,6 @@ def tables(*, quick: bool) -> Iterator[Table]:
     yield by_subscribed_keys([10, 100, 1_000, 10_000] if quick else [10, 100, 1_000, 10_000, 100_000])
     yield by_proof([100, 1_000, 5_000] if quick else [100, 1_000, 5_000, 10_000, 20_000])
     yield chain
-    yield by_cached_nodes([10_000, 100_000])
 
 
 def plot(table: Table, folder: Path) -> None:
