@@ -16,6 +16,7 @@ from typing import Final
 from bench.chains import SEED, entry, image, key_of, subscriber
 from bench.measure import resident
 from bench.scaling import in_a_child, shown
+from bench.steps import counted
 from bench.tries import UPDATES, update, updates_of
 from pubsub_emulator.collator.author import RelayBlock, author
 from pubsub_emulator.emulator.network import Network
@@ -27,7 +28,10 @@ from pubsub_emulator.trie import Trie, state_root
 
 TRIE_KEYS: Final = 3_000_000
 """More keys in one trie take more than 3 GB."""
+TRACED: Final = 1_000
+"""Larger rows have no instructions: counting takes twenty times as long."""
 NOT_MEASURED: Final = -1.0
+INSTRUCTIONS: Final = "instructions of a block, thousands"
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -35,6 +39,11 @@ def timed(work: Callable[[], object]) -> float:
     start = process_time()
     work()
     return process_time() - start
+
+
+def instructions(work: Callable[[], object], size: int) -> float:
+    """Thousands of bytecode instructions of its second run, which no other program changes."""
+    return counted(work).total() / 1e3 if size <= TRACED else NOT_MEASURED
 
 
 def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
@@ -67,6 +76,7 @@ def subscribed(count: int) -> Iterator[float]:
     relay.state.root()
     _, header, state = subscriber(CachePolicy.SLOTS, wanted)
     head = ChainHead(header, state)
+    steps = instructions(lambda: author(head, relay, NO_MESSAGES, Slot(1), SEED), count)
     gc.collect()
     gc.freeze()
     before, blocks, delivered, spent = resident(), 0, 0, 0.0
@@ -79,7 +89,7 @@ def subscribed(count: int) -> Iterator[float]:
         head = ChainHead(made.candidate.header, made.outcome.state)
         del made
     gc.collect()
-    yield from (count, blocks, 1e3 * spent / blocks, 1e6 * spent / count, (resident() - before) / count)
+    yield from (count, blocks, 1e3 * spent / blocks, 1e6 * spent / count, (resident() - before) / count, steps)
 
 
 def parachains(count: int) -> Iterator[float]:
@@ -90,12 +100,15 @@ def parachains(count: int) -> Iterator[float]:
     for key in wanted:
         network.publish(1_000, key, bytes(40))
     network.step(3)
-    spent = []
-    for at in range(3):
-        network.publish(1_000, wanted[at], b"%040d" % at)
-        spent.append(timed(network.step))
+    changing = iter(wanted)
+
+    def block() -> None:
+        network.publish(1_000, next(changing), b"%040d" % count)
+        network.step()
+
+    spent = min(timed(block) for _ in range(3))
     memory = (resident() - before) / count / 1024
-    yield from (count, 1e3 * min(spent), 1e3 * min(spent) / count, memory)
+    yield from (count, 1e3 * spent, 1e3 * spent / count, memory, instructions(block, count))
 
 
 def rows(title: str, columns: tuple[str, ...], work: Callable[[int], Iterator[float]], sizes: list[int]) -> None:
@@ -114,11 +127,11 @@ def measure(names: list[str], most: int, most_in_a_trie: int) -> None:
         return [size for size in sizes if size <= most]
 
     if "parachains" in names:
-        columns: tuple[str, ...] = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain")
-        rows("Parachains", columns, parachains, up_to(10, 100, 1_000))
+        columns: tuple[str, ...] = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain", INSTRUCTIONS)
+        rows("Parachains", columns, parachains, up_to(1, 10, 100, 1_000))
     if "subscribed" in names:
-        columns = ("subscribed keys", "blocks", "ms a block", "µs a key", "bytes a key")
-        rows("Subscribed keys, delivered", columns, subscribed, up_to(1_000, 10_000, 100_000))
+        columns = ("subscribed keys", "blocks", "ms a block", "µs a key", "bytes a key", INSTRUCTIONS)
+        rows("Subscribed keys, delivered", columns, subscribed, up_to(1, 10, 100, 1_000, 10_000, 100_000))
     if "keys" in names:
         columns = ("keys", "root, s", "µs a key", "bytes a key meanwhile", "bytes a key in a trie", "100 updates, ms")
         sizes = up_to(100_000, 1_000_000, 3_000_000, 10_000_000)
