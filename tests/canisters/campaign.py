@@ -152,6 +152,9 @@ def main() -> int:
         except Surprise as surprise:
             surprises += 1
             sys.stdout.write(f"story {number} ({', '.join(cast)}): {surprise}\n")
+        if number % 10 == 9:
+            sys.stdout.write(f"up to story {number}: {events:,} events handled, {surprises} surprises\n")
+            sys.stdout.flush()
     sys.stdout.write(f"{given.cases} stories, {events:,} events handled, {surprises} surprises\n")
     return 1 if surprises else 0
 

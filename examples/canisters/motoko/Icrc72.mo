@@ -58,6 +58,13 @@ module {
     { event with headers = ?marks };
   };
 
+  /// How many items are Ok before the first that is not.
+  public func accepted<T>(results : Results<T>) : Nat {
+    var count = 0;
+    for (each in results.values()) { let ?#Ok _ = each else return count; count += 1 };
+    count;
+  };
+
   /// The entries of alerts under one key, each with its parts.
   public func entries(alerts : [Notification], key : Text) : [[Value]] {
     alerts.flatMap(func alert {

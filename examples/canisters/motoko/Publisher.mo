@@ -13,33 +13,26 @@ persistent actor class Publisher(orchestrator : Principal) = me {
   var entry : ?Principal = null;
   transient var busy = false;
   transient let registry = Icrc72.orchestrator(orchestrator);
-  transient let alerts = "icrc72:publisher:sys:" # Principal.fromActor(me).toText();
 
   func begin() : async () {
-    ignore await registry.icrc72_register_subscription([Icrc72.item(alerts, [])]);
+    ignore await registry.icrc72_register_subscription([Icrc72.item("icrc72:publisher:sys:" # Principal.fromActor(me).toText(), [])]);
     ignore await registry.icrc72_register_publication([Icrc72.item("org.example.price", [("icrc77:replay", #Bool true)])]);
   };
-  ignore Timer.setTimer<system>(#seconds 0, begin);
-  ignore Timer.recurringTimer<system>(#seconds 60, begin);
 
   func send() : async () { // what is refused, or lost, is sent again a second later
     let ?who = entry else return;
     if (busy or sent == log.size()) return;
     busy := true;
-    try {
-      let batch = log.sliceToArray(sent, Int.min(sent + 50, log.size()));
-      for (each in (await Icrc72.broadcaster(who).icrc72_publish(batch)).values()) {
-        let ?#Ok _ = each else return busy := false;
-        sent += 1;
-      };
-    } catch _ {};
+    let batch = log.sliceToArray(sent, Int.min(sent + 50, log.size()));
+    try { sent += Icrc72.accepted(await Icrc72.broadcaster(who).icrc72_publish(batch)) } catch _ {};
     busy := false;
   };
+  ignore Timer.setTimer<system>(#seconds 0, begin);
+  ignore Timer.recurringTimer<system>(#seconds 60, begin);
   ignore Timer.recurringTimer<system>(#seconds 1, send);
 
   public func publish(price : Nat) : async Nat {
-    let data = #Map([("price", #Nat price)]);
-    log.add(Icrc72.event(log.size() + 1, "org.example.price", data, Principal.fromActor(me), Int.abs(Time.now())));
+    log.add(Icrc72.event(log.size() + 1, "org.example.price", #Nat price, Principal.fromActor(me), Int.abs(Time.now())));
     log.size();
   };
 
@@ -55,8 +48,7 @@ persistent actor class Publisher(orchestrator : Principal) = me {
     if (caller != orchestrator and not (await Icrc72.isBroadcaster(registry, caller))) return;
     Icrc72.broadcaster(caller).icrc72_confirm_notifications(told.map(func each = each.notificationId));
     for (each in Icrc72.entries(told, "icrc72:publisher:broadcaster:add").values()) {
-      let #Blob(who) = each[1] else return;
-      entry := ?who.fromBlob();
+      switch (each[1]) { case (#Blob who) entry := ?who.fromBlob(); case _ {} };
     };
     for (each in Icrc72.entries(told, "icrc77:publisher:replay:add").values()) {
       let (#Nat id, #Nat from, #Option end, #Blob who) = (each[0], each[2], each[3], each[4]) else return;

@@ -40,7 +40,7 @@ class WasmLimits:
 class _Kept(NamedTuple):
     """A canister's state before an execution."""
 
-    memory: bytes
+    memory: bytearray
     globals: tuple[int | float, ...]
     stable: tuple[int, int]
     certified: bytes
@@ -66,6 +66,8 @@ class WasmCanister(Canister):
         self._linker = linker(self.module)
         self._host: Host | None = None
         self._me = Principal()
+        self._before, self._aside = bytearray(), bytearray()
+        """Copies of the memory, one of an execution and one of a query within it: a new one a message costs twice."""
         self._store, self._instance = self._fresh()
 
     # Executions
@@ -80,7 +82,7 @@ class WasmCanister(Canister):
         """True when `canister_inspect_message` accepts the request of a user, or is not there."""
         if "canister_inspect_message" not in self.module.exports:
             return True
-        before = self._keep()
+        before = self._keep(self._aside)
         try:
             return self._run("F", "canister_inspect_message", self._alone(caller), arg, method=method).let_in
         except Trap:
@@ -93,7 +95,7 @@ class WasmCanister(Canister):
         if f"canister_update {method}" in self.module.exports:
             self._run("U", f"canister_update {method}", ctx, arg, caller=ctx.caller)
         elif f"canister_query {method}" in self.module.exports:
-            before = self._keep()
+            before = self._keep(self._aside)
             try:
                 self._run("Q", f"canister_query {method}", ctx, arg)
             finally:
@@ -110,7 +112,7 @@ class WasmCanister(Canister):
             raise Trap(f"IC0536: there is no query {method}")
         del time  # that of its subnet
         ctx = self._alone(caller)
-        before = self._keep()
+        before = self._keep(self._aside)
         try:
             self._run("Q", name, ctx, arg)
         finally:
@@ -217,13 +219,17 @@ class WasmCanister(Canister):
     def _has_memory(self) -> bool:
         return MEMORY in self._instance.exports(self._store)
 
-    def _read(self) -> bytes:
-        if not self._has_memory():
-            return b""
-        memory = self.memory()
-        return ctypes.string_at(memory.data_ptr(self._store), memory.data_len(self._store))
+    def _read(self, into: bytearray) -> bytearray:
+        """Copy the memory."""
+        memory = self.memory() if self._has_memory() else None
+        size = 0 if memory is None else memory.data_len(self._store)
+        if len(into) != size:
+            into[:] = bytes(size)
+        if memory is not None:
+            ctypes.memmove(_place(into), memory.data_ptr(self._store), size)
+        return into
 
-    def _fill(self, data: bytes) -> None:
+    def _fill(self, data: bytearray) -> None:
         """Make the memory what it was; it cannot shrink, so a grown one is replaced with the whole instance."""
         if not self._has_memory():
             return
@@ -233,21 +239,21 @@ class WasmCanister(Canister):
         lacks = len(data) - memory.data_len(self._store)
         if lacks:
             memory.grow(self._store, lacks // _PAGE)
-        ctypes.memmove(memory.data_ptr(self._store), data, len(data))
+        ctypes.memmove(memory.data_ptr(self._store), _place(data), len(data))
 
     def _globals(self) -> list[wasmtime.Global]:
         exports = self._instance.exports(self._store)
         found = [exports[name] for name in self.module.globals]
         return [each for each in found if isinstance(each, wasmtime.Global)]
 
-    def _keep(self) -> _Kept:
+    def _keep(self, memory: bytearray) -> _Kept:
         values = tuple(each.value(self._store) for each in self._globals())
-        return _Kept(self._read(), values, self.stable.mark(), self.certified)
+        return _Kept(self._read(memory), values, self.stable.mark(), self.certified)
 
     def snapshot(self) -> object:
-        """The state before an execution."""
+        """The state before an execution; the next one takes its place."""
         self.stable.commit()
-        return self._keep()
+        return self._keep(self._before)
 
     def restore(self, snapshot: object) -> None:
         """Undo what was done since `snapshot`."""
@@ -262,12 +268,12 @@ class WasmCanister(Canister):
     def state_bytes(self) -> bytes:
         """Memory, globals and stable memory."""
         values = repr([each.value(self._store) for each in self._globals()]).encode()
-        return b"".join((self._read(), values, self.stable.data, self.certified))
+        return b"".join((self._read(bytearray()), values, self.stable.data, self.certified))
 
-    def hand_over(self, ctx: Context) -> bytes:
+    def hand_over(self, ctx: Context) -> bytearray:
         """Run `canister_pre_upgrade`; the memory behind it."""
         self._run("P", "canister_pre_upgrade", ctx)
-        return self._read()
+        return self._read(bytearray())
 
     def take_over(self, ctx: Context, former: Canister) -> bytes:
         """An upgrade: stable memory is kept, memory only by modules that say so. Returns a hash of what was kept."""
@@ -287,6 +293,10 @@ class WasmCanister(Canister):
             former.restore(before)
             raise
         return blake2_256(bytes(self.stable.data))
+
+
+def _place(data: bytearray) -> "ctypes.Array[ctypes.c_char]":
+    return (ctypes.c_char * len(data)).from_buffer(data)
 
 
 def _words(trap: wasmtime.Trap, fuel: int) -> str:
