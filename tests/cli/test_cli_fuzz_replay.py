@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from pubsub_emulator.cli.commands.replay.run import UnknownFile
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.laboratory.campaign import UnknownStrategy
@@ -55,7 +55,7 @@ def test_replay_names_a_file_that_it_does_not_know(tmp_path: Path, content: str)
     path = tmp_path / "odd.json"
     path.write_text(content)
     result = run("replay", path)
-    assert isinstance(result.exception, UnknownFile)
+    assert isinstance(result.exception, InputError)
     assert str(path) in str(result.exception)
 
 

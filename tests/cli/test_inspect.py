@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.command import TINY, invoked
 
-from pubsub_emulator.cli.inspect.view import InspectError
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.session import Session
 from pubsub_emulator.emulator.fixtures import FixtureMaker, write_fixture
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
@@ -142,7 +142,7 @@ def test_a_file_of_a_table_is_shown_with_what_its_columns_mean(folder: Path, tmp
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(file.read_bytes()[:-9])
     result = invoked("inspect", cut)
-    assert isinstance(result.exception, InspectError)
+    assert isinstance(result.exception, InputError)
     assert "begins as a Parquet file does and cannot be read" in str(result.exception)
 
 

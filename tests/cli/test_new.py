@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.command import invoked
 
-from pubsub_emulator.cli.base.output import OutputError
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.new.run import TEMPLATE
 from pubsub_emulator.cli.main import SCENARIOS
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario
@@ -27,7 +27,7 @@ def test_a_new_scenario_runs_and_is_called_as_its_file(tmp_path: Path) -> None:
     assert (found.name, found.subscribers[0].collators[1].strategies) == ("my-first", ("omit-node",))
     assert f"pubsub step {path}" in done.stdout
     again = invoked("new", path, "--like", "oracle")
-    assert isinstance(again.exception, OutputError)
+    assert isinstance(again.exception, InputError)
     assert "the file exists" in str(again.exception)
     assert load_scenario(path) == found
 

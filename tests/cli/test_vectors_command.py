@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from pubsub_emulator.cli.commands.vectors.run import MODULES, VectorsError, check_document
+from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.cli.commands.vectors.run import MODULES, check_document
 from pubsub_emulator.cli.main import pubsub
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
@@ -104,7 +105,7 @@ def _only(document: dict[str, Any], place: tuple[Any, ...]) -> dict[str, Any]:
 
 def run(*arguments: str) -> tuple[int, str]:
     result = CliRunner().invoke(pubsub, ["vectors", "check", *arguments])
-    if isinstance(result.exception, VectorsError):
+    if isinstance(result.exception, InputError):
         return 2, str(result.exception)
     return result.exit_code, result.output
 

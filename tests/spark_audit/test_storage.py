@@ -12,7 +12,7 @@ from pyarrow import fs
 from support.audits import drop_a_node, write_history
 from support.object_store import s3_server
 
-from pubsub_emulator.cli.base.output import OutputError
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.commands.report.run import make_report
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
@@ -176,6 +176,6 @@ def test_the_command_line_takes_addresses(bucket: str, tmp_path: Path) -> None:
     assert f"{bucket}/four/audit/run_report.json" in ran.output
     listed = CliRunner().invoke(pubsub, ["evidence", f"{bucket}/four/audit"])
     assert "OmittedBelowBudget" in listed.output
-    with pytest.raises(OutputError, match="name one with --out"):
+    with pytest.raises(InputError, match="name one with --out"):
         make_report(f"{bucket}/four/audit")
     assert tmp_path.is_dir()

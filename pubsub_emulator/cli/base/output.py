@@ -7,27 +7,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.primitives.errors import PubsubError
 
 MARKER: Final = "summary.json"
 """Marks a folder written by this program."""
 
 
-class OutputError(PubsubError):
-    """The output folder must not be changed."""
-
-
 @contextmanager
 def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> Iterator[Path]:
     """A folder to write to that becomes `target` if the block succeeds and is removed if it fails.
 
-    `replace` lets it take the place of an earlier output, known by the file `marker` in it. Raises `OutputError`
+    `replace` lets it take the place of an earlier output, known by the file `marker` in it. Raises `InputError`
     when anything else is in the way, before any work is done; `OSError` as the disk does.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         ours = (target / marker).is_file()
         if not (replace and ours):
-            raise OutputError(f"{target}: the folder exists and is not empty; name another one or remove it")
+            raise InputError(f"{target}: the folder exists and is not empty; name another one or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = target.with_name(f".{target.name[:64]}-{secrets.token_hex(4)}.part")
     staging.mkdir()

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
-from pubsub_emulator.cli.inspect.view import InspectError, View, counted, view
+from pubsub_emulator.cli.inspect.view import View, counted, view
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.laboratory.fixture_set import read_vectors
 from pubsub_emulator.spark_audit.compare import HistoryRecord
@@ -101,16 +102,16 @@ def _place_of(fault: Fault) -> str:
 
 
 def history_block(path: Path, block: str) -> View:
-    """The candidates of one number on one chain, executed again. Raises `InspectError`, `CompareError`."""
+    """The candidates of one number on one chain, executed again. Raises `InputError`, `CompareError`."""
     network, chain, number = _place(block)
     record = HistoryRecord(path)
     chains = [each for each in record.chains if each[1] == chain and network in (None, each[0])]
     if not chains:
         there = ", ".join(f"{name}/{para}" for name, para in record.chains) or "none"
-        raise InspectError(f"{path}: --block {block}: no such chain; there are {there}")
+        raise InputError(f"{path}: --block {block}: no such chain; there are {there}")
     if len(chains) > 1:
         which = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
-        raise InspectError(f"{path}: --block {block}: several networks have that chain: {which}")
+        raise InputError(f"{path}: --block {block}: several networks have that chain: {which}")
     seen: list[int] = []
     found = []
     for judged in record.blocks(*chains[0]):
@@ -125,7 +126,7 @@ def history_block(path: Path, block: str) -> View:
         return imported_proof(path, *chains[0], imported[number], record)
     if not found:
         known = sorted({*seen, *imported})
-        raise InspectError(f"{path}: --block {block}: the chain has {_numbers(known)}")
+        raise InputError(f"{path}: --block {block}: the chain has {_numbers(known)}")
     views = [judged_block(each, path) for each in found]
     pages = tuple(page for each in views for page in each.pages)
     return View({"kind": "blocks", "path": str(path), "blocks": [each.document for each in views]}, pages)
@@ -166,11 +167,11 @@ def imported_proof(path: Path, network: str, chain: int, row: dict[str, Any], re
 
 
 def _place(text: str) -> tuple[str | None, int, int]:
-    """`[NETWORK/]CHAIN:NUMBER`. Raises `InspectError`."""
+    """`[NETWORK/]CHAIN:NUMBER`. Raises `InputError`."""
     network, slash, rest = text.rpartition("/")
     chain, colon, number = rest.partition(":")
     if not colon or not chain.isdecimal() or not number.isdecimal():
-        raise InspectError(f"--block is CHAIN:NUMBER, as in 2000:17, or NETWORK/CHAIN:NUMBER, not {text!r}")
+        raise InputError(f"--block is CHAIN:NUMBER, as in 2000:17, or NETWORK/CHAIN:NUMBER, not {text!r}")
     return network if slash else None, int(chain), int(number)
 
 

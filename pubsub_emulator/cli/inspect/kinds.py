@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.inspect.view import InspectError, View
+from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.cli.inspect.view import View
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 
 NO_TOML: Final = "no TOML by its name, and"
@@ -16,12 +17,12 @@ _KNOWN: Final = (
 def look(path: Path, block: str | None = None) -> View:
     """Inspect a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history.
 
-    Raises `InspectError` for what nobody here reads or wrote, and what the reader of its kind raises.
+    Raises `InputError` for what nobody here reads or wrote, and what the reader of its kind raises.
     """
     if path.is_dir():
         return _folder(path, block)
     if block is not None:
-        raise InspectError(f"{path}: --block needs a history")
+        raise InputError(f"{path}: --block needs a history")
     from pubsub_emulator.cli.inspect import files
 
     if path.suffix == ".toml":
@@ -30,7 +31,7 @@ def look(path: Path, block: str | None = None) -> View:
         from pubsub_emulator.cli.inspect.parquet import parquet
 
         return parquet(path)
-    kind = kind_of(parse_json(read_bytes(path, error=InspectError), f"{path}: {NO_TOML}", InspectError))
+    kind = kind_of(parse_json(read_bytes(path, error=InputError), f"{path}: {NO_TOML}", InputError))
     readers = {
         "session": files.session,
         "case": files.case,
@@ -40,7 +41,7 @@ def look(path: Path, block: str | None = None) -> View:
         "finding": files.finding,
     }
     if kind is None:
-        raise InspectError(f"{path}: not {_KNOWN}")
+        raise InputError(f"{path}: not {_KNOWN}")
     return readers[kind](path)
 
 
@@ -72,9 +73,9 @@ def _folder(path: Path, block: str | None) -> View:
     if found is not None:
         return folders.history(found) if block is None else folders.history_block(found, block)
     if block is not None:
-        raise InspectError(f"{path}: --block needs a history")
+        raise InputError(f"{path}: --block needs a history")
     if (path / "run_report.json").is_file():
         return folders.audit(path)
     if any(path.glob("*.json")):
         return folders.fixtures(path)
-    raise InspectError(f"{path}: neither a history, nor an audit, nor a folder of fixtures")
+    raise InputError(f"{path}: neither a history, nor an audit, nor a folder of fixtures")

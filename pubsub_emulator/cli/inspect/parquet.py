@@ -6,8 +6,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.program import program
-from pubsub_emulator.cli.inspect.view import InspectError, View, view
+from pubsub_emulator.cli.inspect.view import View, view
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.schema import Table
@@ -23,14 +24,14 @@ _PREVIEW: Final = 12
 
 
 def parquet(path: Path) -> View:
-    """A file of any table, or Parquet of another origin. Raises `InspectError`, `OSError`."""
+    """A file of any table, or Parquet of another origin. Raises `InputError`, `OSError`."""
     with path.open("rb") as file:
         try:
             with pq.ParquetFile(file, pre_buffer=False) as found:
                 return _view(path, found, _first_rows(found, file))
         except (OSError, ValueError, pa.ArrowException) as error:  # Arrow calls damage by all these names
             said = (str(error).splitlines() or [""])[0]
-            raise InspectError(f"{path}: it begins as a Parquet file does and cannot be read: {said}") from None
+            raise InputError(f"{path}: it begins as a Parquet file does and cannot be read: {said}") from None
 
 
 def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> View:

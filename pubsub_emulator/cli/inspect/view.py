@@ -6,12 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
-from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.header import Header
-
-
-class InspectError(PubsubError):
-    """Something that cannot be looked into; the message names file and reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,22 +11,18 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.figures import Figures, of_audit, of_run
 from pubsub_emulator.cli.base.output import MARKER
 from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario, simulate
 from pubsub_emulator.emulator.scenario.file import BUNDLE
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.emulator.user_file import read_rules
-from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.runtime.rules import SHIPPED, Rules, using
 
 SHIPPED_NAME: Final = "shipped"
 REVISION: Final = "git:"
 REPORT: Final = "run_report.json"
-
-
-class SideError(PubsubError):
-    """An argument that is nothing to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ class Side:
 def open_side(text: str, scenario: str, rules: Rules, folder: Path) -> Side:
     """The side that an argument names; what has to be run is run with `scenario` and `rules`, into `folder`.
 
-    Raises `SideError`, and what reading or running raises.
+    Raises `InputError`, and what reading or running raises.
     """
     path = Path(text)
     if text.startswith(REVISION):
@@ -54,7 +50,7 @@ def open_side(text: str, scenario: str, rules: Rules, folder: Path) -> Side:
         return _run(path.stem, text, rules, folder)
     if path.is_dir():
         return _of_folder(path)
-    raise SideError(f"{text}: no run, history, audit, scenario, file of rules, {SHIPPED_NAME!r} or {REVISION}REVISION")
+    raise InputError(f"{text}: no run, history, audit, scenario, file of rules, {SHIPPED_NAME!r} or {REVISION}REVISION")
 
 
 def _run(label: str, scenario: str, rules: Rules, folder: Path) -> Side:
@@ -76,18 +72,18 @@ def _of_folder(path: Path) -> Side:
         return Side(of_a_run.name, _figures(of_a_run / MARKER, of_run), history if history.is_dir() else None)
     if (path / "_commits").is_dir():
         return Side(path.name, _of_history(path), path)
-    raise SideError(f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)")
+    raise InputError(f"{path}: neither a run ({MARKER}), nor an audit ({REPORT}), nor a history (_commits/)")
 
 
 def _figures(path: Path, figures_in: Callable[[Any], Figures]) -> Figures:
-    found = read_json(path, error=SideError)
+    found = read_json(path, error=InputError)
     try:
         figures = figures_in(found)
         sound = all(map(isfinite, figures.values()))
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise SideError(f"{path}: not what this program writes there: {type(error).__name__}: {error}") from error
+        raise InputError(f"{path}: not what this program writes there: {type(error).__name__}: {error}") from error
     if not sound:
-        raise SideError(f"{path}: not what this program writes there: a figure is no number")
+        raise InputError(f"{path}: not what this program writes there: a figure is no number")
     return figures
 
 
@@ -115,7 +111,7 @@ def _of_history(path: Path) -> Figures:
 def _of_revision(revision: str, scenario: str, folder: Path) -> Side:
     """A run of another revision of this program, from the repository of the current directory, in its own tree."""
     if revision.startswith("-"):
-        raise SideError(f"{REVISION}{revision}: no revision")
+        raise InputError(f"{REVISION}{revision}: no revision")
     place = str(Path(scenario).absolute()) if scenario.endswith(".toml") else scenario
     tree, out = folder / "tree", folder / "run"
     tree.mkdir(parents=True)
@@ -129,8 +125,8 @@ def _call(*arguments: str, folder: Path | None = None) -> bytes:
     try:
         done = subprocess.run(arguments, cwd=folder, capture_output=True, check=False)  # noqa: S603  # no shell
     except FileNotFoundError as error:
-        raise SideError(f"{arguments[0]}: not found") from error
+        raise InputError(f"{arguments[0]}: not found") from error
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise SideError(f"{' '.join(arguments[:3])} …: {last[0]}")
+        raise InputError(f"{' '.join(arguments[:3])} …: {last[0]}")
     return done.stdout

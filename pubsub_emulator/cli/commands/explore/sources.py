@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.inspect.folders import history_folder
 from pubsub_emulator.cli.inspect.kinds import NO_TOML, kind_of
 from pubsub_emulator.cli.screen import stage
@@ -22,7 +23,6 @@ from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.run import page_of, record
 from pubsub_emulator.explorer.tree import draw_trie
 from pubsub_emulator.laboratory.cases import Case, read_case
-from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaBlockNumber, ParaId, RelayBlockNumber, Slot
@@ -36,24 +36,20 @@ if TYPE_CHECKING:
 KINDS: Final = "a scenario, a history, a saved session, a fixture, a case of a campaign or a finding"
 
 
-class ExploreError(PubsubError):
-    """Something that cannot be drawn; the message names the file and the reason."""
-
-
 def page_from(path: Path, network: str | None, blocks: int) -> str:
     """The page of what is in a folder or JSON file; of a history the first `blocks` relay blocks.
 
-    Raises `ExploreError` for what is none of these, and what the reader of its kind raises.
+    Raises `InputError` for what is none of these, and what the reader of its kind raises.
     """
     if path.is_dir():
         found = history_folder(path)
         if found is None:
-            raise ExploreError(f"{path}: this folder holds no history; sources are {KINDS}")
+            raise InputError(f"{path}: this folder holds no history; sources are {KINDS}")
         return _history(found, network, blocks)
-    kind = kind_of(parse_json(read_bytes(path, error=ExploreError), f"{path}: {NO_TOML}", ExploreError))
+    kind = kind_of(parse_json(read_bytes(path, error=InputError), f"{path}: {NO_TOML}", InputError))
     drawn = {"session": _session, "case": _case, "finding": _finding, "fixture": _fixture}
     if kind not in drawn:
-        raise ExploreError(f"{path}: not a source that can be drawn: {KINDS}")
+        raise InputError(f"{path}: not a source that can be drawn: {KINDS}")
     return drawn[kind](path)
 
 
@@ -72,7 +68,7 @@ def _session(path: Path) -> str:
 def _fixture(path: Path) -> str:
     from pubsub_emulator.spark_audit.compare import judged_fixture
 
-    fixture = parse_fixture(read_bytes(path, error=ExploreError), str(path))
+    fixture = parse_fixture(read_bytes(path, error=InputError), str(path))
     judged = judged_fixture(fixture)
     parent, state = judged.pre()
     again = judge_again(judged.chain, parent, state, judged.candidate, judged.relay)
@@ -129,12 +125,12 @@ def _history(path: Path, network: str | None, most: int) -> str:
     record_ = HistoryRecord(path)
     networks = sorted({name for name, _ in record_.chains})
     if not networks:
-        raise ExploreError(f"{path}: it holds no blocks that can be executed; `pubsub inspect` shows what it holds")
+        raise InputError(f"{path}: it holds no blocks that can be executed; `pubsub inspect` shows what it holds")
     if network is None and len(networks) > 1:
-        raise ExploreError(f"{path}: --network is missing: it holds {', '.join(networks)}")
+        raise InputError(f"{path}: --network is missing: it holds {', '.join(networks)}")
     chosen = network or networks[0]
     if chosen not in networks:
-        raise ExploreError(f"{path}: --network {chosen}: it holds {', '.join(networks)}")
+        raise InputError(f"{path}: --network {chosen}: it holds {', '.join(networks)}")
     recorder = Recorder()
     history = record_.history
     relays = [

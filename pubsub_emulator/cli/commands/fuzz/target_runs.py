@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
 from pubsub_emulator.cli.commands.fuzz.targets import ALL
@@ -17,18 +18,14 @@ from pubsub_emulator.primitives.hashing import blake2_256
 MOST_OUTCOMES: Final = 12
 
 
-class UnknownTarget(PubsubError):
-    """No reader has this name."""
-
-
 def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
-    """Mutate the inputs of the named targets, or of all. Raises `UnknownTarget`."""
+    """Mutate the inputs of the named targets, or of all. Raises `InputError`."""
     known = {target.name: target for target in ALL}
     for name in names:
         if name not in known and name != "all":
             near = " or ".join(get_close_matches(name, known, n=3))
             hint = f"did you mean {near}?" if near else f"there are {', '.join(known)} and all"
-            raise UnknownTarget(f"no target is called {name!r}; {hint}")
+            raise InputError(f"no target is called {name!r}; {hint}")
     picked = list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
     found: list[Mutated] = []
     written: list[Path] = []
@@ -55,10 +52,10 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
 
 
 def replay_targets(names: tuple[str, ...], path: Path) -> Result:
-    """Read one file with the named target. Raises `UnknownTarget`, and `PubsubError` if the target refuses it."""
+    """Read one file with the named target. Raises `InputError`, and `PubsubError` if the target refuses it."""
     known = {target.name: target for target in ALL}
     if len(names) != 1 or names[0] not in known:
-        raise UnknownTarget(f"--replay needs exactly one --target; there are {', '.join(known)}")
+        raise InputError(f"--replay needs exactly one --target; there are {', '.join(known)}")
     try:
         outcome = known[names[0]].read(path.read_bytes())
     except PubsubError:

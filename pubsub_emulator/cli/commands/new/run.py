@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from pubsub_emulator.cli.base.output import OutputError
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.screen import files, say, say_document, table
 from pubsub_emulator.emulator.files import write_whole
@@ -38,12 +38,12 @@ def schema_text() -> str:
 def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
     """Write a scenario that can be run at once; with `schema`, the JSON Schema beside it.
 
-    Raises `OutputError` for a file that exists, `SettingsError` for a name that no scenario has.
+    Raises `InputError` for a file that exists, `SettingsError` for a name that no scenario has.
     """
     if path.exists():
-        raise OutputError(f"{path}: the file exists; name another one or remove it")
+        raise InputError(f"{path}: the file exists; name another one or remove it")
     if path.suffix != ".toml":
-        raise OutputError(f"{path}: the name of a scenario file must end with .toml")
+        raise InputError(f"{path}: the name of a scenario file must end with .toml")
     text = TEMPLATE.read_text(encoding="utf-8") if like is None else BUNDLE.text(like)
     if like is None:
         text = text.replace("NAME", _name(path))

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.inspect.kinds import kind_of
@@ -15,17 +16,12 @@ from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.laboratory.campaign import ReplayResult, replay
 from pubsub_emulator.laboratory.cases import Found
 from pubsub_emulator.laboratory.differences import read_difference
-from pubsub_emulator.primitives.errors import PubsubError
 
 MOST_STEPS: Final = 12
 
 
-class UnknownFile(PubsubError):
-    """The file is neither a case, nor a fixture, nor a difference of two verifiers."""
-
-
 def run_replay(paths: Sequence[Path]) -> Result:
-    """Run the command. Raises `UnknownFile` and the errors of the readers."""
+    """Run the command. Raises `InputError` and the errors of the readers."""
     surprising = 0
     told = []
     for path in paths:
@@ -45,17 +41,17 @@ def _recognise(path: Path) -> Iterator[tuple[Path, str]]:
     if not path.is_dir():
         kind = _kind(path)
         if kind is None:
-            raise UnknownFile(f"{path}: neither a case of a campaign, nor a fixture, nor a difference of two verifiers")
+            raise InputError(f"{path}: neither a case of a campaign, nor a fixture, nor a difference of two verifiers")
         yield path, kind
         return
     found = [(file, kind) for file in sorted(path.glob("*.json")) if (kind := _kind(file)) is not None]
     if not found:
-        raise UnknownFile(f"{path}: the folder has no case of a campaign, fixture or difference of two verifiers")
+        raise InputError(f"{path}: the folder has no case of a campaign, fixture or difference of two verifiers")
     yield from found
 
 
 def _kind(path: Path) -> str | None:
-    kind = kind_of(read_json(path, error=UnknownFile))
+    kind = kind_of(read_json(path, error=InputError))
     return kind if kind in _PLAYED else None
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from pubsub_emulator.cli.base.output import OutputError, new_folder
+from pubsub_emulator.cli.base.errors import InputError
+from pubsub_emulator.cli.base.output import new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, stage
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE
@@ -27,13 +28,13 @@ def run_report(audit: str, out: Path | None) -> Result:
 def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Path, str]]:
     """Write the report of an audit beside its tables or to another folder, replacing an older one. Returns the files.
 
-    Raises `ResultError`, `OutputError`, `OSError`.
+    Raises `ResultError`, `InputError`, `OSError`.
     """
     from pubsub_emulator.spark_audit.history.address import is_remote
     from pubsub_emulator.spark_audit.report.page import write_report
 
     if out is None and is_remote(audit):
-        raise OutputError(f"{audit}: a report is written to a local folder; name one with --out")
+        raise InputError(f"{audit}: a report is written to a local folder; name one with --out")
     target = Path(audit) / FOLDER if out is None else out
     with stage("drawing the report") as advance, new_folder(target, replace=True, marker=PAGE) as folder:
         write_report(audit, folder, lambda done, total: advance(done, total, "drawing the report: charts of chains"))

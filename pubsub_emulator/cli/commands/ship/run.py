@@ -12,7 +12,7 @@ PROGRAM = "pubsub.py"
 
 
 def run_ship(out: Path) -> None:
-    """Run the command. Raises `ShipError`, `OutputError`."""
+    """Run the command. Raises `ShipError`, `InputError`."""
     with new_folder(out) as folder:
         build_environment(folder / ENVIRONMENT)
         (folder / PROGRAM).write_text(LAUNCHER, encoding="utf-8")

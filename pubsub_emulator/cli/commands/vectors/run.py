@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.screen import say, say_document
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.vectors import Document, Format
@@ -24,10 +25,6 @@ MODULES: Final = (
 
 _SHOWN: Final = 10
 _MALFORMED: Final = (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration)
-
-
-class VectorsError(PubsubError):
-    """The file is not a vector file of a known format."""
 
 
 @dataclass(slots=True)
@@ -51,7 +48,7 @@ class Checked:
 
 
 def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
-    """Check all files. Returns whether every case passes. Raises `VectorsError` before anything is checked."""
+    """Check all files. Returns whether every case passes. Raises `InputError` before anything is checked."""
     formats = [each for module in MODULES for each in import_module(module).FORMATS]
     found = [(path, document, _format_of(path, document, formats)) for path, document in _documents(paths)]
     results = [check_document(path, document, fitting) for path, document, fitting in found]
@@ -84,7 +81,7 @@ def _documents(paths: Sequence[Path]) -> Iterator[tuple[Path, Document]]:
     for path in paths:
         listed = sorted(path.rglob("*.json")) if path.is_dir() else [path]
         if not listed:
-            raise VectorsError(f"{path}: the folder has no .json file")
+            raise InputError(f"{path}: the folder has no .json file")
         for each in listed:
             yield each, _read(each)
 
@@ -93,9 +90,9 @@ def _read(path: Path) -> Document:
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        raise VectorsError(f"{path}: not JSON") from None
+        raise InputError(f"{path}: not JSON") from None
     if not isinstance(document, dict):
-        raise VectorsError(f"{path}: unknown format")
+        raise InputError(f"{path}: unknown format")
     return document
 
 
@@ -103,7 +100,7 @@ def _format_of(path: Path, document: Document, formats: Sequence[Format]) -> For
     fitting = next((each for each in formats if each.fits(document)), None)
     if fitting is None:
         names = ", ".join(each.name for each in formats)
-        raise VectorsError(f"{path}: unknown format; known are {names}")
+        raise InputError(f"{path}: unknown format; known are {names}")
     return fitting
 
 
