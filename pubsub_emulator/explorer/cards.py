@@ -202,8 +202,9 @@ def outcome_card(outcome: BlockOutcome) -> str:
     )
 
 
-def sequence_card(things: Sequence[Any]) -> str | None:
+def sequence_card(sequence: Sequence[object]) -> str | None:
     """The card of a list or tuple of things that have cards; `None` for any other."""
+    things: Any = sequence
     kinds = {type(each) for each in things}
     if not things or not all(_has_card(kind) for kind in kinds):
         return None

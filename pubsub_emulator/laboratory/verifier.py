@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, propose
 from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
@@ -60,7 +60,7 @@ class Answer:
     post_state_root: str | None = None
 
 
-def _answer(line: bytes, wanted: int) -> Answer:
+def _answer(line: bytes, wanted: object) -> Answer:
     try:
         data = json.loads(line)
         if data["id"] != wanted:
@@ -117,7 +117,7 @@ class VerifierProcess:
             self._process.kill()
             self._process.wait()
 
-    def judge(self, case: dict[str, Any]) -> Answer:
+    def judge(self, case: dict[str, object]) -> Answer:
         """The answer to one case."""
         self._send(json.dumps(case, separators=(",", ":")).encode() + b"\n")
         return _answer(self._line(), case["id"])

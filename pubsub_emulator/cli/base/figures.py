@@ -26,8 +26,9 @@ _CHAIN: Final = {
 _PUBLISHER: Final = {"published": "publishes", "expired": "expiries", "deleted": "deletions"}
 
 
-def of_run(document: Mapping[str, Any]) -> Figures:
+def of_run(summary: Mapping[str, object]) -> Figures:
     """The figures in a `summary.json`; one that lacks a figure, as older versions wrote it, has one less."""
+    document: Any = summary
     chains = list(document.get("chains", {}).values())
     publishers = list(document.get("publishers", {}).values())
     out: Figures = {"relay blocks": document.get("relay_blocks", 0)}
@@ -55,8 +56,9 @@ def of_run(document: Mapping[str, Any]) -> Figures:
     return out | {f"refused: {name}": count for name, count in document.get("verdicts", {}).items()}
 
 
-def of_audit(report: Mapping[str, Any]) -> Figures:
+def of_audit(run_report: Mapping[str, object]) -> Figures:
     """The figures in an audit's `run_report.json`."""
+    report: Any = run_report
     out: Figures = {name: report[name] for name in ("candidates", "judged", "quarantined")}
     out["proof bytes"] = report["proof_bytes"]
     out |= {f"findings: {name}": count for name, count in report["findings"].items()}

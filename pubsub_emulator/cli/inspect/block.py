@@ -1,15 +1,17 @@
 """One judged block: what its header says, what was found, where its bytes went, what it delivered, what proves it."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pubsub_emulator.cli.inspect.view import View, header_figures, view
 from pubsub_emulator.cli.screen.blocks import ledger_pages
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import node_cost
+from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.validate import judge_block
 from pubsub_emulator.spark_audit.compare import Judged
@@ -34,11 +36,11 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
         "horizontal_messages": sum(len(messages) for _, messages in inherent.messages.horizontal),
         "messages_used": inherent.messages_used,
         "proof_nodes": len(nodes),
-        "proof_bytes": sum(node["cost"] for node in nodes),
+        "proof_bytes": sum(node.cost for node in nodes),
         "evidence": [{"verdict": verdict, "detail": detail} for verdict, detail in evidence],
         "ledger": None if outcome is None else asdict(outcome.ledger),
         "deliveries": deliveries,
-        "nodes": nodes,
+        "nodes": [node._asdict() for node in nodes],
     }
     pages: list[Shown] = []
     if evidence:
@@ -61,27 +63,30 @@ def _delivery_page(deliveries: list[dict[str, Any]]) -> Shown:
     return Grid("deliveries", ("publisher", "key", "what", "entry hash"), rows)
 
 
-def node_figures(node: bytes) -> dict[str, Any]:
+class NodeFigures(NamedTuple):
+    """A proof node: `cost` is what it is charged, `partial` its part of the key in hex digits."""
+
+    hash: Hash
+    bytes: int
+    cost: int
+    kind: str
+    partial: str
+    children: int
+
+
+def node_figures(node: bytes) -> NodeFigures:
     """A proof node in short; a detached value is no trie node and says so."""
-    out: dict[str, object] = {"hash": blake2_256(node), "bytes": len(node), "cost": node_cost(len(node))}
-    try:
+    kind, partial, children = "value", "", 0
+    with suppress(ProofError):
         parts = decode_node(node)
-    except ProofError:
-        return {**out, "kind": "value", "partial": "", "children": 0}
-    kind = "branch" if parts.children else "leaf"
-    return {
-        **out,
-        "kind": f"{kind} with a value" if parts.children and parts.value is not None else kind,
-        "partial": parts.partial,
-        "children": len(parts.children),
-    }
+        kind, partial, children = "branch" if parts.children else "leaf", parts.partial, len(parts.children)
+        kind += " with a value" if children and parts.value is not None else ""
+    return NodeFigures(blake2_256(node), len(node), node_cost(len(node)), kind, partial, children)
 
 
-def node_page(nodes: Iterable[dict[str, Any]]) -> Grid:
+def node_page(nodes: Iterable[NodeFigures]) -> Grid:
     """Proof nodes, in the order of the proof."""
-    rows = tuple(
-        (words(node["hash"]), node["bytes"], node["kind"], node["children"], _short(node["partial"])) for node in nodes
-    )
+    rows = tuple((words(node.hash), node.bytes, node.kind, node.children, _short(node.partial)) for node in nodes)
     return Grid("proof nodes", ("hash", "bytes", "kind", "children", "partial key"), rows)
 
 

@@ -112,10 +112,10 @@ def case(path: Path) -> View:
         "found": ", ".join(found.verdicts) or "accepted",
         "relay_root": found.judging.root,
         "state_keys": sum(1 for _ in found.judging.parent.state.top_entries()),
-        "proof_bytes": sum(node["cost"] for node in nodes),
+        "proof_bytes": sum(node.cost for node in nodes),
         **({} if found.block is None else {"block": header_figures(found.block.header)}),
         "steps_by_kind": dict(kinds),
-        "nodes": nodes,
+        "nodes": [node._asdict() for node in nodes],
     }
     pages = (Grid("steps", ("kind", "count"), tuple(sorted(kinds.items()))), node_page(nodes))
     return view("case of a campaign", path, figures, (*pages, Line(f"`pubsub replay {path}` plays it again")))
@@ -155,7 +155,7 @@ def relay_proof(path: Path) -> View:
         "horizontal_messages": sum(len(messages) for _, messages in found.horizontal),
         "proof_nodes": len(nodes),
         "proof_bytes": sum(node_cost(len(node)) for node in found.proof),
-        "nodes": nodes,
+        "nodes": [node._asdict() for node in nodes],
     }
     return view("relay proof", path, figures, (node_page(nodes),))
 

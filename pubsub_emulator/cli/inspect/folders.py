@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
@@ -14,6 +14,7 @@ from pubsub_emulator.spark_audit.compare import HistoryRecord
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import COMMITS
 from pubsub_emulator.spark_audit.history.reader import Fault, History, check_file
+from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.judge.results import Results
 
 MOST_NAMED: Final = 12
@@ -123,7 +124,7 @@ def history_block(path: Path, block: str) -> View:
         seen.append(at)
     imported = _imported(record, *chains[0]) if not found else {}
     if number in imported:
-        return imported_proof(path, *chains[0], imported[number], record)
+        return _imported_proof(path, *chains[0], imported[number], record)
     if not found:
         known = sorted({*seen, *imported})
         raise InputError(f"{path}: --block {block}: the chain has {_numbers(known)}")
@@ -142,13 +143,13 @@ def _numbers(there: list[int]) -> str:
     return f"blocks {few}" + (f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else "")
 
 
-def _imported(record: HistoryRecord, network: str, chain: int) -> dict[int, dict[str, Any]]:
+def _imported(record: HistoryRecord, network: str, chain: int) -> dict[int, Row]:
     """The imported relay proofs of a chain, by the number of their block."""
     rows = record.rows(tuple(record.history.files(schema.BLOCKS, network, chain)))
     return {row["number"]: row for row in rows if row["status"] == "imported" and row["number"] is not None}
 
 
-def imported_proof(path: Path, network: str, chain: int, row: dict[str, Any], record: HistoryRecord) -> View:
+def _imported_proof(path: Path, network: str, chain: int, row: Row, record: HistoryRecord) -> View:
     """A relay proof that was imported: it has no block and no state, so nothing of it can be executed."""
     held = record.rows(tuple(record.history.files(schema.NODES, network, None, row["segment"])))
     data = {each["number"]: each["data"] for each in held}
@@ -160,8 +161,8 @@ def imported_proof(path: Path, network: str, chain: int, row: dict[str, Any], re
         "relay_parent": row["relay_parent"],
         "relay_root": row["relay_parent_root"],
         "proof_nodes": len(row["proof"]),
-        "proof_bytes": sum(node["cost"] for node in nodes),
-        "nodes": nodes,
+        "proof_bytes": sum(node.cost for node in nodes),
+        "nodes": [node._asdict() for node in nodes],
     }
     return view("imported relay proof", path, figures, (node_page(nodes),))
 

@@ -123,7 +123,7 @@ def letter_of(target: str, event_id: str) -> str:
     return hashlib.blake2b(f"{target}|{event_id}".encode(), digest_size=16).hexdigest()
 
 
-def encode(row: tuple[Any, ...]) -> str:
+def encode(row: tuple[object, ...]) -> str:
     """The JSON text of a row."""
     try:
         return orjson.dumps(tuple(row)).decode()

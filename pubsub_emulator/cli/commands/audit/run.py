@@ -57,18 +57,19 @@ class AuditOptions:
     name: str | Path | None = None
     """The history's name in messages, by default its place."""
 
-    def options(self) -> dict[str, Any]:
-        """The keyword arguments of `audit`."""
-        severity = None if self.fail_on == "never" else Severity(self.fail_on)
-        trusted = [each.removeprefix("0x") for each in self.trusted]
-        return {"fail_on": severity, "trusted": trusted, "head": self.head, "retain": timedelta(hours=self.retain)}
+
+def _keywords(request: AuditOptions) -> dict[str, Any]:
+    """The keyword arguments of `audit`."""
+    severity = None if request.fail_on == "never" else Severity(request.fail_on)
+    trusted = [each.removeprefix("0x") for each in request.trusted]
+    return {"fail_on": severity, "trusted": trusted, "head": request.head, "retain": timedelta(hours=request.retain)}
 
 
 def judge(request: AuditOptions) -> AuditResult:
     """Audit, with a progress bar of units of work. Raises `AuditFailed`."""
     with stage(f"auditing {request.name or request.history}") as advance:
         watch = _watcher(advance)
-        return audit(request.history, request.out, request.master, request.engine, watch, **request.options())
+        return audit(request.history, request.out, request.master, request.engine, watch, **_keywords(request))
 
 
 def _watcher(advance: Advance) -> Callable[[Progress], None]:
@@ -116,7 +117,7 @@ def _follow(request: AuditOptions) -> AuditResult:
     result: AuditResult | None = None
     say(f"following {request.history}; interrupt to end")
     with bar() as advance:
-        options = {**request.options(), "progress": _watcher(advance)}
+        options = {**_keywords(request), "progress": _watcher(advance)}
         turns = follow(request.history, request.out, Event(), request.master, request.engine, **options)
         try:
             for result in turns:
