@@ -16,7 +16,6 @@ Half of the cases of a situation use the strategies tried least in its world, so
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from time import monotonic
@@ -42,6 +41,7 @@ from pubsub_emulator.laboratory.surprises import Surprises
 from pubsub_emulator.laboratory.worlds import World, fresh_state
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.parachain.block import Verdict
 
@@ -70,8 +70,7 @@ class UnknownStrategy(PubsubError):
 
 def no_strategy(name: str) -> str:
     """The error message for an unknown strategy."""
-    near = " or ".join(get_close_matches(name, STRATEGIES, n=3))
-    return f"no strategy is called {name!r}; " + (f"did you mean {near}?" if near else "`pubsub fuzz --list` shows all")
+    return f"no strategy is called {name!r}; {near_to(name, STRATEGIES, '`pubsub fuzz --list` shows all')}"
 
 
 @dataclass(slots=True)

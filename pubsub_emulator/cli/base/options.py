@@ -1,5 +1,6 @@
 """Arguments and options that several commands share."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -21,6 +22,17 @@ ANY: Final = click.Path(exists=True, path_type=Path)
 def filled(kind: Callable[..., T], given: Mapping[str, object]) -> T:
     """An object of a command's options: click has made each of its type."""
     return kind(**given)
+
+
+def seed_of(name: str) -> bytes:
+    """The seed of --seed-env, 32 bytes in hex in an environment variable. Raises `BadParameter`."""
+    try:
+        seed = bytes.fromhex(os.environ.get(name, "").removeprefix("0x"))
+    except ValueError:
+        seed = b""
+    if len(seed) != 32:
+        raise click.BadParameter(f"the variable {name} does not hold 32 bytes in hex", param_hint="--seed-env")
+    return seed
 
 
 class Address(click.ParamType[str]):

@@ -4,12 +4,12 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.near import near_to
 
 
 class CommandError(PubsubError):
@@ -42,12 +42,6 @@ class Kind(Enum):
     FILE = "a file"
     COMMAND = "a command"
     WORD = "one of the listed words"
-
-
-def near_to(name: str, known: Iterable[str], otherwise: str) -> str:
-    """A hint for an error about an unknown name: the similar ones, or `otherwise`."""
-    near = get_close_matches(name, list(known), n=3)
-    return f"did you mean {' or '.join(near)}?" if near else otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +222,5 @@ def find(name: str) -> Command:
     """The command with this name or alias. Raises `CommandError` that suggests similar names."""
     command = known(name)
     if command is None:
-        near = get_close_matches(name, _BY_NAME, n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`help` lists all"
-        raise CommandError(f"there is no command {name!r}; {hint}")
+        raise CommandError(f"there is no command {name!r}; {near_to(name, _BY_NAME, '`help` lists all')}")
     return command

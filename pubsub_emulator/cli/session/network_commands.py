@@ -8,12 +8,13 @@ from typing import Final
 from pubsub_emulator.cli.screen.pages import Line, Shown
 from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
 from pubsub_emulator.cli.session.arguments import number, value
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, near_to
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, Subscriptions, merge_subscriptions
 

@@ -21,7 +21,7 @@ from pubsub_emulator.cli.screen.pages import Shown, made_safe, words
 from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
 from pubsub_emulator.cli.session.arguments import key, names_of_keys, number
-from pubsub_emulator.cli.session.command import CommandError, find, near_to, split_line
+from pubsub_emulator.cli.session.command import CommandError, find, split_line
 from pubsub_emulator.cli.session.node_api import (
     DEVELOPMENT,
     INVALID_PARAMS,
@@ -41,6 +41,7 @@ from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.local import HISTORY
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.storage import State, Storage

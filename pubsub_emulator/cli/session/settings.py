@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
 from pubsub_emulator.cli.session.arguments import hexadecimal, number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, near_to
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.storage_commands import find_item
@@ -14,6 +14,7 @@ from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy

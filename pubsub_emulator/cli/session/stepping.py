@@ -7,9 +7,10 @@ from typing import Final
 from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Built, RelayBlock
 from pubsub_emulator.cli.session.arguments import number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, near_to
+from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 STEPPING: Final[list[Command]] = []

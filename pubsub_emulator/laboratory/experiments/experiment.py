@@ -13,7 +13,6 @@ author; what the ledgers say is summed up. `sweep` varies one field of the workl
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
 from statistics import median
 from typing import Final, TypeVar
 
@@ -22,6 +21,7 @@ from pubsub_emulator.collator.draws import MILLION, Draws, secret
 from pubsub_emulator.primitives.ed25519 import public_key
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.pubsub import PublishedEntry, key_from_data
 from pubsub_emulator.primitives.storage_keys import dmq_mqc_head
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
@@ -185,9 +185,8 @@ def with_field(workload: Workload, name: str, value: int | str) -> Workload:
     """The workload with one field set to a value, which may be text. Raises `UnknownParameter`."""
     if name == "cache" or name not in {field.name for field in fields(Workload)}:
         known = [field.name for field in fields(Workload) if field.name != "cache"]
-        near = " or ".join(get_close_matches(name, known, n=3))
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
-        raise UnknownParameter(f"a workload has no field {name!r}; {hint}")
+        every = f"there are {', '.join(known)}"
+        raise UnknownParameter(f"a workload has no field {name!r}; {near_to(name, known, every)}")
     before = getattr(workload, name)
     if name == "key_shape" and value not in _SHAPES:
         raise UnknownParameter(f"key_shape is one of {', '.join(_SHAPES)}, not {value!r}")

@@ -8,10 +8,10 @@ for signed in operations or ():
 """
 
 from enum import IntEnum, StrEnum
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from pubsub_emulator.prism.core import signatures
-from pubsub_emulator.prism.core.errors import Reason, Rejected, Undecodable
+from pubsub_emulator.prism.core.errors import Reason, Rejected, Undecodable, reject
 from pubsub_emulator.prism.core.identifiers import is_hex_hash, sha256
 from pubsub_emulator.prism.core.messages import (
     AtalaObject,
@@ -159,11 +159,11 @@ def check_shape(examined: Examined) -> Operation:
     """The checks that need no state: 1 to 3. Raises `Rejected`."""
     signed = examined.signed
     if examined.type is _UNKNOWN and not is_canonical(signed):
-        _reject(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
+        reject(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
     if signed.operation is None or signed.operation.operation is None:
-        _reject(Reason.UNSUPPORTED_OPERATION)
+        reject(Reason.UNSUPPORTED_OPERATION)
     if not _is_shaped(signed.operation.operation):
-        _reject(Reason.MALFORMED_OPERATION, "a DID suffix, a batch id or data is missing or malformed")
+        reject(Reason.MALFORMED_OPERATION, "a DID suffix, a batch id or data is missing or malformed")
     return signed.operation.operation
 
 
@@ -228,19 +228,19 @@ class _Judged:
         signed, _, operation_hash, kind, _ = self._examined
         operation = check_shape(self._examined)  # 1 to 3
         if signed.operation is None or operation_hash is None:
-            _reject(Reason.UNSUPPORTED_OPERATION)
+            reject(Reason.UNSUPPORTED_OPERATION)
         owner, did, batch = self._subject(ledger, operation)  # 4
         key = self._key(operation, did)  # 5
         if not signatures.verify(key.point, operation_hash, signed.signature):
-            _reject(Reason.INVALID_SIGNATURE)  # 6
+            reject(Reason.INVALID_SIGNATURE)  # 6
         self._attributed = operation_hash.hex() if isinstance(operation, CreateDID) else owner
         if ledger.is_applied_hash(operation_hash):
-            _reject(Reason.DUPLICATE_OPERATION)  # 7
+            reject(Reason.DUPLICATE_OPERATION)  # 7
         check(operation)  # 8
         if key.usage != _USAGES[kind]:
-            _reject(Reason.WRONG_KEY_USAGE)  # 9
+            reject(Reason.WRONG_KEY_USAGE)  # 9
         if not key.active:
-            _reject(Reason.KEY_REVOKED)  # 10
+            reject(Reason.KEY_REVOKED)  # 10
         _check_previous(operation, did, batch)  # 11
         self._effect(ledger, operation, did, batch, operation_hash)  # 12
 
@@ -257,11 +257,11 @@ class _Judged:
             case RevokeCredentials(_, batch_id, _):
                 batch = ledger.batch(batch_id)
                 if batch is None:
-                    _reject(Reason.UNKNOWN_BATCH)
+                    reject(Reason.UNKNOWN_BATCH)
                 suffix = batch.issuer
         did = ledger.did(suffix)
         if did is None:
-            _reject(Reason.UNKNOWN_DID)
+            reject(Reason.UNKNOWN_DID)
         return suffix, did, batch
 
     def _key(self, operation: Operation, did: Did | None) -> Key:
@@ -276,7 +276,7 @@ class _Judged:
         elif did is not None:
             found = did.keys.get(name)
         if found is None or found.curve != SECP256K1:
-            _reject(Reason.UNKNOWN_KEY)
+            reject(Reason.UNKNOWN_KEY)
         return found
 
     def _effect(
@@ -287,7 +287,7 @@ class _Judged:
         elif isinstance(operation, IssueCredentialBatch) and operation.credential_batch_data is not None:
             data, batch_id = operation.credential_batch_data, self._examined.batch_id or ""
             if ledger.batch(batch_id) is not None:
-                _reject(Reason.BATCH_EXISTS)
+                reject(Reason.BATCH_EXISTS)
             ledger.put_batch(batch_id, Batch(data.issuer_did, data.merkle_root, operation_hash))
         else:
             ledger.put_did(self._attributed or "", effect(did, operation, operation_hash))
@@ -307,8 +307,4 @@ def _check_previous(operation: Operation, did: Did | None, batch: Batch | None) 
         case _:
             return
     if previous != last:
-        _reject(Reason.WRONG_PREVIOUS_HASH)
-
-
-def _reject(reason: Reason, words: str = "") -> NoReturn:
-    raise Rejected(reason, words)
+        reject(Reason.WRONG_PREVIOUS_HASH)

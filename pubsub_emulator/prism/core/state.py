@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, NoReturn, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from pubsub_emulator.prism.core.errors import Reason, Rejected
+from pubsub_emulator.prism.core.errors import Reason, reject
 from pubsub_emulator.prism.core.messages import (
     Action,
     AddKey,
@@ -144,7 +144,7 @@ def created(operation: CreateDID, operation_hash: bytes) -> Did:
     """The DID that CREATE_DID makes."""
     data = operation.did_data
     if data is None:
-        _reject(Reason.MALFORMED_OPERATION)
+        reject(Reason.MALFORMED_OPERATION)
     keys = {each.id: _key(each) for each in data.public_keys}
     services = {each.id: DidService(each.type, each.service_endpoint) for each in data.services}
     return Did(operation_hash, keys, services, data.context)
@@ -158,11 +158,11 @@ def updated(did: Did, operation: UpdateDID, operation_hash: bytes) -> Did:
             _act(draft, each.action)
     active = [each for each in draft.keys.values() if each.active]
     if _MASTER not in [each.usage for each in active]:
-        _reject(Reason.LAST_MASTER_KEY)
+        reject(Reason.LAST_MASTER_KEY)
     if len(active) > MOST_ACTIVE:
-        _reject(Reason.TOO_MANY_KEYS)
+        reject(Reason.TOO_MANY_KEYS)
     if len(draft.services) > MOST_ACTIVE and sum(each.active for each in draft.services.values()) > MOST_ACTIVE:
-        _reject(Reason.TOO_MANY_SERVICES)
+        reject(Reason.TOO_MANY_SERVICES)
     return Did(operation_hash, draft.keys, draft.services, draft.context)
 
 
@@ -176,7 +176,7 @@ def deactivated(did: Did, _operation: DeactivateDID, operation_hash: bytes) -> D
 def revoked(batch: Batch, operation: RevokeCredentials) -> Batch:
     """The batch after REVOKE_CREDENTIALS. Raises `Rejected`."""
     if batch.revoked:
-        _reject(Reason.BATCH_ALREADY_REVOKED)
+        reject(Reason.BATCH_ALREADY_REVOKED)
     if not operation.credentials_to_revoke:
         return batch._replace(revoked=True)
     return batch._replace(revoked_hashes=batch.revoked_hashes | {*operation.credentials_to_revoke})
@@ -195,16 +195,16 @@ def _act(did: _Draft, action: Action) -> None:
     match action:
         case AddKey(key):
             if key is None or key.id in did.keys:
-                _reject(Reason.KEY_EXISTS)
+                reject(Reason.KEY_EXISTS)
             did.keys[key.id] = _key(key)
         case RemoveKey(key_id):
             found = did.keys.get(key_id)
             if found is None or not found.active:
-                _reject(Reason.KEY_NOT_ACTIVE)
+                reject(Reason.KEY_NOT_ACTIVE)
             did.keys[key_id] = found._replace(active=False)
         case AddService(service):
             if service is None or service.id in did.services:
-                _reject(Reason.SERVICE_EXISTS)
+                reject(Reason.SERVICE_EXISTS)
             did.services[service.id] = DidService(service.type, service.service_endpoint)
         case RemoveService(service_id):
             did.services[service_id] = _active_service(did, service_id)._replace(active=False)
@@ -213,23 +213,19 @@ def _act(did: _Draft, action: Action) -> None:
             did.services[service_id] = DidService(kind or old.type, endpoints or old.endpoint)
         case PatchContext(context):
             if not context and not did.context:
-                _reject(Reason.CONTEXT_EMPTY)
+                reject(Reason.CONTEXT_EMPTY)
             did.context = context
 
 
 def _active_service(did: _Draft, service_id: str) -> DidService:
     found = did.services.get(service_id)
     if found is None or not found.active:
-        _reject(Reason.SERVICE_NOT_ACTIVE)
+        reject(Reason.SERVICE_NOT_ACTIVE)
     return found
 
 
 def _key(key: PublicKey) -> Key:
     found = key_point(key)
     if found is None:
-        _reject(Reason.MALFORMED_OPERATION)
+        reject(Reason.MALFORMED_OPERATION)
     return Key(USAGES[key.usage], *found)
-
-
-def _reject(reason: Reason) -> NoReturn:
-    raise Rejected(reason)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.distributor.adapter.ledger import NetworkLog
 from pubsub_emulator.distributor.event import NETWORK
@@ -94,18 +95,8 @@ async def _ledger(given: AdapterOptions) -> NetworkLog:
 
     if given.node is None:
         return ChainLedger(given.network, unique=not given.not_unique)
-    seed = development_seed("Alice") if given.seed_env is None else _seed(given.seed_env)
+    seed = development_seed("Alice") if given.seed_env is None else options.seed_of(given.seed_env)
     return RpcLedger(given.network, await connect(given.node).__aenter__(), seed)
-
-
-def _seed(name: str) -> bytes:
-    """The seed in an environment variable."""
-    text = os.environ.get(name, "").removeprefix("0x")
-    if not re.fullmatch("[0-9a-fA-F]{64}", text):
-        raise click.BadParameter(
-            f"the environment variable {name} does not hold 32 bytes in hex", param_hint="--seed-env"
-        )
-    return bytes.fromhex(text)
 
 
 async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkLog:

@@ -1,7 +1,6 @@
 """`pubsub fuzz --target`: inputs of readers are mutated, a file is replayed, targets are listed."""
 
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.laboratory.mutation import Mutated, mutate_target
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.near import near_to
 
 MOST_OUTCOMES: Final = 12
 
@@ -23,8 +23,7 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
     known = {target.name: target for target in ALL}
     for name in names:
         if name not in known and name != "all":
-            near = " or ".join(get_close_matches(name, known, n=3))
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(known)} and all"
+            hint = near_to(name, known, f"there are {', '.join(known)} and all")
             raise InputError(f"no target is called {name!r}; {hint}")
     picked = list(known.values()) if "all" in names else [known[name] for name in dict.fromkeys(names)]
     found: list[Mutated] = []

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.ending import asked_to_end
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say, say_document
@@ -85,7 +86,7 @@ def serve_node(given: Serve) -> None:
         raise click.UsageError("--event, --path and --seed-env belong to --chain")
     callers = read_callers(given.tokens)
     check_reach(given.host, callers, has_tls=given.tls_key is not None, is_open=given.is_open)
-    seed = development_seed("Alice") if given.seed_env is None else _seed(given.seed_env)
+    seed = development_seed("Alice") if given.seed_env is None else options.seed_of(given.seed_env)
     with ExitStack() as stack:
         log = stack.enter_context(closing(open_store(given.place, given.network)))
         recorders: tuple[Recorder, StatusRecorder] | None = None
@@ -299,14 +300,3 @@ def _keep(path: Path | None, at: ClientSubscription) -> None:
     """Write the file atomically: after a kill it has the old or the new content."""
     if path is not None:
         write_whole(path, json.dumps({"token": at.token, "cursor": at.cursor}) + "\n")
-
-
-def _seed(name: str) -> bytes:
-    text = os.environ.get(name, "").removeprefix("0x")
-    try:
-        raw = bytes.fromhex(text)
-    except ValueError:
-        raw = b""
-    if len(raw) != 32:
-        raise click.UsageError(f"--seed-env {name}: the variable does not hold 64 hex digits")
-    return raw

@@ -1,0 +1,10 @@
+"""Hints in errors about unknown names."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def near_to(name: str, known: Iterable[str], otherwise: str) -> str:
+    """The similar names as a question, or `otherwise`."""
+    near = get_close_matches(name, list(known), n=3)
+    return f"did you mean {' or '.join(near)}?" if near else otherwise
