@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives.errors import DefensiveFailure
@@ -15,17 +14,15 @@ from pubsub_emulator.primitives.storage_keys import item_prefix, relay_dispatch_
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.framework import events
-from pubsub_emulator.runtime.framework.dispatch import DispatchError, ModuleError
 from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.relay.host_configuration import ACTIVE, HostConfiguration
+from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.message_queue import (
     Config,
     MessageError,
     MessageErrorKind,
     MessageQueue,
     MessageResult,
-    OverweightDropped,
     Processed,
     ProcessingFailed,
     ring,
@@ -73,59 +70,6 @@ def _message(weight: int, text: bytes = b"") -> bytes:
     return bytes([weight]) + text
 
 
-def test_ps23_paras_are_served_in_turn_beginning_after_the_one_served_last() -> None:
-    storage, queue, processor = _world()
-    for para in (A, B, C):
-        queue.enqueue(storage, para, [_message(40, bytes([i])) for i in range(3)])
-    served = []
-    for block in range(1, 7):
-        processor.seen.clear()
-        queue.on_initialize(storage, block)
-        served.append([para for para, _ in processor.seen])
-    # Two fit into a block: a queue is served until something does not fit, then the next one begins.
-    assert served == [[A, A], [B, B], [C, C], [A, B], [C], []]
-
-
-def test_ps23_what_does_not_fit_waits_in_order_and_comes_first_in_the_next_block() -> None:
-    storage, queue, processor = _world()
-    queue.enqueue(storage, A, [_message(60)])
-    queue.enqueue(storage, B, [_message(90, b"1"), _message(1, b"2")])
-    queue.enqueue(storage, C, [_message(10)])
-    assert queue.on_initialize(storage, 1) == Weight(60, 0)
-    assert queue.messages(storage, B) == [_message(90, b"1"), _message(1, b"2")]
-    assert SERVICE_HEAD.get(storage) == B
-    queue.on_initialize(storage, 2)
-    assert [message for _, message in processor.seen[1:]] == [_message(90, b"1"), _message(1, b"2")]
-    assert queue.on_initialize(storage, 3) == Weight(10, 0)
-    assert queue.on_initialize(storage, 4) == WEIGHT_ZERO
-
-
-def test_ps23_small_messages_of_others_never_starve_a_heavy_one() -> None:
-    storage, queue, processor = _world()
-    queue.enqueue(storage, A, [_message(100, b"heavy")])
-    for block in range(1, 5):
-        for para in (B, C, D):
-            queue.enqueue(storage, para, [_message(30)])
-        if block == 1:
-            SERVICE_HEAD.put(storage, B)
-        queue.on_initialize(storage, block)
-        if (A, _message(100, b"heavy")) in processor.seen:
-            break
-    else:
-        pytest.fail("four queues, and not served within four blocks")
-
-
-def test_ps23_a_message_heavier_than_a_whole_block_is_dropped_and_the_next_is_served() -> None:
-    storage, queue, processor = _world(overhead=10)
-    heavy = _message(91, b"heavy")
-    queue.enqueue(storage, A, [heavy, _message(90)])
-    queue.on_initialize(storage, 1)
-    queue.on_initialize(storage, 2)
-    assert processor.seen == [(A, _message(90))]
-    assert events.events(storage)[0] == OverweightDropped(blake2_256(heavy), A, Weight(91, 0))
-    assert events.events(storage)[0].encode()[:2].hex() == "6404"
-
-
 def test_messages_that_fail_are_taken_off_the_queue_and_events_say_how() -> None:
     storage, queue, processor = _world()
     sent = [_message(1, b"bad"), _message(2, b"half"), _message(3, b"good")]
@@ -159,37 +103,6 @@ def test_using_more_than_was_weighed_or_queueing_while_serving_is_a_defect() -> 
     processor.also = lambda store: queue.enqueue(store, A, [_message(1)])
     with pytest.raises(DefensiveFailure, match="being processed"):
         queue.on_initialize(storage, 1)
-
-
-@pytest.mark.parametrize(
-    ("messages", "error"),
-    [
-        ([b""] * 4, "MoreMessagesThanPermitted"),
-        ([bytes(11)], "MessageSize"),
-        ([b"", b"", b""], "CapacityExceeded"),
-        ([bytes(10), bytes(8)], "TotalSizeExceeded"),
-    ],
-    ids=["number", "size", "count", "bytes"],
-)
-def test_ps23_a_block_whose_messages_do_not_fit_is_refused_whole(messages: list[bytes], error: str) -> None:
-    storage, queue, _ = _world()
-    ACTIVE.put(
-        storage,
-        replace(
-            HostConfiguration(),
-            max_upward_message_num_per_candidate=3,
-            max_upward_message_size=10,
-            max_upward_queue_count=4,
-            max_upward_queue_size=20,
-        ),
-    )
-    queue.enqueue(storage, A, [b"\x01", b"\x02\x02"])
-    before = dict(storage.iter_prefix())
-    with pytest.raises(ModuleError) as caught:
-        queue.enqueue(storage, A, messages)
-    assert caught.value.name == error
-    assert dict(storage.iter_prefix()) == before
-    queue.enqueue(storage, B, messages[:1] if len(messages[0]) <= 10 else [])
 
 
 def test_the_well_known_key_says_what_the_queue_still_takes() -> None:
@@ -293,73 +206,3 @@ def test_the_ring_keeps_its_order_when_queues_leave(
             ring.unknit(storage, ParaId(number))
             model.remove(ParaId(number))
         assert ring.members(storage) == model
-
-
-class TheQueueNeverLosesOrReorders(RuleBasedStateMachine):
-    """What was taken in is what was served or dropped, and what waits, para by para and in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.storage, self.queue, self.processor = _world(heap_size=40, overhead=1)
-        ACTIVE.put(
-            self.storage,
-            replace(
-                HostConfiguration(),
-                max_upward_message_num_per_candidate=4,
-                max_upward_message_size=30,
-                max_upward_queue_count=8,
-                max_upward_queue_size=120,
-            ),
-        )
-        self.accepted: dict[ParaId, list[bytes]] = {para: [] for para in (A, B, C, D)}
-        self.left_at: dict[ParaId, int] = dict.fromkeys(self.accepted, 0)
-        self.block = 0
-        self.waiting_since: dict[ParaId, tuple[bytes, int]] = {}
-
-    def gone(self, para: ParaId) -> list[bytes]:
-        """Served, and dropped for their weight, in the order of their events."""
-        by_hash = {blake2_256(message): message for message in self.accepted[para]}
-        return [
-            by_hash[event.id]
-            for event in events.events(self.storage)
-            if isinstance(event, Processed | ProcessingFailed | OverweightDropped) and event.origin == para
-        ]
-
-    @rule(
-        para=st.sampled_from([A, B, C, D]),
-        messages=st.lists(st.tuples(st.integers(0, 120), st.binary(max_size=28)), max_size=5),
-    )
-    def send(self, para: ParaId, messages: list[tuple[int, bytes]]) -> None:
-        data = [_message(weight, text) for weight, text in messages]
-        before = self.queue.messages(self.storage, para)
-        try:
-            self.queue.enqueue(self.storage, para, data)
-        except DispatchError:
-            assert self.queue.messages(self.storage, para) == before
-            return
-        self.accepted[para] += data
-
-    @rule()
-    def serve(self) -> None:
-        self.block += 1
-        heads = {para: self.queue.messages(self.storage, para)[:1] for para in self.accepted}
-        counts = {para: len(self.gone(para)) for para in self.accepted}
-        used = self.queue.on_initialize(self.storage, self.block)
-        assert used.all_lte(Weight(LIMIT, 0))
-        for para, head in heads.items():
-            if not head or len(self.gone(para)) > counts[para]:
-                self.waiting_since.pop(para, None)
-            else:
-                _, since = self.waiting_since.setdefault(para, (head[0], self.block))
-                assert self.block - since < len(self.accepted), "nobody waits longer than there are queues"
-
-    @invariant()
-    def nothing_is_lost_or_reordered(self) -> None:
-        self.queue.try_state(self.storage)
-        for para, accepted in self.accepted.items():
-            assert self.gone(para) + self.queue.messages(self.storage, para) == accepted
-        assert sorted(ring.members(self.storage)) == [p for p in (A, B, C, D) if self.queue.messages(self.storage, p)]
-
-
-TestTheQueueNeverLosesOrReorders = TheQueueNeverLosesOrReorders.TestCase
-TestTheQueueNeverLosesOrReorders.settings = settings(stateful_step_count=30)

@@ -1,7 +1,7 @@
 """Paras come, include blocks whole or not at all, and go at a change of session in the right order (PS-11, PS-23)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -19,7 +19,6 @@ from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.relay.babe import CURRENT_SLOT, Babe, babe_pre_digest, current_slot
 from pubsub_emulator.runtime.relay.configuration import Configuration
 from pubsub_emulator.runtime.relay.dmp import Dmp
-from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration, active_config
 from pubsub_emulator.runtime.relay.hrmp import Hrmp
 from pubsub_emulator.runtime.relay.inclusion import (
     BackedCandidate,
@@ -175,17 +174,6 @@ def test_ps11_the_message_queue_is_emptied_before_published_data_goes() -> None:
     assert world.paras.parachains(world.storage) == []
 
 
-def test_a_scheduled_configuration_holds_from_the_change_of_session_on() -> None:
-    world = _world()
-    config = replace(HostConfiguration(), max_pov_size=7_000_000)
-    world.block(Extrinsic(Root(), Call("Configuration", "set_config", (config, 1))))
-    world.block()
-    world.block()
-    assert active_config(world.storage).max_pov_size == 10_485_760
-    world.block()
-    assert active_config(world.storage).max_pov_size == 7_000_000
-
-
 def test_nothing_is_offboarded_when_nobody_leaves() -> None:
     world = _world()
     for _ in range(4):
@@ -265,24 +253,6 @@ def test_ps23_a_block_that_does_not_fit_is_refused_whole_and_others_go_in(
     seen = world.block(include=[_candidate(A, 1, commitments), _candidate(B, 2, _commitments(2, [b"up"]))])
     assert UpwardMessagesReceived(B, 1) in seen
     assert [record.event for record in EVERY.stored_events(world.storage)] == seen
-
-
-def test_a_para_that_is_no_parachain_or_about_to_leave_is_refused() -> None:
-    world = _world()
-    world.block(_call("deregister", A, who=ALICE))
-    with pytest.raises(ModuleError) as caught:
-        world.inclusion.include(
-            world.storage, B, _commitments(1), relay_parent=RelayBlockNumber(1), now=RelayBlockNumber(2)
-        )
-    assert caught.value.name == "UnscheduledCandidate"
-    with pytest.raises(ModuleError) as caught:
-        world.inclusion.include(
-            world.storage, A, _commitments(1, [b"m"]), relay_parent=RelayBlockNumber(1), now=RelayBlockNumber(2)
-        )
-    assert caught.value.name == "IsOffboarding"
-    world.inclusion.include(
-        world.storage, A, _commitments(1), relay_parent=RelayBlockNumber(1), now=RelayBlockNumber(2)
-    )
 
 
 def test_what_may_wait_for_a_parachain_fits_its_block() -> None:

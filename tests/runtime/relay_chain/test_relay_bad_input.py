@@ -214,6 +214,7 @@ def test_ps23_a_message_heavier_than_a_whole_block_is_dropped_with_its_weight_an
     dropped = world.events(served, "MessageQueue", "Broadcaster")
     assert [type(event) for event in dropped] == [OverweightDropped]
     assert isinstance(dropped[0], OverweightDropped)
+    assert dropped[0].encode()[:2].hex() == "6404"
     assert dropped[0].weight.ref_time > world.SMALL.queue.service_weight.ref_time
     assert differing(chain.state, other.state) <= RECORD | QUEUE
 

@@ -23,7 +23,12 @@ from pubsub_emulator.runtime.framework.origin import Origin, Signed
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.runtime.pallet_pubsub import events as told
-from pubsub_emulator.runtime.pallet_pubsub.storage import CounterForRegisteredPublishers, RegisteredPublishers, TtlData
+from pubsub_emulator.runtime.pallet_pubsub.storage import (
+    CounterForRegisteredPublishers,
+    RegisteredPublishers,
+    TtlData,
+    TtlScanCursor,
+)
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused, UpwardMessagesReceived
 from pubsub_emulator.runtime.relay.message_queue import OverweightDropped, Processed, ProcessingFailed, ring
 from pubsub_emulator.runtime.relay.session import NewSession
@@ -224,6 +229,7 @@ class Relaying(RuleBasedStateMachine):
             rows = sum(1 for owner, _ in model.finite() if owner == para)
             assert world.counted(self.chain, para) == (len(stored), size, rows)
         assert {(para, key): life for para, key, life in TtlData.rows(storage)} == model.finite()
+        assert self.POLICY is TtlPolicy.SCAN or not TtlScanCursor.exists(storage)
         registered = {para: (i.manager, i.deposit) for para, i in RegisteredPublishers.items(storage)}
         assert registered == model.registered
         assert CounterForRegisteredPublishers.get(storage) == len(registered)
