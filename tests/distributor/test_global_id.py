@@ -1,31 +1,17 @@
 """ID-20, ID-21: from `dataLocation` to a global id, or to the first reason why there is none."""
 
-import json
-from pathlib import Path
 from urllib.parse import unquote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "ied" / "global_ids.json"
-CASES = json.loads(VECTORS.read_text(encoding="utf-8"))["cases"]
 CODES = {
     "not-a-string", "too-long", "not-a-url", "hl-missing", "hl-repeated", "hl-empty", "hl-escape", "hl-characters",
     "hl-too-long",
 }  # fmt: skip
 URLS = st.text(alphabet="htps:/?#&=%hl0aA1.[]+ é\n", max_size=60).map("http://h/".__add__)
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_id20_id21_extraction_is_as_the_vectors_say(case: dict[str, object]) -> None:
-    try:
-        found = {"id": global_id(case["data_location"])}
-    except NoGlobalIdError as error:
-        found = {"error": str(error)}
-    assert found == {name: case[name] for name in ("id", "error") if name in case}
 
 
 @given(location=st.one_of(URLS, st.text(max_size=40), st.none(), st.integers(), st.lists(st.text())))

@@ -1,11 +1,7 @@
-"""Hashes and storage hashers: the golden vectors, and two other implementations on any bytes."""
+"""Hashes and storage hashers: two other implementations on any bytes."""
 
-import json
 from hashlib import blake2b
-from pathlib import Path
-from typing import Any
 
-import pytest
 from Crypto.Hash import BLAKE2b
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,27 +17,6 @@ from pubsub_emulator.primitives.hashing import (
     twox_128,
     twox_256,
 )
-
-VECTORS: dict[str, Any] = json.loads(
-    (Path(__file__).parent.parent / "vectors" / "scale" / "hashing_scale.json").read_text(encoding="utf-8")
-)
-HASHES = {
-    "twox64": twox_64,
-    "twox128": twox_128,
-    "twox256": twox_256,
-    "blake2_128": blake2_128,
-    "blake2_256": blake2_256,
-    "twox64_concat": twox64_concat,
-    "blake2_128_concat": blake2_128_concat,
-}
-
-
-@pytest.mark.parametrize("name", HASHES)
-def test_every_hash_is_the_one_that_polkadot_js_makes(name: str) -> None:
-    assert len(VECTORS["hashes"]) == 24
-    for vector in VECTORS["hashes"]:
-        data = bytes.fromhex(vector["data"][2:])
-        assert HASHES[name](data).hex() == vector[name][2:]
 
 
 @given(st.binary(max_size=300))

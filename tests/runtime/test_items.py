@@ -10,16 +10,14 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import DefensiveFailure
-from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.pubsub import publisher_root_key
 from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
-from pubsub_emulator.primitives.types import AccountId, ParaId
-from pubsub_emulator.runtime.framework import system
+from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Blake2_256, Hasher, Identity, Twox64Concat
 from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.framework.storage import State, Storage
-from pubsub_emulator.runtime.relay import babe, dmp, hrmp, paras
-from pubsub_emulator.runtime.relay.host_configuration import ACTIVE
+from pubsub_emulator.runtime.relay import dmp, hrmp, paras
 from pubsub_emulator.runtime.relay.hrmp import HrmpChannelId
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
@@ -63,26 +61,6 @@ def test_the_relay_pallets_write_where_parachains_read(vector: dict[str, Any]) -
         "pubsub_child_root_key": publisher_root_key(para),
     }
     assert {name: key.hex() for name, key in found.items()} == {name: vector[name].removeprefix("0x") for name in found}
-
-
-def test_values_of_system_babe_and_configuration_stand_at_their_keys() -> None:
-    wanted = {(v["pallet"], v["item"]): v["key"] for v in VECTORS["storage_keys"] if not v["keys"]}
-    assert "0x" + system.NUMBER.key.hex() == wanted["System", "Number"]
-    assert "0x" + babe.CURRENT_SLOT.key.hex() == wanted["Babe", "CurrentSlot"]
-    assert "0x" + ACTIVE.key.hex() == wanted["Configuration", "ActiveConfig"]
-    accounts = [v for v in VECTORS["storage_keys"] if v["item"] == "Account" and v["keys"]]
-    for vector in accounts:
-        assert "0x" + system.ACCOUNT.key_for(AccountId(_bytes(vector["keys"][0]))).hex() == vector["key"]
-
-
-@pytest.mark.parametrize("vector", VECTORS["child_storage_keys"], ids=lambda v: str(v["para_id"]))
-def test_ps1_child_tries_stand_under_their_keys(vector: dict[str, Any]) -> None:
-    para = ParaId(vector["para_id"])
-    assert derive_child_key(para) == _bytes(vector["storage_key"])
-    storage = Storage(State())
-    storage.child_put(derive_child_key(para), bytes(32), b"v")
-    storage.commit()
-    assert [key for key, _ in storage.state.top_entries()] == [_bytes(vector["top_key"])]
 
 
 @pytest.mark.parametrize("hasher", [Twox64Concat, Blake2_128Concat, Identity], ids=repr)

@@ -31,11 +31,6 @@ def vectors(name: str) -> list[dict[str, Any]]:
     return found
 
 
-def expected(reads: list[dict[str, Any]]) -> dict[bytes, bytes | None]:
-    """Keys and results of reads that all succeed."""
-    return {unhex(read["key"]): unhex(read["result"]["value"]) if "value" in read["result"] else None for read in reads}
-
-
 # Few byte values, so that keys share prefixes, end within one another and fill whole branches.
 dense_keys = st.lists(st.sampled_from([0x00, 0x01, 0x10, 0x11, 0x12, 0xF0, 0xFF]), max_size=5).map(bytes)
 wide_keys = st.binary(min_size=32, max_size=32)

@@ -12,7 +12,6 @@ from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, 
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.calls import encode_call
 from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError
-from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_pubsub import Config, Error, TtlPolicy, storage
@@ -45,25 +44,6 @@ def vectors(file: str, rows: str) -> list[dict[str, Any]]:
 
 def unhex(text: str) -> bytes:
     return bytes.fromhex(text.removeprefix("0x"))
-
-
-def test_storage_keys_are_those_of_polkadot_js() -> None:
-    checked = 0
-    for row in vectors("storage_keys.json", "storage_keys"):
-        if row["item"] == "PublisherExists":
-            continue
-        item = getattr(storage, row["item"])
-        keys = [unhex(key) for key in row["keys"]]
-        match item:
-            case StorageValue():
-                made = item.key
-            case StorageMap():
-                made = item.key_for(item.key_codec.decode(keys[0]))
-            case StorageDoubleMap():
-                made = item.key_for(item.key1_codec.decode(keys[0]), item.key2_codec.decode(keys[1]))
-        assert made == unhex(row["key"]), row
-        checked += 1
-    assert checked == 33
 
 
 def test_hot_paths_use_the_same_keys_as_the_items() -> None:
