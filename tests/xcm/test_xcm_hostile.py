@@ -1,7 +1,6 @@
 """PS-20: hostile bytes are clean errors, with bounded work and no deep recursion."""
 
 import inspect
-import random
 import sys
 from collections.abc import Callable
 
@@ -67,26 +66,6 @@ def test_every_trailing_byte_fails_cleanly() -> None:
         with pytest.raises(XcmDecodeError, match="trailing") as caught:
             decode(data + b"\x00")
         assert caught.value.offset == len(data)
-
-
-def test_flipped_bits_decode_to_themselves_or_fail_cleanly() -> None:
-    """PS-20: 8,000 messages with one to four bits flipped; some of them must still decode, or this proves nothing."""
-    source = random.Random(0x5EED)
-    decoded = 0
-    for _ in range(8_000):
-        data = bytearray(source.choice(GOOD))
-        for _ in range(source.randrange(1, 5)):
-            data[source.randrange(1, len(data))] ^= 1 << source.randrange(8)
-        decoded += check(bytes(data))
-    assert 100 < decoded < 8_000
-
-
-def test_spliced_messages_decode_to_themselves_or_fail_cleanly() -> None:
-    """PS-20: the head of one message with the tail of another."""
-    source = random.Random(0x5EED)
-    for _ in range(2_000):
-        head, tail = source.choice(GOOD), source.choice(GOOD)
-        check(head[: source.randrange(1, len(head) + 1)] + tail[source.randrange(len(tail)) :])
 
 
 @pytest.mark.parametrize("version", [3, 4])

@@ -140,18 +140,6 @@ def test_a_scan_resumes_strictly_after_the_last_row_and_wraps_once_ps19() -> Non
     assert positions == [(2, 3), (0, 1), (3, 4), (1, 2)]
 
 
-def test_a_sweep_with_room_for_more_meets_every_row_once_wherever_it_starts_ps19() -> None:
-    world, keys = with_rows(5, max_ttl_scans_per_idle=2)
-    swept(world)
-    roomy = World(MOCK, max_ttl_scans_per_idle=100)
-    roomy.storage = world.storage
-    for _ in range(3):
-        assert swept(roomy).examined == 5
-        last = cursor(roomy)
-        assert last is not None
-        assert last.key == keys[1]
-
-
 def test_a_new_row_behind_the_cursor_is_met_in_the_next_lap_and_one_ahead_in_this_ps18() -> None:
     world = World(MOCK, max_ttl_scans_per_idle=2)
     order = in_scan_order(1000, numbered(6))
@@ -273,24 +261,6 @@ def test_without_the_limit_the_same_publisher_would_keep_the_cursor_for_ever() -
             TtlScanCursor.put(world.storage, ScanCursor(last.para, last.key, 0))
         world.idle()
     assert world.keys(after) == [name("victim")]
-
-
-def test_a_publisher_cut_short_is_taken_up_there_in_the_next_lap_ps18() -> None:
-    """12 rows, 5 visits a lap (the limit was lowered since): laps see 5, 5, 2, then the first 5 again."""
-    world, keys = with_rows(12, max_ttl_scans_per_idle=5)
-    world.publish(1001, name("other"), b"", LONG)
-    first = 1000 if rows_of(ParaId(1000)).ttl_prefix < rows_of(ParaId(1001)).ttl_prefix else 1001
-    lowered = World(MOCK, max_stored_keys=5, max_ttl_scans_per_idle=1)
-    lowered.storage = world.storage
-    met: list[int] = []
-    for _ in range(5 + 1 + 5 + 1 + 2 + 1 + 5):
-        assert swept(lowered).examined == 1
-        last = cursor(lowered)
-        assert last is not None
-        met.append(keys.index(last.key) if last.para == 1000 else -1)
-    laps = [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11], [0, 1, 2, 3, 4]]
-    expected = [at for lap in laps for at in ([*lap, -1] if first == 1000 else [-1, *lap])]
-    assert met == expected[: len(met)]
 
 
 def test_a_mark_is_forgotten_with_the_rows_it_speaks_of() -> None:
