@@ -6,8 +6,7 @@ A story does one thing after another to a network whose collators are honest, an
     once          every message and every change of an entry is delivered once, in order, or is gone for a reason named
     no one stuck  when things are quiet, every parachain builds that governance has not made impossible
 
-What makes a parachain impossible is a list in `docs/liveness.md`. The same actions are told by a seed (`tell`), for
-campaigns, and by hypothesis, which shrinks them.
+What makes a parachain impossible is a list in `docs/liveness.md`. The actions are told by a seed (`tell`).
 """
 
 from collections.abc import Callable

@@ -1,9 +1,6 @@
 """Networks under governance, upgrades, channels, departures, faults and loads: nobody is blamed, doubled or stuck."""
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig
 from pubsub_emulator.laboratory.stories import BrokenPromise, NetworkStory, tell
@@ -14,89 +11,8 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, merge_
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 
-small = st.integers(0, 11)
 
-
-class Liveness(RuleBasedStateMachine):
-    """Every rule is something that happens to a network; each step is held to the promises of `NetworkStory`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.story = NetworkStory()
-
-    @rule(at=small, key=small, size=st.sampled_from((0, 20, 2000)), ttl=st.sampled_from((0, 0, 3)))
-    def publish(self, at: int, key: int, size: int, ttl: int) -> None:
-        self.story.publish(at, key, size, ttl)
-
-    @rule(at=small, key=small)
-    def delete(self, at: int, key: int) -> None:
-        self.story.delete(at, key)
-
-    @rule(at=small, to=small, size=st.sampled_from((0, 100, 4000)))
-    def send(self, at: int, to: int, size: int) -> None:
-        self.story.send(at, to, size)
-
-    @rule(to=small, size=st.sampled_from((0, 200, 40_000)))
-    def send_downward(self, to: int, size: int) -> None:
-        self.story.send_downward(to, size)
-
-    @rule(at=small, keys=small, policy=small)
-    def upgrade(self, at: int, keys: int, policy: int) -> None:
-        self.story.upgrade(at, keys, policy)
-
-    @rule(at=small)
-    def nonsense_upgrade(self, at: int) -> None:
-        self.story.nonsense_upgrade(at)
-
-    @rule(at=small, publisher=small, call=small)
-    def order(self, at: int, publisher: int, call: int) -> None:
-        self.story.order(at, publisher, call)
-
-    @rule(at=small, to=small, capacity=small)
-    def open_channel(self, at: int, to: int, capacity: int) -> None:
-        self.story.open_channel(at, to, capacity)
-
-    @rule(at=small, to=small)
-    def close_channel(self, at: int, to: int) -> None:
-        self.story.close_channel(at, to)
-
-    @rule(at=small)
-    def leave(self, at: int) -> None:
-        self.story.leave(at)
-
-    @rule(at=small)
-    def come_back(self, at: int) -> None:
-        self.story.come_back(at)
-
-    @rule(at=small)
-    def fail(self, at: int) -> None:
-        self.story.fail(at)
-
-    @rule(at=small)
-    def recover(self, at: int) -> None:
-        self.story.recover(at)
-
-    @rule(which=small)
-    def configure(self, which: int) -> None:
-        self.story.configure(which)
-
-    @rule(which=small, number=st.integers(0, 5000))
-    def odd_call(self, which: int, number: int) -> None:
-        self.story.odd_call(which, number)
-
-    @rule(count=st.integers(1, 5))
-    def steps(self, count: int) -> None:
-        self.story.steps(count)
-
-    def teardown(self) -> None:
-        self.story.end()
-
-
-Liveness.TestCase.settings = settings(max_examples=12, stateful_step_count=25, deadline=None)
-TestLiveness = Liveness.TestCase
-
-
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(16))
 def test_a_story_told_by_a_seed_keeps_its_promises(seed: int) -> None:
     tell(b"test %d" % seed)
 

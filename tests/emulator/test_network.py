@@ -13,11 +13,10 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
-from pubsub_emulator.primitives.pubsub import Infinite, PublishedEntry, ValidFor, derive_child_key, key_from_data
+from pubsub_emulator.primitives.pubsub import PublishedEntry, ValidFor, derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.origin import Root, Signed
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, PublisherDeregistered
@@ -221,19 +220,6 @@ def test_ps79_an_equivocating_collator_shows_two_sealed_blocks_for_one_slot() ->
     assert all(slots.count(twin.candidate.header.aura_slot()) == 2 for twin in twins)
 
 
-def test_ps90_two_networks_of_one_seed_are_equal_and_another_seed_differs() -> None:
-    digests = []
-    for seed in ("one", "one", "two"):
-        network = _network(seed)
-        digest = RunDigest()
-        network.observe(digest)
-        network.publish(SYSTEM, KEY, b"value")
-        network.step(4)
-        network.finish()
-        digests.append(digest.value)
-    assert digests[0] == digests[1] != digests[2]
-
-
 def test_observers_hear_everything_in_order_and_segments_start_with_checkpoints() -> None:
     network = Network(replace(_network().config, segment_length=2))
     recorder = Recorder()
@@ -286,10 +272,3 @@ def test_publishes_are_packed_by_count_and_by_size_and_keep_their_order() -> Non
     assert [instruction for message in messages for instruction in decode(message)] == publishes
     assert all(len(message) < 65_531 and len(decode(message)) <= PUBLISHES_PER_MESSAGE for message in messages)
     assert pack([]) == []
-
-
-def test_ttl_zero_is_delivered_as_infinite() -> None:
-    network = _network()
-    network.publish(SYSTEM, KEY, b"value")
-    [delivery] = [delivery for step in network.step(3) for delivery in step.deliveries(SUBSCRIBER)]
-    assert delivery.ttl_state == Infinite()

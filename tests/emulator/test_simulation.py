@@ -91,26 +91,10 @@ def test_expiring_entries_expire() -> None:
     assert any(isinstance(event, KeyExpired) for event in events)
 
 
-def test_a_restored_simulation_meets_the_same_traffic_again() -> None:
-    simulation = Simulation(parse_scenario(SMALL, "small.toml"))
-    simulation.network.step(0)
-    for _ in range(5):
-        simulation.step()
-    snapshot = simulation.network.snapshot()
-    first = [simulation.step().block.header for _ in range(4)]
-    simulation.network.restore(snapshot)
-    assert [simulation.step().block.header for _ in range(4)] == first
-
-
 def test_ps50_a_scenario_that_cannot_work_says_why() -> None:
     text = SMALL.replace('cache = "nodes"', "max_pov_size = 5_000_000")
     with pytest.raises(SettingsError, match="max_pov_size 5000000 leaves"):
         Simulation(parse_scenario(text, "small.toml"))
-
-
-def test_an_unknown_strategy_is_named_with_those_near_to_it() -> None:
-    with pytest.raises(SettingsError, match="no strategy is called 'omit-nod'; did you mean omit-node"):
-        parse_scenario(SMALL.replace('"omit-node"', '"omit-nod"'), "small.toml")
 
 
 def test_the_demonstration_has_what_it_promises() -> None:
@@ -132,10 +116,3 @@ def test_the_demonstration_has_what_it_promises() -> None:
         "stale-root",
         "stranger",
     }
-
-
-def test_the_demonstrations_first_blocks_run() -> None:
-    simulation = Simulation(load_bundled("demo"))
-    for _ in range(6):
-        simulation.step()
-    assert simulation.network.number == 6

@@ -82,27 +82,6 @@ def test_every_branch_is_what_a_network_without_snapshots_comes_to() -> None:
         assert _told(_go_on(network, label)) == alone(label)
 
 
-def test_branches_can_be_stepped_in_turn_and_branched_again() -> None:
-    network = _network()
-    trunk = network.snapshot()
-    tips: dict[bytes, Snapshot] = {}
-    for label in (b"a", b"b"):
-        network.restore(trunk)
-        _go_on(network, label, 2)
-        tips[label] = network.snapshot()
-    interleaved: dict[bytes, list[object]] = {b"a": [], b"b": []}
-    for _ in range(3):
-        for label in (b"a", b"b"):
-            network.restore(tips[label])
-            interleaved[label] += _told(_go_on(network, label + b"more", 1))
-            tips[label] = network.snapshot()
-    for label in (b"a", b"b"):
-        network.restore(trunk)
-        _go_on(network, label, 2)
-        straight = [told for _ in range(3) for told in _told(_go_on(network, label + b"more", 1))]
-        assert interleaved[label] == straight
-
-
 def test_another_network_of_the_same_configuration_can_take_a_snapshot_over() -> None:
     network, other = _network(), _network()
     _go_on(network, b"before")
