@@ -111,18 +111,6 @@ async def test_use_case_5_away_for_a_thousand_operations(node: Running, batches:
     assert max(sizes) == (100 if batches else 1)
 
 
-@played()
-async def test_use_case_6_what_became_of_my_operations(node: Running) -> None:
-    """PR-21, PR-40."""
-    a, b = Wallet("a"), Wallet("b")
-    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)])
-    stale = a.update(AddService(Service("s", "T", "a:b")), previous=HASH)
-    await node.processed(node.chain.anchor_now(b.created, a.created, a.update(key("k")), stale))
-    events, _ = await seen(node, where)
-    assert [each.reason for each in events] == [pb.NONE, pb.NONE, pb.WRONG_PREVIOUS_HASH]
-    assert {each.did_suffix for each in events} == {a.suffix}
-
-
 @pytest.mark.parametrize("lag", [0, 2, 5])
 def test_use_case_7_the_status_of_an_operation(log: SqlStore, lag: int) -> None:
     """PR-60 to PR-63: scheduled, built, dropped by a reorg, built again, confirmed."""

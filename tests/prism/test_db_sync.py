@@ -5,7 +5,6 @@ import json
 import os
 import random
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from pubsub_emulator.events.log.rules import Head, follows
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
 from pubsub_emulator.events.rows import ChainBlock, assemble
 from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.prism.client import NodeError, TakenBack
+from pubsub_emulator.prism.client import NodeError
 from pubsub_emulator.prism.core.filters import Filter, FilterType
 from pubsub_emulator.prism.local import Followed
 from pubsub_emulator.prism.make import Signed, atala_object
@@ -401,36 +400,6 @@ def test_a_node_streams_operations_and_their_statuses(source: DbSync, log: SqlSt
 
     expected = [("IN_BLOCK", 0), ("CONFIRMATION_LEVEL", 1), ("CONFIRMATION_LEVEL", 2), ("APPROVED", 0)]
     assert asyncio.run(asyncio.wait_for(story(), 60)) == expected
-
-
-@alone
-async def test_a_roll_back_is_pending_while_shallow_and_ends_streams_when_deep(cardano: DbSync, log: SqlStore) -> None:
-    first, second = Wallet("a"), Wallet("b")
-    cardano.empty(1)
-    cardano.build(anchored(first.created))
-    cardano.empty(2)
-    async with served(cardano, log, depth=2) as node:
-        subscription = await node.client.subscribe([ANY])
-        stream = node.client.events(replace(subscription, cursor=""))
-        async for message in stream:
-            if message.events:
-                break
-        kept = cardano.number
-        cardano.build(anchored(second.created))
-        await until(lambda: node.service.branch.place(second.created.id))
-        cardano.back_to(kept)
-        cardano.empty(1)
-        await until(lambda: second.created.id in node.service.branch.out_of_blocks)
-        cardano.back_to(1)
-        cardano.empty(5)
-        with pytest.raises(TakenBack) as taken:
-            async for _ in stream:
-                pass
-        assert taken.value.seq_no == 0
-        async for message in node.client.events(taken.value.subscription):
-            assert not message.events
-            if message.live:
-                break
 
 
 @alone

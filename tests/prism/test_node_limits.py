@@ -100,15 +100,6 @@ async def test_callers_without_a_token_of_the_node_are_unauthenticated(node: Run
             await refused(anext(stranger.statuses(bytes(32))), grpc.StatusCode.UNAUTHENTICATED)
 
 
-@played(limits=PrismLimits(subscriptions_per_client=1), **BOTH)
-async def test_a_limit_is_each_callers_own(node: Running) -> None:
-    await node.client.subscribe([ANY])
-    with pytest.raises(NodeError, match="1 subscriptions"):
-        await node.client.subscribe([ANY])
-    async with PrismClient(node.address, token="other's") as other:  # noqa: S106  # a test's
-        await other.subscribe([ANY])
-
-
 @pytest.mark.parametrize("with_tls", [False, True])
 def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leaves(
     log: SqlStore, tmp_path: Path, *, with_tls: bool

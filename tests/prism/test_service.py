@@ -17,7 +17,7 @@ from pubsub_emulator.events.filters.algebra import OneOf
 from pubsub_emulator.events.log.sql_store import SqlStore, open_store
 from pubsub_emulator.events.subscriptions.cursor import Cursor, encode_cursor, log_tag
 from pubsub_emulator.events.subscriptions.streams import Streams
-from pubsub_emulator.prism.client import ClientSubscription, NodeError, TakenBack
+from pubsub_emulator.prism.client import NodeError, TakenBack
 from pubsub_emulator.prism.core.filters import Filter, FilterType, matches
 from pubsub_emulator.prism.core.identifiers import sha256
 from pubsub_emulator.prism.core.messages import AddService, Service
@@ -179,54 +179,6 @@ async def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(
     await refused(first(node, later), grpc.StatusCode.FAILED_PRECONDITION, "taken back")
 
 
-@played(on="any_log")
-async def test_pr_53_a_rewind_below_what_was_sent_ends_a_live_stream(node: Running) -> None:
-    a, b = Wallet("a"), Wallet("b")
-    await node.processed(node.chain.anchor_now(a.created))
-    where = await node.client.subscribe([ANY], everything=True)
-    stays = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)], everything=True)
-    caught: list[Any] = []
-
-    async def read(subscription: ClientSubscription) -> None:
-        try:
-            async with aclosing(node.client.events(subscription)) as messages:
-                async for message in messages:
-                    caught.extend(each.operation_id for each in message.events)
-        except TakenBack as cut:
-            caught.append(cut)
-
-    tasks = [asyncio.create_task(read(each)) for each in (where, stays)]
-    await until(lambda: len(caught) == 2)
-    node.chain.anchor_now(b.created)
-    await until(lambda: len(caught) == 3)
-    node.chain.drop_to(2)
-    again = a.update(add("s"))
-    node.chain.anchor_now(again)
-    await until(lambda: len(caught) == 5)
-    assert isinstance(caught[3], TakenBack) or isinstance(caught[4], TakenBack)
-    assert again.id in caught[3:]
-    assert not tasks[1].done()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@played(chain=partial(Branches, 3))
-async def test_pr_60_a_block_that_the_log_took_back_and_the_chain_still_has_is_looked_into_again(node: Running) -> None:
-    created = Wallet("a").created
-    number = node.chain.anchor_now(created)
-    for _ in range(3):
-        node.chain.build()
-    await node.processed(number)
-    await until(lambda: node.service.branch.number == number + 3)
-    node.chain.drop_to(number + 1)
-    node.chain.build()  # the best block is less high: the block is no longer final, and the one after it is known
-    await until(lambda: node.service.branch.number == number + 2)
-    async with aclosing(node.client.statuses(created.id)) as updates:
-        update = await anext(updates)
-    assert (update.status, update.confirmation_level) == (pb.CONFIRMATION_LEVEL, 2)
-
-
 @played()
 async def test_pr_53_cancelling_ends_streams_and_forgets(node: Running) -> None:
     where = await node.client.subscribe([ANY])
@@ -246,17 +198,6 @@ async def test_pr_53_another_process_cancels_at_the_next_heartbeat(node: Running
     await anext(stream)
     PrismRegistry(log.database).cancel(where.token)
     await refused(anext(stream), grpc.StatusCode.CANCELLED)
-
-
-@played(limits=PrismLimits(heartbeat_seconds=0.1))
-async def test_pr_52_a_heartbeat_comes_when_the_position_moved(node: Running) -> None:
-    where = await node.client.subscribe([Filter(FilterType.DID_OWNER_ANY_FILTER, A)])
-    async with aclosing(node.client.events(where)) as stream:
-        seam = await anext(stream)
-        node.chain.anchor_now(Wallet("a").created)
-        beat = await anext(stream)
-        assert (len(seam.events), len(beat.events), beat.live) == (0, 0, True)
-        assert node.service.events.cursor(beat.subscription.cursor).seq == 1
 
 
 @played()

@@ -10,7 +10,7 @@ from support.events import counted
 from support.stories import Story
 
 from pubsub_emulator.events.errors import BadCursor, CursorAbandoned
-from pubsub_emulator.events.filters.algebra import ANY, Kind
+from pubsub_emulator.events.filters.algebra import ANY
 from pubsub_emulator.events.log.memory import MemoryStore
 from pubsub_emulator.events.log.rules import Head, check_cursor
 from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
@@ -79,42 +79,6 @@ def test_ev_3_a_cursor_of_an_older_epoch_is_good_up_to_the_common_row() -> None:
     with pytest.raises(CursorAbandoned) as caught:
         check_cursor(head, 1, 8, common=7)
     assert (caught.value.common, caught.value.epoch) == (7, 2)
-
-
-def test_ev_22_a_rare_filter_moves_on_by_heartbeats() -> None:
-    store = MemoryStore("net")
-    store.append([counted(1, 50)])
-    hub = Hub(store.head())
-    stream = hub.open((Kind("Rare.*"),), 0)
-    request = hub.wants(stream)
-    assert request is not None
-    hub.filled(stream, request, store.read(0, request.limit, request.where, span=20))
-    beat = hub.heartbeat(stream)
-    assert beat is not None
-    assert beat.cursor == Cursor(0, 20)
-
-
-def test_ev_23_a_slow_client_is_bounded_and_loses_nothing() -> None:
-    store = MemoryStore("net")
-    hub = Hub(store.head(), bound=10)
-    slow, fast = hub.open((ANY,), 0), hub.open((ANY,), 0)
-    seen: dict[int, list[int]] = {slow: [], fast: []}
-    for number in range(1, 101):
-        store.append([counted(number, 3)])
-        page = store.read(hub.head.seq, 100)
-        hub.extend(page.rows, page.through)
-        while (message := hub.take(fast)) is not None:
-            seen[fast] += [row.seq for row in message.rows]
-        assert hub.waiting(slow) == min(10, 3 * number)
-    while True:
-        request = hub.wants(slow)
-        if request is not None:
-            hub.filled(slow, request, store.read(request.after, request.limit, request.where))
-        message = hub.take(slow)
-        if message is None:
-            break
-        seen[slow] += [row.seq for row in message.rows]
-    assert seen[slow] == seen[fast] == list(range(1, 301))
 
 
 def test_ev_24_two_streams_of_one_subscription_have_each_their_own_cursor() -> None:
