@@ -1,10 +1,8 @@
-import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.laboratory.campaign import UnknownStrategy
@@ -48,23 +46,6 @@ def test_replay_takes_several_files() -> None:
     several = run("replay", CORPUS / "omit-node.json", CORPUS / "stranger.json")
     assert several.exit_code == 0
     assert "2 played, 0 surprising" in several.stdout
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"format": "other"}'])
-def test_replay_names_a_file_that_it_does_not_know(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "odd.json"
-    path.write_text(content)
-    result = run("replay", path)
-    assert isinstance(result.exception, InputError)
-    assert str(path) in str(result.exception)
-
-
-def test_a_damaged_case_is_an_error_and_no_traceback(tmp_path: Path) -> None:
-    rows = json.loads((CORPUS / "omit-node.json").read_text())
-    del rows["state"]
-    path = tmp_path / "case.json"
-    path.write_text(json.dumps(rows))
-    assert str(run("replay", path).exception) == f"{path}: state: missing"
 
 
 def test_an_unknown_strategy_is_named() -> None:

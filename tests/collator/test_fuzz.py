@@ -13,8 +13,8 @@ from support.cheats import SITUATIONS, situations
 from pubsub_emulator.collator.cheats import expected, for_any_chain
 from pubsub_emulator.collator.cheats.steps import Drop, Step, shrink
 from pubsub_emulator.laboratory import cases
-from pubsub_emulator.laboratory.campaign import CampaignResult, UnknownStrategy, campaign, corpus, replay, replay_case
-from pubsub_emulator.laboratory.cases import BadCase, Case, JudgingContext, read_case
+from pubsub_emulator.laboratory.campaign import CampaignResult, campaign, corpus, replay_case
+from pubsub_emulator.laboratory.cases import Case, JudgingContext
 from pubsub_emulator.laboratory.novelty import PROGRESS, BadCorpus, read_corpus
 from pubsub_emulator.laboratory.surprises import Kind, Surprises
 from pubsub_emulator.primitives.errors import ScaleError
@@ -82,26 +82,6 @@ def test_a_case_survives_being_written_down(name: str) -> None:
         again.judging.parent.state.root() == case.judging.parent.state.root() == case.judging.parent.header.state_root
     )
     assert (again.block, again.steps, again.shrunk) == (case.block, case.steps, case.shrunk)
-
-
-def test_ps_52_a_verifier_that_tolerates_unused_nodes_is_found_out_and_the_case_replays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as broken:
-        broken.setattr(validate, "_unused", lambda _source, _walked: [])
-        result = campaign(60, "planted", ("another-set",), first=(), out=tmp_path / "surprises")
-        assert result.surprises
-        assert result.files == sorted(set(result.files), key=result.files.index)
-        file = result.files[0]
-        again = replay(file)
-        assert again.surprising
-        assert again.reproduced
-        assert again.full == again.shrunk == ()
-        assert again.case.expected == ("UnusedNodes",)
-    mended = replay(file)
-    assert not mended.surprising
-    assert not mended.reproduced
-    assert mended.shrunk == ("UnusedNodes",)
 
 
 def test_a_surprise_is_shrunk_to_the_steps_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,33 +217,3 @@ def test_a_header_without_a_slot_has_the_state_of_its_own_digest(change: dict[st
         unslotted = replace(now.honest, header=header)
         assert expected(now, unslotted) == (Verdict.BAD_SEAL, Verdict.STATE_ROOT_MISMATCH)
         assert JudgingContext.of(now).judge(unslotted) == ("BadSeal", "StateRootMismatch")
-
-
-def test_a_name_that_is_no_strategy_is_refused() -> None:
-    with pytest.raises(UnknownStrategy, match="no strategy is called 'omit-everything'"):
-        campaign(1, 1, ("omit-everything",))
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"format": "pubsub-case/0"},
-        {"proof": ["00"]},
-        {"proof": ["0xzz"]},
-        {"parent": "0x00"},
-        {"steps": [["Drop"]]},
-        {"shrunk": [["Explode", 1]]},
-        {"shrunk": [["Claim", "author", "0x00"]]},
-        {"shrunk": [["Insert", True, "0x00"]]},
-        {"state": [1]},
-        {"state": {"0x3a6368696c645f73746f726167653a64656661756c743a00": "0x00"}},
-        {"relays": [[1]]},
-    ],
-    ids=str,
-)
-def test_a_file_that_holds_no_case_is_refused(damage: dict[str, object], tmp_path: Path) -> None:
-    rows = json.loads(corpus()[0][1].to_json())
-    file = tmp_path / "case.json"
-    file.write_text(json.dumps({**rows, **damage}), encoding="utf-8")
-    with pytest.raises(BadCase):
-        read_case(file)

@@ -1,7 +1,6 @@
 """A node without a server: the same methods, whoever calls waits, and any kept moment can be gone back to."""
 
 import pytest
-from support.node import serving, story
 
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
@@ -69,34 +68,3 @@ def test_what_needs_a_connection_a_pool_or_a_clock_is_not_offered() -> None:
             node.call(method)
     with pytest.raises(RpcError, match="never instant"):
         node.call("dev_setBlockBuildMode", ["Batch"])
-
-
-@story
-async def test_every_other_method_answers_as_over_a_socket() -> None:
-    local = _node()
-    async with serving() as node:
-        client = await node.connect()
-        _step(local)
-        for method, params in (
-            ("pubsub_publish", [1000, "key", "0x01"]),
-            ("dev_newBlock", [{"count": 3}]),
-            ("pubsub_scenario", []),
-            ("pubsub_parachains", []),
-            ("pubsub_block", [3]),
-            ("pubsub_block", [99]),
-            ("pubsub_runtime", [2000]),
-            ("pubsub_runtime", [7]),
-            ("pubsub_publishers", []),
-            ("state_getReadProof", [["0x3a636f6465"]]),
-            ("state_getRuntimeVersion", []),
-            ("dev_dryRun", [{"raw": "0x00"}]),
-        ):
-            try:
-                there = await client.call(method, *params)
-            except Exception as error:  # noqa: BLE001  # compared with the other's
-                there = str(error)
-            try:
-                here = local.call(method, params)
-            except RpcError as error:
-                here = f"{error.code}: {error.message}"
-            assert here == there, method
