@@ -3,6 +3,7 @@
 Of imported relay proofs, whose publishers are not known: well-known key, child trie, and nodes that keys share.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -37,6 +38,15 @@ class ByteShare:
     bytes: int
     parts: tuple["ByteShare", ...] = ()
     facts: tuple[tuple[str, int], ...] = ()
+
+    @staticmethod
+    def of_small(name: str, small: Sequence["ByteShare"]) -> "ByteShare":
+        """Parts that are too small to be told apart, as one."""
+        kinds: dict[str, int] = {}
+        for each in (each for part in small for each in part.parts):
+            kinds[each.name] = kinds.get(each.name, 0) + each.bytes
+        folded = tuple(ByteShare(kind, weight) for kind, weight in kinds.items())
+        return ByteShare(name, sum(part.bytes for part in small), folded)
 
 
 def where_bytes_go(results: Results, chain: Chain, names: Names) -> ByteShare:
@@ -106,9 +116,4 @@ def _largest(parts: list[ByteShare], rest: str) -> tuple[ByteShare, ...]:
     if len(ranked) <= MOST_PARTS:
         return tuple(ranked)
     kept, small = ranked[: MOST_PARTS - 1], ranked[MOST_PARTS - 1 :]
-    kinds: dict[str, int] = {}
-    for part in small:
-        for each in part.parts:
-            kinds[each.name] = kinds.get(each.name, 0) + each.bytes
-    folded = tuple(ByteShare(name, weight) for name, weight in kinds.items())
-    return (*kept, ByteShare(f"{len(small)} {rest}", sum(part.bytes for part in small), folded))
+    return (*kept, ByteShare.of_small(f"{len(small)} {rest}", small))

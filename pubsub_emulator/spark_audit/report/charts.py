@@ -293,13 +293,7 @@ def _named(parts: Sequence[ByteShare]) -> list[ByteShare]:
     """The largest parts, and one of all the others."""
     if len(parts) <= _AT_ONCE:
         return list(parts)
-    small = parts[_AT_ONCE - 1 :]
-    kinds: dict[str, int] = {}
-    for part in small:
-        for each in part.parts:
-            kinds[each.name] = kinds.get(each.name, 0) + each.bytes
-    folded = tuple(ByteShare(name, weight) for name, weight in kinds.items())
-    return [*parts[: _AT_ONCE - 1], ByteShare("smaller ones", sum(part.bytes for part in small), folded)]
+    return [*parts[: _AT_ONCE - 1], ByteShare.of_small("smaller ones", parts[_AT_ONCE - 1 :])]
 
 
 def _slab(part: ByteShare, tree: ByteShare, *, level: int, at: int, pixels: int, color: str) -> Row:

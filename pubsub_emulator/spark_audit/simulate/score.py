@@ -8,7 +8,7 @@ from typing import Any, Final
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
-from pubsub_emulator.spark_audit.history.reader import Fault, History, read_file
+from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.row import Row
 from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.results import Results
@@ -80,12 +80,7 @@ def _charge(row: Row, code: str) -> Charge:
 
 
 def _truth(history: History, faults: list[Fault]) -> Iterator[Row]:
-    for entry in history.files(schema.TRUTH):
-        for unit in read_file(history.root, entry):
-            if isinstance(unit, Fault):
-                faults.append(unit)
-            else:
-                yield from unit.to_pylist()
+    return history.rows(history.files(schema.TRUTH), faults)
 
 
 def _findings(results: Results) -> Iterator[Row]:
