@@ -3,7 +3,8 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import pytest
 from pyarrow import fs
@@ -22,11 +23,14 @@ sys.stdin.read()
 
 
 @contextmanager
-def s3_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of an empty bucket; the environment leads to it as long as the server runs."""
-    with subprocess.Popen(
-        [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
+def s3_server(monkeypatch: pytest.MonkeyPatch, log: Path | None = None) -> Iterator[str]:
+    """The address of an empty bucket; the environment leads to it as long as the server runs, and it logs requests."""
+    with (
+        log.open("wb") if log else nullcontext() as errors,
+        subprocess.Popen(
+            [sys.executable, "-c", _SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as server,
+    ):
         assert server.stdout is not None
         host, port = server.stdout.readline().split()
         try:
