@@ -1,4 +1,4 @@
-"""The audit's ratios: Spark beside plain Python, a second run beside the first, stored bytes beside inlined ones.
+"""The audit's ratios: Spark beside plain Python and the pool, a second run beside the first, bytes stored and inlined.
 
 python -m bench.spark [--networks 2] [--relay-blocks 200] [--json FILE]
 python -m bench.spark --history FOLDER       measure over a history that is there
@@ -15,10 +15,13 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
+from statistics import median
+from time import process_time
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -32,6 +35,9 @@ from bench.measure import Result  # noqa: E402  # the same
 from pubsub_emulator.emulator.network import Network  # noqa: E402  # the same
 from pubsub_emulator.primitives.hashing import blake2_256  # noqa: E402  # the same
 from pubsub_emulator.primitives.pubsub import key_from_data  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.audit.rounds import ROUND, ROUND_OF_CORE  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.audit.run import audit  # noqa: E402  # the same
+from pubsub_emulator.spark_audit.engine.engine import Answer, PythonMapper, Unit  # noqa: E402  # the same
 from pubsub_emulator.spark_audit.history import schema  # noqa: E402  # the same
 from pubsub_emulator.spark_audit.history.reader import Fault, History  # noqa: E402  # the same
 from pubsub_emulator.spark_audit.history.store import HistoryWriter  # noqa: E402  # the same
@@ -42,6 +48,10 @@ KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(64))
 READ: Final = 32
 UPDATES: Final = 8
 SEGMENT: Final = 100
+PAIR: Final = (("spark", "local[2]"), ("pool", ""))
+PAIRS: Final = 3
+CORES: Final = (16, 64, 1000)
+PIECES: Final = ("judge", "fold", "pack", "driver")
 
 _RUN: Final = """
 import json, sys, time
@@ -177,6 +187,13 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
     note = f"{blocks:,} blocks, CPU ms a block, adds {added:.2f}"
     each, base = spark["cpu"] / blocks * 1e3, plain["cpu"] / blocks * 1e3
     yield Result("audit by Spark, local[2]", "plain Python", each, base, each / base, 1.18, note)
+    pairs = [
+        [run(history, scratch / f"{engine}{at}", engine, master)["cpu"] for engine, master in PAIR]
+        for at in range(PAIRS)
+    ]
+    each, base = (median(cpu) / blocks * 1e3 for cpu in zip(*pairs, strict=True))
+    note = f"CPU ms a block, medians of {PAIRS} in turns"
+    yield Result("audit by Spark, local[2]", "the pool", each, base, each / base, note=note)
     few = {engine: run(small, scratch / f"small-{engine}", engine) for engine in ("python", "spark")}
     fixed = few["spark"]["cpu"] - few["python"]["cpu"]
     shown = f"fixed cost {fixed:.1f} s"
@@ -193,6 +210,50 @@ def measured(history: Path, scratch: Path, small: Path, *, executors: bool) -> I
         )
         note = f"wall time, load {load:.1f} before"
         yield Result("two executors", "one executor", two * 1e3, one * 1e3, two / one, note=note)
+
+
+def pieces(history: Path, small: Path, scratch: Path) -> str:
+    """CPU time that one more block takes the driver and the units that it gives out, and speed-ups that follow."""
+    whole, few = spent(history, scratch / "pieces"), spent(small, scratch / "small-pieces")
+    more = {name: (whole[name] - few[name]) / (whole["blocks"] - few["blocks"]) * 1e3 for name in PIECES}
+    shown = ", ".join(f"{name} {each:.3f}" for name, each in more.items())
+    kinds = {"many networks": 0.0, "one network": whole["largest"]}
+    ups = "; ".join(f"{name}: {' / '.join(speedups(more, share))}" for name, share in kinds.items())
+    return f"ms for one more block: {shown}; times as fast on {' / '.join(map(str, CORES))} cores, {ups}"
+
+
+def spent(history: Path, out: Path) -> defaultdict[str, float]:
+    """CPU seconds of an audit in this process by piece, its `blocks`, and the share of a network's `largest` chain."""
+    found: defaultdict[str, float] = defaultdict(float)
+    give_out = PythonMapper.map
+
+    def timed(mapper: PythonMapper, unit: Unit, *given: Any) -> list[Answer]:
+        def one(text: str, place: str) -> Answer:
+            name = unit.__name__ if unit.__name__ != "judge_or_fold" else "fold" if '"befores"' in text else "judge"
+            started = process_time()
+            try:
+                return unit(text, place)
+            finally:
+                found[name] += process_time() - started
+
+        return give_out(mapper, one, *given)
+
+    PythonMapper.map = timed  # type: ignore[method-assign]
+    started = process_time()
+    result = audit(history, out, engine="python")
+    PythonMapper.map = give_out  # type: ignore[method-assign]
+    found["driver"] = process_time() - started - sum(found.values())
+    first = [row["candidates"] for row in result.chains if row["network"] == result.chains[0]["network"]]
+    return defaultdict(float, {**found, "blocks": result.candidates, "largest": max(first) / sum(first)})
+
+
+def speedups(more: Mapping[str, float], largest: float) -> Iterator[str]:
+    """By cores: the units of a round and the fold of its largest chain run beside each other, the driver alone."""
+    units = sum(more.values()) - more["driver"]
+    for cores in CORES:
+        a_core = max(ROUND, ROUND_OF_CORE * cores) / cores
+        longest = max(units / cores * (1 + 1 / a_core), more["fold"] * largest)
+        yield f"{sum(more.values()) / (longest + more['driver']):.3g}"
 
 
 def main() -> None:
@@ -221,6 +282,7 @@ def main() -> None:
         for result in lines:
             results.append(result)
             print(row(result), flush=True)
+        print(f"\n{pieces(history, scratch / 'lone', scratch)}", flush=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     print(f"\nmost memory of one process: {peak} MiB; load {os.getloadavg()[0]:.1f} at the end")
     if given.json is not None:
