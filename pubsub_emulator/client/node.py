@@ -1,6 +1,7 @@
 """One chain of a node: headers, storage and events."""
 
 from collections import OrderedDict
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -14,10 +15,13 @@ from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_128, blake2_256, twox_64, twox_128
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.storage_keys import child_root_key
 
 _EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
 _TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
 _RUNTIMES: Final = 8
+_PAGE: Final = 1000
+"""Keys of a child trie that one request asks for."""
 
 T = TypeVar("T")
 
@@ -79,6 +83,18 @@ class SubstrateNode:
     async def storage(self, key: bytes, block: bytes) -> bytes | None:
         """The value of a storage key at a block, or `None`."""
         return await self._read(answers.MAYBE_BYTES, "state_getStorage", hexed(key), hexed(block))
+
+    async def child_storage(self, key: bytes, block: bytes) -> AsyncIterator[tuple[bytes, bytes]]:
+        """Keys and values of a default child trie at a block, in the order of the keys."""
+        trie, after = hexed(child_root_key(key)), None
+        while True:
+            keys = await self._read(
+                answers.KEYS, "childstate_getKeysPaged", trie, "0x", _PAGE, after and hexed(after), hexed(block)
+            )
+            for after in keys:
+                yield after, await self._read(answers.BYTES, "childstate_getStorage", trie, hexed(after), hexed(block))
+            if len(keys) < _PAGE:
+                return
 
     async def metadata(self, block: bytes, parent: bytes | None = None) -> Metadata:
         """The metadata of the runtime that made a block; cached by name and version of the runtime."""

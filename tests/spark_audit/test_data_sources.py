@@ -16,6 +16,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In
 from support.audits import drop_a_node, include_invalid, write_history
 from support.node import serving_beside
 from support.processes import PATIENCE
+from support.spark import run_stream
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
@@ -23,10 +24,10 @@ from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
 from pubsub_emulator.spark_audit.spark.sources import audit as audit_source
 from pubsub_emulator.spark_audit.spark.sources import register
-from pubsub_emulator.spark_audit.spark.sources.audit import WantedAudit
-from pubsub_emulator.spark_audit.spark.sources.common import SourceError, Wanted, fitted
-from pubsub_emulator.spark_audit.spark.sources.history import WantedHistory
-from pubsub_emulator.spark_audit.spark.sources.node import WantedBlocks
+from pubsub_emulator.spark_audit.spark.sources.audit import AuditSource
+from pubsub_emulator.spark_audit.spark.sources.common import Source, SourceError
+from pubsub_emulator.spark_audit.spark.sources.history import HistorySource
+from pubsub_emulator.spark_audit.spark.sources.node import NodeSource
 
 pytestmark = pytest.mark.spark
 
@@ -45,10 +46,9 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def rows(wanted: Wanted) -> list[dict[str, Any]]:
+def rows(wanted: Source) -> list[dict[str, Any]]:
     """All rows that a source hands to Spark."""
-    tables = (table for part in wanted.all() for table in wanted.rows(part.value))
-    return [row for table in tables for row in fitted(table, wanted.schema).to_pylist()]
+    return [row for part in wanted.all() for batch in wanted.read(part) for row in batch.to_pylist()]
 
 
 # Histories
@@ -56,12 +56,12 @@ def rows(wanted: Wanted) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("table", HISTORY_TABLES)
 def test_a_table_has_the_rows_of_the_history(history: Path, table: str) -> None:
-    wanted = WantedHistory({"path": str(history), "table": table})
+    wanted = HistorySource({"path": str(history), "table": table})
     found = rows(wanted)
     opened, faults = History.open(history), list[Any]()
     expected = list(opened.rows(opened.files(HISTORY_TABLES[table]), faults))
     assert faults == []
-    key = [name for name in HISTORY_TABLES[table].key if name in wanted.schema.names]
+    key = [name for name in HISTORY_TABLES[table].key if name in wanted.columns.names]
     assert Counter(tuple(row[name] for name in key) for row in found) == Counter(
         tuple(row[name] for name in key) for row in expected
     )
@@ -69,14 +69,13 @@ def test_a_table_has_the_rows_of_the_history(history: Path, table: str) -> None:
 
 def test_filters_leave_files_and_row_groups_out(history: Path) -> None:
     """Row groups by the bounds of whole numbers in a footer that the manifest has a digest of."""
-    wanted = WantedHistory({"path": str(history)})
+    wanted = HistorySource({"path": str(history)})
 
     def read(*filters: Filter) -> tuple[set[tuple[int, int]], Counter[int]]:
         wanted.filters = filters
-        parts = [part.value for part in wanted.all()]
+        parts = [part.value for part in wanted.all() if part.value is not None]
         files = {(entry.chain, entry.segment) for entries, _ in parts for entry in entries}
-        tables = [table for part in parts for table in wanted.rows(part)]
-        return files, Counter(number for table in tables for number in table["number"].to_pylist())
+        return files, Counter(row["number"] for row in rows(wanted))
 
     every, numbers = read()
     chain = min(every)[0]
@@ -121,7 +120,7 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
 )
 def test_an_option_that_means_nothing_is_refused_in_one_line(given: dict[str, str], said: str) -> None:
     with pytest.raises(SourceError) as failure:
-        WantedHistory(given)
+        HistorySource(given)
     assert said in str(failure.value)
     assert "\n" not in str(failure.value)
 
@@ -139,7 +138,7 @@ def results(history: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
 @pytest.mark.parametrize("table", ["block_measures", "publisher_measures", "waste"])
 def test_judged_rows_are_those_of_an_audit(history: Path, results: Results, table: str) -> None:
     options = {"table": table}, {"columns": table}
-    flat, nested = (rows(WantedAudit({"path": str(history), **each})) for each in options)
+    flat, nested = (rows(AuditSource({"path": str(history), **each})) for each in options)
     assert flat == [row for each in nested for row in each[table]]
     assert len(flat) == len(list(results.rows(RESULT_TABLES[table]))) > 0
 
@@ -155,17 +154,17 @@ def test_findings_about_blocks_are_those_of_an_audit(session: SparkSession, hist
 
 def test_columns_of_manifests_alone_judge_nothing(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_source, "check_chain", None)
-    wanted = WantedAudit({"path": str(history), "columns": "chain,segment,candidates"})
-    found = [row for part in wanted.all() for table in wanted.rows(part.value) for row in table.to_pylist()]
+    wanted = AuditSource({"path": str(history), "columns": "chain,segment,candidates"})
+    found = rows(wanted)
     opened = History.open(history)
     assert sum(row["candidates"] for row in found) == sum(e.rows for e in opened.files(HISTORY_TABLES["blocks"]))
-    judged = WantedAudit({"path": str(history)})
+    judged = AuditSource({"path": str(history)})
     with pytest.raises(TypeError):
-        next(judged.rows(judged.all()[0].value))
+        rows(judged)
 
 
 def test_filters_spare_chains(history: Path) -> None:
-    wanted = WantedAudit({"path": str(history)})
+    wanted = AuditSource({"path": str(history)})
     wanted.filters = [EqualTo(("chain",), 2000)]
     assert {row["chain"] for row in rows(wanted)} == {2000}
 
@@ -188,9 +187,7 @@ def test_a_stream_has_every_segment_once_over_restarts(
             shutil.copy(path, grown / "_commits")
         stream = session.readStream.format(source).option("table", table).load(str(grown))
         sink = stream.select("segment", "block").writeStream.format("parquet").option("path", str(out))
-        query = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-        assert query.awaitTermination(120)
-        assert query.exception() is None
+        run_stream(sink.option("checkpointLocation", str(tmp_path / "checkpoint")))
     written = session.read.parquet(str(out))
     every = session.read.format("pubsub_history").load(str(whole))
     assert written.count() == written.distinct().count() == every.count()
@@ -220,7 +217,11 @@ def test_a_running_node_is_read_as_tables(session: SparkSession) -> None:
         assert [bytes(row["parent"]) for row in headers[1:]] == [bytes(row["hash"]) for row in headers[:-1]]
         events = reader.option("table", "events").load(url)
         assert events.filter("pallet = 'Broadcaster' AND event = 'DataPublished'").count() > 0
-        wanted = WantedBlocks({"path": url, "finalized": "false", "blocks": "5"})
+        given = {"path": url, "finalized": "false", "blocks": "5", "last": "12"}
+        entries = rows(NodeSource({**given, "table": "entries", "publishers": "1000, 1001"}))
+        assert {row["number"] for row in entries} == {*range(2, 13)}
+        assert all(row["when_inserted"] <= row["number"] for row in entries)
+        wanted = NodeSource({"path": url, "finalized": "false", "blocks": "5"})
         wanted.filters = [GreaterThan(("number",), 6)]
         assert [part.value[0] for part in wanted.all()] == [6, 11]
 
@@ -232,9 +233,7 @@ def test_a_stream_of_a_node_has_each_block_once(session: SparkSession, tmp_path:
                 session.readStream.format("pubsub_node").option("finalized", "false").option("last", last).load(url)
             )
             sink = stream.writeStream.format("parquet").option("path", str(tmp_path / "out"))
-            query = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-            assert query.awaitTermination(120)
-            assert query.exception() is None
+            run_stream(sink.option("checkpointLocation", str(tmp_path / "checkpoint")))
         written = session.read.parquet(str(tmp_path / "out")).orderBy("number").collect()
         assert [f"0x{bytes(row['hash']).hex()}" for row in written] == hashes
 
@@ -244,7 +243,7 @@ def test_a_relay_chains_node_tells_what_it_judged() -> None:
         cheat = {"jsonrpc": "2.0", "id": 1, "method": "pubsub_cheat", "params": [2000, ["omit-node"], 1]}
         for todo in (running.step(3), running.post(cheat), running.step(6)):
             asyncio.run_coroutine_threadsafe(todo, running.loop).result(PATIENCE)
-        found = rows(WantedBlocks({"path": running.urls[None], "table": "candidates", "finalized": "false"}))
+        found = rows(NodeSource({"path": running.urls[None], "table": "candidates", "finalized": "false"}))
     refused = [row for row in found if row["verdict"] is not None]
     assert {(row["chain"], row["verdict"]) for row in refused} == {(2000, "OmittedBelowBudget"), (2000, "RootMismatch")}
     assert all(row["evidence"] for row in refused)

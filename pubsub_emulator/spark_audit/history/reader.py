@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.commit import read_stretches
+from pubsub_emulator.spark_audit.history.listing import place_of_manifest
 from pubsub_emulator.spark_audit.history.manifest import (
     COMMITS,
     HISTORY_TABLES,
@@ -32,6 +33,9 @@ from pubsub_emulator.spark_audit.history.unpack import MOST_UNPACKED, Spent, Too
 
 ATTEMPTS: Final = 3
 WAIT_SECONDS: Final = 0.2
+Bounds = Mapping[str, tuple[int, int]]
+"""The least and the largest value of columns by name."""
+
 MOST_OUTSIDE: Final = 64 * 1_048_576
 """Bytes that a file may have outside of row groups; an honest one has a footer there, of some kilobytes."""
 
@@ -141,6 +145,31 @@ def read_commits(
     return commits, faults
 
 
+def read_between(store: Store, start: Mapping[str, int], end: Mapping[str, int]) -> tuple[list[Commit], list[Fault]]:
+    """The manifests of the segments from `start`, or the first one, to before `end`, by network, and their faults."""
+    places = [each for each in _places(store) if each[1] < end.get(each[0], 0)]
+    older = [name for network, segment, name in places if segment == start.get(network, 0) - 1]
+    known = {commit.network: commit for commit in read_commits(store, older)[0]}
+    return read_commits(store, [name for network, at, name in places if at >= start.get(network, 0)], known)
+
+
+def next_segments(store: Store) -> dict[str, int]:
+    """By network, the segment after those that follow each other from its first."""
+    found: dict[str, int] = {}
+    for network, segment, _ in sorted(_places(store)):
+        if found.setdefault(network, segment) == segment:
+            found[network] = segment + 1
+    return found
+
+
+def _places(store: Store) -> Iterator[tuple[str, int, str]]:
+    """The manifests that are named by their networks and segments."""
+    for name in manifest_names(store):
+        network, segment = place_of_manifest(name)
+        if network is not None and segment is not None:
+            yield network, segment, name
+
+
 def _read_commit(store: Store, name: str) -> Commit | Fault:
     try:
         return read_manifest(store, name)
@@ -151,12 +180,12 @@ def _read_commit(store: Store, name: str) -> Commit | Fault:
 
 
 def read_file(
-    root: Address | Store, entry: FileEntry, wanted: Callable[[pq.RowGroupMetaData], bool] = lambda _group: True
+    root: Address | Store, entry: FileEntry, wanted: Callable[[Bounds], bool] | None = None
 ) -> Iterator[pa.Table | Fault]:
     """The row groups of one file, each checked against its manifest; a `Fault` for each that is not well.
 
     A read that fails is tried again; what fails three times is a passing fault. A row group is left out, and not
-    checked, where its part of the footer is not `wanted`; the footer itself is.
+    checked, where one with the whole numbers of which the footer has bounds is not `wanted`; the footer itself is.
     """
     store = open_store(root)
     given = 0  # row groups handed out: another attempt goes on after them
@@ -177,7 +206,7 @@ def read_file(
 
 
 def _read_once(
-    store: Store, entry: FileEntry, wanted: Callable[[pq.RowGroupMetaData], bool], after: int
+    store: Store, entry: FileEntry, wanted: Callable[[Bounds], bool] | None, after: int
 ) -> Iterator[pa.Table | Fault]:
     """The wanted row groups of a file after the first `after` of them. Raises `OSError`."""
     table = HISTORY_TABLES[entry.table]
@@ -211,7 +240,9 @@ def _read_once(
             yield _fault(entry, f"unreadable: {type(error).__name__}")
             return
         first = 0 if entry.share is None else entry.share.first
-        groups = [each for each in enumerate(entry.row_groups, first) if wanted(parquet.metadata.row_group(each[0]))]
+        groups = list(enumerate(entry.row_groups, first))
+        if wanted is not None:
+            groups = [each for each in groups if wanted(_bounds(parquet.metadata.row_group(each[0])))]
         spent = Spent()
         for at, extent in groups[after:]:
             verified.hold(extent.offset, read_stretches(file, [(extent.offset, extent.length)]))
@@ -228,6 +259,16 @@ def _read_once(
                 yield _fault(entry, f"unreadable: {type(error).__name__}", at)
             else:
                 yield group
+
+
+def _bounds(group: pq.RowGroupMetaData) -> Bounds:
+    """The bounds in a footer; unsigned numbers beyond what their type has signed look negative, and are left out."""
+    columns = [group.column(at) for at in range(group.num_columns)]
+    whole = [each for each in columns if each.physical_type in {"INT32", "INT64"} and each.is_stats_set]
+    found = {
+        each.path_in_schema: (each.statistics.min, each.statistics.max) for each in whole if each.statistics.has_min_max
+    }
+    return {name: ends for name, ends in found.items() if all(isinstance(end, int) and end >= 0 for end in ends)}
 
 
 class _VerifiedBytes(io.RawIOBase):

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pubsub_emulator.spark_audit.engine.engine import Answer
+from pubsub_emulator.spark_audit.history.columns import in_schema, plain_schema
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
@@ -60,6 +61,10 @@ class TablePart:
     sources: Sources | None
     bounds: dict[str, list[object]] = field(default_factory=dict)
 
+    def to_json(self) -> dict[str, object]:
+        """As it travels and is kept; `asdict` would copy every source."""
+        return {name: getattr(self, name) for name in TablePart.__slots__}
+
     def file(self) -> DataFile:
         """The file's entry in the log."""
         return DataFile(self.name, self.size, self.rows, self.time, self.bounds)
@@ -91,7 +96,7 @@ def pack(text: str, out: str) -> Answer:
     """The unit that writes parts. Raises `ResultError`, `OSError`."""
     task = Packing.from_json(text)
     parts = write_parts(open_store(out), task.table, task.rows, task.now, replaced=task.replaced)
-    return {"parts": [{name: getattr(part, name) for name in TablePart.__slots__} for part in parts]}
+    return {"parts": [part.to_json() for part in parts]}
 
 
 def pack_here(tasks: Sequence[str], store: Store) -> list[Answer]:
@@ -104,7 +109,7 @@ def write_parts(store: Store, name: str, rows: Iterable[Packed], now: int, *, re
     shape = published_schema(RESULT_TABLES[name])
     draft, written = _Draft(shape), False
     for source, held in _read(store, RESULT_TABLES[name], rows):
-        draft.add(source, _fit(held, shape))
+        draft.add(source, in_schema(held, shape))
         if draft.is_full():
             yield _write_part(store, name, draft, now, replaced=replaced)
             draft, written = _Draft(shape), True
@@ -206,27 +211,9 @@ def empty_part(table: Table) -> bytes:
 
 def published_schema(table: Table) -> pa.Schema:
     """A table's columns, those of later versions too, in types that every engine knows."""
-    return pa.schema([_fitting(each) for each in table.wider.schema])
+    return plain_schema(table.wider.schema)
 
 
 def stem_of(part: TablePart) -> str:
     """The name of a part without its ending."""
     return part.name.removesuffix(".parquet")
-
-
-def _fit(group: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with all columns of the last version, which are empty where their file had none."""
-    columns = []
-    for each in schema:
-        if each.name in group.column_names:
-            columns.append(group.column(each.name).cast(each.type))
-        else:
-            columns.append(pa.nulls(group.num_rows, each.type))
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _fitting(column: pa.Field) -> pa.Field:
-    kind = pa.binary() if pa.types.is_fixed_size_binary(column.type) else column.type
-    if pa.types.is_timestamp(kind):
-        kind = pa.timestamp("us", tz="UTC")
-    return pa.field(column.name, kind, nullable=True, metadata=column.metadata)

@@ -2,23 +2,23 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Final, TypeVar
+from collections.abc import Iterator, MutableMapping
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import datasource as api
 
 from pubsub_emulator.client.node import BlockHeader, SubstrateNode
 from pubsub_emulator.client.rpc import connect
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.spark_audit.fetch.endpoints import Endpoints, RequestRate
 from pubsub_emulator.spark_audit.fetch.nodes import NodeSource as ProofSource
-from pubsub_emulator.spark_audit.spark.sources.common import Offset, Source, SourceError, Wanted, may_match
+from pubsub_emulator.spark_audit.history.schema import I64_MAX
+from pubsub_emulator.spark_audit.spark.sources.common import Offset, Source, SourceError, may_match, partitions_of
 
-T = TypeVar("T")
 Found = tuple[object, ...]
-"""The values of a row."""
 
 HEADERS, EVENTS, ENTRIES, CANDIDATES, PROOFS = "headers", "events", "entries", "candidates", "proofs"
 _INT, _TEXT, _BYTES = pa.int64(), pa.string(), pa.binary()
@@ -34,139 +34,6 @@ SCHEMAS: Final = {
     PROOFS: pa.schema({**_BLOCK, **_PROOF}),
 }
 """The columns of each table. `fields` is JSON, with bytes as `0x…`; `number` is that of the block of the node."""
-MOST_KEYS: Final = 1000
-"""Keys of a child trie that one request asks for."""
-
-
-class WantedBlocks(Wanted):
-    """The blocks of a chain that a query reads; a partition has a first and a last one.
-
-    What asks the node raises `ClientError`.
-    """
-
-    source = "pubsub_node"
-    options = ("table", "first", "last", "blocks", "publishers", "finalized")
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        super().__init__(given)
-        self.table = self.choice("table", tuple(SCHEMAS), HEADERS)
-        names = [name.strip() for name in self.text("publishers", ",").split(",") if name.strip()]
-        odd = [name for name in names if not (name.isascii() and name.isdecimal())]
-        if odd or (self.table == ENTRIES and not names):
-            raise SourceError(f"{self.source}: option publishers lists numbers of parachains, as 1000,2000")
-        self.publishers = [ParaId(int(name)) for name in names]
-        self.url = self.text("path")
-        self.first = self.number("first", 1)
-        self.last = self.number("last", 0) if "last" in given else None
-        self.blocks = max(self.number("blocks", 100), 1)
-        self.finalized = self.choice("finalized", ("true", "false"), "true") == "true"
-        self.schema = self.columns(SCHEMAS[self.table])
-
-    def all(self) -> list[api.InputPartition]:
-        """Ranges of blocks."""
-        parts = self.between({}, self.newest())
-        return [part for part in parts if may_match(self.filters, {"number": part.value})]
-
-    def newest(self) -> Offset:
-        """The block after the newest one that counts."""
-
-        async def ask(node: SubstrateNode) -> int:
-            head = await (node.finalized_head() if self.finalized else node.best_head())
-            return (await node.header(head)).number
-
-        last = self._run(ask)
-        return {"next": max(last if self.last is None else min(last, self.last), self.first - 1) + 1}
-
-    def between(self, start: Offset, end: Offset) -> list[api.InputPartition]:
-        """Ranges of blocks between two offsets."""
-        step, last = self.blocks, end["next"] - 1
-        firsts = range(start.get("next", self.first), last + 1, step)
-        return [api.InputPartition((at, min(at + step - 1, last))) for at in firsts]
-
-    def rows(self, part: tuple[int, int]) -> Iterator[pa.Table]:
-        """The rows of some blocks. Raises `FetchError`, `SourceError` as well."""
-        if self.table == PROOFS:
-            rows = asyncio.run(self._proofs(*part))
-        else:
-            rows = self._run(lambda node: self._rows(node, *part))
-        names = SCHEMAS[self.table].names
-        yield pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=SCHEMAS[self.table])
-
-    def _run(self, work: Callable[[SubstrateNode], Awaitable[T]]) -> T:
-        """Do something with the node, over a connection of its own."""
-
-        async def connected() -> T:
-            async with connect(self.url) as rpc:
-                return await work(SubstrateNode(rpc))
-
-        return asyncio.run(connected())
-
-    async def _rows(self, node: SubstrateNode, first: int, last: int) -> list[Found]:
-        rows: list[Found] = []
-        before: bytes | None = None
-        for number in range(first, last + 1):
-            found = await node.block_hash(number)
-            if found is None:
-                raise SourceError(f"{self.url}: block {number} is not there any more")
-            header = await node.header(found)
-            if header.number != number or before not in {None, header.parent}:
-                raise SourceError(f"{self.url}: block {number} does not follow the one before it; the chain went back")
-            before = found
-            rows += await self._of_block(node, header)
-        return rows
-
-    async def _of_block(self, node: SubstrateNode, header: BlockHeader) -> list[Found]:
-        block = header.number, header.hash
-        if self.table == HEADERS:
-            return [(*block, header.parent)]
-        if self.table == EVENTS:
-            return [
-                (*block, at, event.pallet, event.name, json.dumps(event.fields, default=_as_hex), event.phase)
-                for at, event in enumerate(await node.events(header.hash, header.parent))
-            ]
-        if self.table == CANDIDATES:
-            return await _candidates(node, header)
-        return [row for para in self.publishers for row in await _entries(node, header, para)]
-
-    async def _proofs(self, first: int, last: int) -> list[Found]:
-        async with Endpoints((self.url,), RequestRate()) as nodes:
-            proofs = await ProofSource("node", ParaId(0), nodes).blocks(first, last, lambda _done: None)
-        return [
-            (each.number, each.block, each.relay_parent, each.relay_root, list(each.proof), sum(map(len, each.proof)))
-            for each in proofs
-        ]
-
-
-async def _entries(node: SubstrateNode, header: BlockHeader, para: ParaId) -> list[Found]:
-    """The entries of a publisher at a block, in the order of the keys."""
-    trie = "0x" + (b":child_storage:default:" + derive_child_key(para)).hex()
-    at = "0x" + header.hash.hex()
-    rows: list[Found] = []
-    start: str | None = None
-    while True:
-        keys = await node.rpc.call("childstate_getKeysPaged", trie, "0x", MOST_KEYS, start, at)
-        for key in keys:
-            value = await node.rpc.call("childstate_getStorage", trie, key, at)
-            entry = PublishedEntry.decode(bytes.fromhex(value[2:]))
-            rows.append((header.number, para, bytes.fromhex(key[2:]), entry.value, entry.ttl, entry.when_inserted))
-        if len(keys) < MOST_KEYS:
-            return rows
-        start = keys[-1]
-
-
-async def _candidates(node: SubstrateNode, header: BlockHeader) -> list[Found]:
-    """The parachain blocks that a relay block of this project's node judged, refused ones with the verdict."""
-    found = await node.rpc.call("pubsub_block", "0x" + header.hash.hex())
-    if found is None:
-        raise SourceError(f"{node.rpc.url}: what was judged in block {header.number} is not kept any more")
-    blocks = ((bytes.fromhex(each["hash"][2:]), each) for each in found["blocks"])
-    return [(header.number, a["para"], a["number"], block, a["verdict"], a["evidence"]) for block, a in blocks]
-
-
-def _as_hex(value: object) -> str:
-    if isinstance(value, bytes | bytearray):
-        return "0x" + value.hex()
-    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 class NodeSource(Source):
@@ -176,6 +43,93 @@ class NodeSource(Source):
     tries of `publishers` at each of these blocks; `candidates` has the parachain blocks that a relay chain of `pubsub
     serve` judged, with the verdict on a refused one. A stream goes on from `first` with final blocks, or with the best
     ones where `finalized` is `false`: what is then taken back stays in the stream. Filters on `number` spare blocks.
+    What asks the node raises `ClientError`.
     """
 
-    wanted = WantedBlocks
+    format = "pubsub_node"
+    known = ("table", "first", "last", "blocks", "publishers", "finalized")
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.url = self.text("path")
+        self.table = self.choice("table", SCHEMAS, HEADERS)
+        self.columns = self.chosen(SCHEMAS[self.table])
+        listed = self.text("publishers").split(",") if self.table == ENTRIES else []
+        self.publishers = [ParaId(self.whole("publishers", each.strip())) for each in listed]
+        self.first, self.last = self.number("first", 1), self.number("last", I64_MAX)
+        self.blocks = max(self.number("blocks", 100), 1)
+        self.finalized = self.choice("finalized", ("true", "false"), "true") == "true"
+
+    def all(self) -> list[api.InputPartition]:
+        """Ranges of blocks."""
+        return self.partitions({}, self.latestOffset())
+
+    def latestOffset(self, *_given: object) -> Offset:  # noqa: N802  # Spark's name
+        """The block after the newest one that counts."""
+        return {"next": max(min(asyncio.run(self._newest()), self.last), self.first - 1) + 1}
+
+    def partitions(self, start: Offset, end: Offset) -> list[api.InputPartition]:
+        """Ranges of blocks between two offsets."""
+        last = end["next"] - 1
+        firsts = range(start.get("next", self.first), last + 1, self.blocks)
+        parts = [(at, min(at + self.blocks - 1, last)) for at in firsts]
+        return partitions_of([part for part in parts if may_match(self.filters, {"number": part})])
+
+    def rows(self, part: tuple[int, int]) -> Iterator[pa.Table]:
+        """The rows of some blocks. Raises `FetchError`, `SourceError` as well."""
+        rows = asyncio.run(self._proofs(*part) if self.table == PROOFS else self._blocks(*part))
+        names = SCHEMAS[self.table].names
+        yield pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=SCHEMAS[self.table])
+
+    async def _newest(self) -> int:
+        async with connect(self.url) as rpc:
+            node = SubstrateNode(rpc)
+            head = await (node.finalized_head() if self.finalized else node.best_head())
+            return (await node.header(head)).number
+
+    async def _blocks(self, first: int, last: int) -> list[Found]:
+        rows: list[Found] = []
+        before: bytes | None = None
+        async with connect(self.url) as rpc:
+            node = SubstrateNode(rpc)
+            for number in range(first, last + 1):
+                found = await node.block_hash(number)
+                if found is None:
+                    raise SourceError(f"{self.url}: block {number} is not there any more")
+                header = await node.header(found)
+                if header.number != number or before not in {None, header.parent}:
+                    raise SourceError(f"{self.url}: block {number} does not follow the last one; the chain went back")
+                before = found
+                rows += await self._of_block(node, header)
+        return rows
+
+    async def _of_block(self, node: SubstrateNode, header: BlockHeader) -> list[Found]:
+        block = header.number, header.hash
+        if self.table == HEADERS:
+            return [(*block, header.parent)]
+        if self.table == EVENTS:
+            return [
+                (*block, at, event.pallet, event.name, json.dumps(event.fields, default=hexed), event.phase)
+                for at, event in enumerate(await node.events(header.hash, header.parent))
+            ]
+        if self.table == CANDIDATES:
+            found = await node.rpc.call("pubsub_block", hexed(header.hash))
+            if found is None:
+                raise SourceError(f"{self.url}: what was judged in block {header.number} is not kept any more")
+            return [
+                (header.number, a["para"], a["number"], unhex(a["hash"]), a["verdict"], a["evidence"])
+                for a in found["blocks"]
+            ]
+        return [
+            (header.number, para, key, *PublishedEntry.decode(value))
+            for para in self.publishers
+            async for key, value in node.child_storage(derive_child_key(para), header.hash)
+        ]
+
+    async def _proofs(self, first: int, last: int) -> list[Found]:
+        async with Endpoints((self.url,), RequestRate()) as nodes:
+            proofs = await ProofSource("node", ParaId(0), nodes).blocks(first, last, lambda _done: None)
+        return [
+            (each.number, each.block, each.relay_parent, each.relay_root, list(each.proof), sum(map(len, each.proof)))
+            for each in proofs
+        ]
