@@ -156,6 +156,14 @@ class Comparison:
     partial: bool = False
     """Whether one side shows only some blocks: what it does not show, or alone shows, is no difference."""
 
+    def note(self, name: str, found: BlockDifference | None) -> None:
+        """Count two blocks that were compared, with their difference."""
+        self.compared += 1
+        if found is not None and self.first is None:
+            self.first = found
+        elif found is not None:
+            self.others.append(name)
+
     @property
     def equal(self) -> bool:
         """Whether there is nothing to tell apart, in something that could be compared."""
@@ -433,14 +441,7 @@ def _with_fixtures(history: HistoryRecord, fixtures: FixtureRecord, *, swapped: 
             if name not in left:
                 continue
             other = left.pop(name)
-            out.compared += 1
-            found = difference(other, block) if swapped else difference(block, other)
-            if found is None:
-                continue
-            if out.first is None:
-                out.first = found
-            else:
-                out.others.append(name)
+            out.note(name, difference(other, block) if swapped else difference(block, other))
     out.unmatched = [f"{judged.place} is not in the history" for judged in left.values()]
     return out
 
@@ -451,11 +452,6 @@ def _fixtures(a: FixtureRecord, b: FixtureRecord) -> Comparison:
         if name not in b:
             out.unmatched.append(f"{mine.place} is only in A")
             continue
-        out.compared += 1
-        found = difference(mine, b[name])
-        if found is not None and out.first is None:
-            out.first = found
-        elif found is not None:
-            out.others.append(name)
+        out.note(name, difference(mine, b[name]))
     out.unmatched += [f"{judged.place} is only in B" for name, judged in b.items() if name not in a]
     return out

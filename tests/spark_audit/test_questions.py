@@ -161,7 +161,7 @@ def test_au15_versions_up_to_a_checkpoint_need_not_be_there(tmp_path: Path) -> N
     tables = parts.Tables(store, retain=-60_000)
     for turn in range(2 * CHECKPOINT_EVERY + 2):
         rows = table.arrow([{**_CHAIN, "chain": turn}])
-        tables.drop(tables.replaced_sources(), replaced=True)
+        tables.drop(tables.sources(replaced=True), replaced=True)
         tables.add("chains", f"summary/{turn}", rows, replaced=True)
         tables.flush()
         tables.log()
@@ -180,16 +180,12 @@ _CHAIN = {
 }
 
 
-def test_au11_tables_that_somebody_else_changed_are_made_again(tmp_path: Path) -> None:
-    history, out = write_history(tmp_path / "history", 3), tmp_path / "audit"
-    first = audit(history, out, engine="python")
+def test_au11_a_table_that_somebody_else_changed_is_not_asked(tmp_path: Path) -> None:
+    first = audit(write_history(tmp_path / "history", 3), tmp_path / "audit", engine="python")
     (part,) = first.report["tables"]["block_measures"]
-    (out / part).write_bytes(b"short")
+    (tmp_path / "audit" / part).write_bytes(b"short")
     with pytest.raises(ResultError, match="is not what was written"):
-        ask(out, "SELECT * FROM block_measures")
-    again = audit(history, out, engine="python")
-    assert again.units_judged == first.units_judged
-    assert len(ask(out, "SELECT * FROM block_measures").rows) == first.candidates
+        ask(tmp_path / "audit", "SELECT * FROM block_measures")
     with pytest.raises(DeltaError, match="somebody else writes to it"):
         delta.log_table(first.store, "tables/waste", "", pack.published_schema(schema.WASTE), 0, [], [], 0)
 

@@ -187,7 +187,7 @@ class Rounds:
         Raises `OSError`, `ResultError`, `DeltaError`.
         """
         wanted = {source for rows in replaced.values() for source, _ in rows}
-        there = self.tables.replaced_sources()
+        there = self.tables.sources(replaced=True)
         self.tables.drop(there - wanted, replaced=True)
         for name, rows in replaced.items():
             for source, held in rows:
@@ -270,7 +270,7 @@ class Rounds:
         """Take the networks whose files look as they did; of the others, the receipts. Raises `ResultError`."""
         lost = self.tables.lost()
         gone = {_network_of(source) for source in lost}
-        replaced = self.tables.replaced_sources()
+        replaced = self.tables.sources(replaced=True)
         for name, kept in self.ledger.networks.items():
             if kept.listing and name not in gone and self._has_fold(kept.account, replaced):
                 self.networks[name] = kept
@@ -286,7 +286,7 @@ class Rounds:
             for kept in self.networks.values()
             for source in (*(receipt["folder"] for receipt in kept.receipts(self.out)), *kept.account.settled_in)
         }
-        self._stale = self.tables.all_sources() - spoken_for
+        self._stale = self.tables.sources(replaced=False) - spoken_for
 
     def _list(self) -> None:
         """List the history. A network whose files changed is listed segment by segment."""

@@ -15,7 +15,7 @@ that are replaced from run to run, such as those about whole chains, are in part
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -64,8 +64,8 @@ class _State:
     """What was a part, and since when it is none."""
 
     def to_json(self) -> dict[str, object]:
-        """As it is kept; `asdict` would copy every source."""
-        parts = [{name: getattr(part, name) for name in TablePart.__slots__} for part in self.parts]
+        """As it is kept."""
+        parts = [part.to_json() for part in self.parts]
         log = {"version": self.version, "logged": self.logged, "columns": self.columns}
         return {"parts": parts, **log, "removed": self.removed}
 
@@ -112,14 +112,9 @@ class Tables:
                 out.update(source for source, _ in self._sources(part))
         return out
 
-    def all_sources(self) -> set[Source]:
-        """Every result that has rows in a table; those of tables whose rows are replaced are left out."""
-        parts = (part for state in self.states.values() for part in state.parts if not part.replaced)
-        return {source for part in parts for source, _ in self._sources(part)}
-
-    def replaced_sources(self) -> set[Source]:
-        """The results whose rows are replaced from run to run."""
-        parts = (part for state in self.states.values() for part in state.parts if part.replaced)
+    def sources(self, *, replaced: bool) -> set[Source]:
+        """The results that have rows in a table: those that are replaced from run to run, or those that stay."""
+        parts = (part for state in self.states.values() for part in state.parts if part.replaced == replaced)
         return {source for part in parts for source, _ in self._sources(part)}
 
     def find(self, table: str, wanted: Iterable[Source]) -> dict[Source, Rows]:
@@ -127,11 +122,7 @@ class Tables:
         names = set(wanted)
         out: dict[Source, Rows] = {}
         for part in self.states[table].parts:
-            at = 0
-            for source, count in self._sources(part):
-                if source in names:
-                    out[source] = Rows(f"{TABLES}/{table}/{part.name}", at, count)
-                at += count
+            out.update((source, rows) for source, rows in self._rows(table, part) if source in names)
         return out
 
     def add(self, table: str, source: Source, rows: Rows | pa.Table, *, replaced: bool = False) -> None:
@@ -189,19 +180,8 @@ class Tables:
             gone = {each.name for each in logged} - {each.name for each in here}
             if state.version < 0 or reshaped or gone or len(logged) != len(here):
                 state.version += 1
-                since = now - self.retain
-                log_table(
-                    self.store,
-                    folder,
-                    table.doc,
-                    shape,
-                    state.version,
-                    logged,
-                    here,
-                    now,
-                    reshaped=reshaped,
-                    since=since,
-                )
+                given = (self.store, folder, table.doc, shape, state.version, logged, here, now)
+                log_table(*given, reshaped=reshaped, since=now - self.retain)
             state.removed |= {each: now for each in gone if each not in state.removed}
             state.logged = [[each.name, each.size, each.rows, each.time] for each in here]
             state.columns = shape.names
@@ -241,13 +221,16 @@ class Tables:
         again = [*hit, *(small if len(small) >= MOST_SMALL else ())]
         rows: list[Packed] = []
         for part in again:
-            at = 0
-            for source, count in self._sources(part):
-                if source not in dropped:
-                    rows.append((source, Rows(f"{TABLES}/{name}/{part.name}", at, count)))
-                at += count
+            rows += [(source, held) for source, held in self._rows(name, part) if source not in dropped]
         state.parts = [part for part in state.parts if part not in again]
         return [*rows, *fresh]
+
+    def _rows(self, table: str, part: TablePart) -> Iterator[tuple[Source, Rows]]:
+        """The rows of each result of a part."""
+        at = 0
+        for source, count in self._sources(part):
+            yield source, Rows(f"{TABLES}/{table}/{part.name}", at, count)
+            at += count
 
     def _sources(self, part: TablePart) -> Sources:
         """The results of a part; none when its note is gone, and then it is no part any more. Raises `ResultError`."""
