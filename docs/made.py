@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from pydantic import BaseModel
 from rule_tests import PAGES, with_places
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -26,6 +27,7 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
 
     return {
         **MADE,
+        "acts": acts,
         "calls": calls,
         "columns": columns,
         "distributor-calls": distributor_calls,
@@ -84,15 +86,26 @@ def distributor_steps() -> Iterable[str]:
     """The table of the steps of a scenario file: what each is called, its fields, and what happens."""
     from pubsub_emulator.distributor.simulation.file import STEPS  # noqa: PLC0415  # after the path
 
-    yield from ("| `do` | fields | what happens |", "|---|---|---|")
-    for step in STEPS:
-        names = ", ".join(f"`{each}`" for each in get_args(step.model_fields["do"].annotation))
+    return _kinds(STEPS, "do")
+
+
+def acts() -> Iterable[str]:
+    """The table of the acts of a scenario."""
+    from pubsub_emulator.emulator.network.actions import Act  # noqa: PLC0415  # after the path
+
+    return _kinds(get_args(Act), "kind")
+
+
+def _kinds(models: Iterable[type[BaseModel]], tag: str) -> Iterator[str]:
+    yield from (f"| `{tag}` | fields | what happens |", "|---|---|---|")
+    for model in models:
+        names = ", ".join(f"`{each}`" for each in get_args(model.model_fields[tag].annotation))
         fields = [
             f"`{name}`" + ("" if field.is_required() else " if wanted")
-            for name, field in step.model_fields.items()
-            if name not in {"at", "do"}
+            for name, field in model.model_fields.items()
+            if name not in {"at", tag}
         ]
-        yield f"| {names} | {', '.join(fields)} | {(step.__doc__ or '').strip()} |"
+        yield f"| {names} | {', '.join(fields)} | {(model.__doc__ or '').strip()} |"
 
 
 def prism_cheats() -> Iterable[str]:

@@ -128,6 +128,9 @@ def _describe(label: str, node: bytes | None, other: bytes | None) -> Iterator[s
         yield f"     child {nibble:x} missing   <- differs"
 
 
+UNKNOWN_KEY: Final = "a key of no known pallet"
+
+
 def key_name(key: bytes) -> str:
     """A storage key of any chain in words: pallet, item, and the rest of the key."""
     if key == CODE:
@@ -138,7 +141,7 @@ def key_name(key: bytes) -> str:
         return f"relay_dispatch_queue_remaining_capacity({int.from_bytes(key[len(_CAPACITY) :], 'little')})"
     item = EVERY.item_of(key)
     if item is None:
-        return "a key of no known pallet"
+        return UNKNOWN_KEY
     rest = key[32:]
     return f"{item.name}[0x{rest.hex()}]" if rest else item.name
 

@@ -6,8 +6,8 @@ from typing import Final, TypeVar
 
 import orjson
 
+from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Timeline

@@ -13,7 +13,9 @@ from pubsub_emulator.emulator.scenario.file import (
 )
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.settings import SettingsError
+from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 
 GOOD = """\
 name = "small"
@@ -65,6 +67,52 @@ def test_ps30_items_are_sorted_merged_and_hold_missing_keys() -> None:
     assert list(items) == [1000, 2100]
     expected = [published_key(ParaId(1000), index) for index in range(3)] + [missing_key(ParaId(1000), 0)]
     assert items[ParaId(1000)] == tuple(sorted(expected))
+
+
+ACT = '{ kind = "publish", para = 1000, key = "price", value = "7.42", ttl = 6 }'
+
+
+def with_act(act: str, block: int = 3) -> str:
+    return f"{GOOD}\n[[acts]]\nat_block = {block}\ndo = [{act}]\n"
+
+
+def test_acts_are_done_before_the_traffic_of_their_block() -> None:
+    scenario = parse_scenario(with_act(ACT), "file.toml")
+    assert parse_document(scenario.document(), "again") == scenario
+    simulation, plain = Simulation(scenario), Simulation(parse_scenario(GOOD, "file.toml"))
+    price = key_from_data(b"price")
+    for number in range(1, 6):
+        step, other = simulation.step(), plain.step()
+        assert (step.block.header == other.block.header) is (number < 3)
+        published = [each for each in step.events if isinstance(each, DataPublished) and each.key == price]
+        assert [each.value_size for each in published] == ([4] if number == 4 else [])
+
+
+@pytest.mark.parametrize(
+    ("act", "block", "complaint"),
+    [
+        (
+            '{ kind = "publsh" }',
+            3,
+            "28: acts.1.do.1.kind: 'publsh' is none of those known; did you mean publish?",
+        ),
+        ('{ kind = "turn", para = 7 }', 3, "28: acts.1.do.1.para: there is no parachain 7; there are 1000, 2100, 3000"),
+        (ACT.replace("price", "0x1"), 3, "28: acts.1.do.1.key: bytes are 0x and an even number of hexadecimal digits"),
+        (ACT.replace("6 }", '"x" }'), 3, "28: acts.1.do.1.ttl: should be a whole number from 0 on, not 'x'"),
+        (ACT, 21, "27: acts.1.at_block: relay block 21 never comes: the scenario ends with 20"),
+        ("", 3, "28: acts.1.do: should be a list of at least one, each a table of one of the kinds, not []"),
+    ],
+)
+def test_an_act_that_cannot_be_is_refused_with_its_place(act: str, block: int, complaint: str) -> None:
+    assert f"file.toml:{complaint}" in _refusal(with_act(act, block))
+
+
+def test_an_act_that_the_network_refuses_is_named() -> None:
+    act = '{ kind = "cheat", para = 3000, strategies = ["omit-nod"] }'
+    simulation = Simulation(parse_scenario(with_act(act), "file.toml"))
+    with pytest.raises(SettingsError, match=r"small: acts\.1\.do\.1: no strategy is called 'omit-nod'"):
+        simulation.run()
+    assert simulation.network.number == 2
 
 
 PUBLISHER_FIELDS = (

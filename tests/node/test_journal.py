@@ -10,8 +10,8 @@ import pytest
 from support.node import Client, served
 
 from pubsub_emulator.cli.commands.serve.run import JournalFile
+from pubsub_emulator.emulator.network.actions import LAST_SLOT, action_adapter
 from pubsub_emulator.emulator.scenario.file import load_bundled
-from pubsub_emulator.node.chain.actions import LAST_SLOT, action_adapter
 from pubsub_emulator.node.chain.journal import BadJournal, Head, read_journal
 
 HEAD = Head(load_bundled("node"), 1_000_000).line()

@@ -11,9 +11,11 @@ from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.node_api import InProcess
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.client.errors import NodeRefused
-from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.emulator.scenario.file import load_bundled, parse_document
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.chain import lines
 from pubsub_emulator.node.rpc.pubsub_lab import MOST_COLUMNS, MOST_TRIED
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 KEY = "0x" + "ab" * 32
 BEFORE = (
@@ -21,6 +23,7 @@ BEFORE = (
     {"kind": "register", "para": 2001},
     {"kind": "add_keys", "para": 2000, "publisher": 1000, "keys": [KEY]},
 )
+PLANNED = {"at_block": 50, "do": [{"kind": "offline", "para": 2000}]}
 ACTIONS: tuple[dict[str, Any], ...] = (
     {"kind": "publish", "para": 1000, "key": "price", "value": "0x", "ttl": 3},
     {"kind": "delete", "para": 1000, "keys": [KEY]},
@@ -79,6 +82,30 @@ def test_the_line_of_an_act_does_the_same_in_a_session(action: dict[str, Any], t
     for _ in saved.read(path, read):
         pass
     assert read[0].newest("relay") == other.newest("relay")
+
+
+def test_the_scenario_of_a_session_builds_the_same_blocks_and_ends_with_them() -> None:
+    made = node()
+    for action in (*BEFORE, *ACTIONS, {"kind": "set_storage", "chain": None, "entries": [["0x1234", None]]}):
+        made.ask("pubsub_act", action)
+        made.ask("dev_newBlock", {"count": 2})
+    made.ask("pubsub_act", {"kind": "honest", "para": 2000})  # waits for a block
+    document, said = made.ask("pubsub_sessionScenario")
+    simulation = Simulation(parse_document(document, "the session"))
+    simulation.run()
+    name = made.ask("chain_getBlockHash")
+    assert hexed(simulation.network.relay.blocks[-1].header.hash()) == name
+    assert said == [f"relay block {simulation.network.number} of this scenario is {name}"]
+    assert InProcess(simulation.scenario).ask("pubsub_sessionScenario")[0]["acts"] == document["acts"]
+
+
+def test_a_scenario_that_plans_more_than_the_session_built_keeps_its_length() -> None:
+    made = InProcess(parse_document({**load_bundled("node").document(), "acts": [PLANNED]}, "planned"))
+    made.ask("pubsub_act", {"kind": "offline", "para": 2000})
+    made.ask("dev_newBlock", {"count": 3})
+    document, _ = made.ask("pubsub_sessionScenario")
+    assert document["relay_blocks"] == 100
+    assert [each["at_block"] for each in document["acts"]] == [1, 50]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +169,9 @@ def test_a_session_names_the_rules_that_it_was_made_with(monkeypatch: pytest.Mon
     assert "rules" not in node().ask("pubsub_session")
     monkeypatch.setattr(lines, "chosen", lambda: SimpleNamespace(digest=b"\1" * 32))
     assert node().ask("pubsub_session")["rules"] == "0x" + "01" * 32
+    _, said = node().ask("pubsub_sessionScenario")
+    assert "has no field for" in said[0]
+    assert said[1:] == [f'rules: "0x{"01" * 32}"']
 
 
 def test_the_node_remembers_the_names_that_acts_gave_to_keys() -> None:

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from support.node import Client, Refusal, Running, served, serving, story
 
+from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.node.chain import journal
-from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data

@@ -30,7 +30,7 @@ from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import read_json
-from pubsub_emulator.node.chain.lines import FORMAT
+from pubsub_emulator.node.chain.lines import FORMAT, document
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import U32_MAX
 from pubsub_emulator.runtime.rules import chosen
@@ -51,18 +51,8 @@ def play(path: Path, begun: Callable[[Simulation], object], advance: Advance) ->
 
 def write(session: Session, moment: Checkpoint, path: Path) -> None:
     """Write a checkpoint of a session. Raises `OSError` and then keeps a file that exists."""
-    simulation, (number, name) = session.simulation, moment.heads[RELAY]
-    document = {
-        "format": FORMAT,
-        "scenario": session.scenario.document(),
-        **({"accounts": True} if simulation.accounts else {}),
-        **({"fork": simulation.forks.roots()} if simulation.forks else {}),
-        **({"rules": hexed(chosen().digest)} if chosen().digest else {}),
-        "commands": session.commands(moment.journal),
-        "block": number,
-        "hash": hexed(name),
-    }
-    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    made = document(session.simulation, session.commands(moment.journal), *moment.heads[RELAY])
+    write_whole(path, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_document(path: Path) -> dict[str, Any]:

@@ -89,6 +89,8 @@ class Network:
         self._extrinsics: list[Extrinsic] = []
         self._turns: dict[ParaId, None] = {}
         self._offered: tuple[bytes, ...] = ()
+        self.ordered: dict[ParaId, RuntimeSpec] = {}
+        """The newest runtime that an action sent each parachain, which may be on its way."""
         chains = self.parachains.values()
         slots = max((len(chain.collators) + ATTEMPTS * chain.pace.blocks for chain in chains), default=1)
         self._schedule = Schedule(slots, config.segment_length)
@@ -308,7 +310,7 @@ class Network:
     def snapshot(self) -> Snapshot:
         """A snapshot of this moment, for `restore`."""
         chains = tuple(chain.copy() for chain in self.parachains.values())
-        return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics), self._offered)
+        return Snapshot(self.relay.snapshot(), chains, tuple(self._extrinsics), self._offered, dict(self.ordered))
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot. Observers are not told: a restored network should have none, or new ones."""
@@ -316,6 +318,7 @@ class Network:
         self.parachains = {chain.para: chain.copy() for chain in snapshot.parachains}
         self._extrinsics = list(snapshot.extrinsics)
         self._offered = snapshot.offered
+        self.ordered = dict(snapshot.ordered)
         self._turns = {}
 
     def fork(self) -> "Network":
@@ -328,6 +331,7 @@ class Network:
         fork.parachains = {para: chain.fork() for para, chain in self.parachains.items()}
         fork._observers = []  # noqa: SLF001  # another object of this class
         fork._extrinsics = list(self._extrinsics)  # noqa: SLF001  # another object of this class
+        fork.ordered = dict(self.ordered)
         fork._turns = dict(self._turns)  # noqa: SLF001  # another object of this class
         return fork
 

@@ -11,6 +11,7 @@ from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.executive import Block, Extrinsic
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 
 class UnknownParachain(PubsubError):
@@ -64,3 +65,4 @@ class Snapshot:
     parachains: tuple[Parachain, ...]
     extrinsics: tuple[Extrinsic, ...]
     offered: tuple[bytes, ...] = ()
+    ordered: Mapping[ParaId, RuntimeSpec] = field(default_factory=dict)

@@ -9,10 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from pubsub_emulator.emulator.network.actions import Deregister, Register
 from pubsub_emulator.emulator.network.parachain import MESSAGE_BYTES
+from pubsub_emulator.emulator.network.step import unknown_parachain
 from pubsub_emulator.emulator.relay.chain import KEPT_BLOCKS
 from pubsub_emulator.emulator.relay.runtime import RelayRuntime
 from pubsub_emulator.emulator.scenario.model import (
+    Acts,
     PublisherGroup,
     RelaySettings,
     Scenario,
@@ -44,6 +47,9 @@ MOST_KEYS: Final = 1_000_000
 MOST_MESSAGES: Final = 10_000
 """The most downward messages of a load in a relay block."""
 
+MOST_ACTS: Final = 100_000
+"""The most acts of a scenario."""
+
 MOST_BLOCKS: Final = 64
 """The most blocks of a parachain per turn."""
 
@@ -58,6 +64,8 @@ def check(scenario: Scenario) -> list[Misplaced]:
     found = [*_listed_once(scenario), *_publishers(scenario)]
     for at, subscriber in enumerate(scenario.subscribers):
         found += _subscriber(scenario, ("subscribers", at), subscriber)
+    for at, acts in enumerate(scenario.acts):
+        found += _acts(scenario, ("acts", at), acts)
     # runtimes are built from subscriptions, and subscriptions only from existing publishers
     return found or [*_runtimes(scenario)]
 
@@ -67,6 +75,8 @@ def _sizes(scenario: Scenario) -> Iterator[Misplaced]:
     chains = len(scenario.publisher_ids()) + len(scenario.subscribers)
     if chains > MOST_CHAINS:
         yield Misplaced(("publishers",), f"{chains:,} parachains, and a scenario has at most {MOST_CHAINS:,}")
+    if sum(len(each.do) for each in scenario.acts) > MOST_ACTS:
+        yield Misplaced(("acts",), f"a scenario has at most {MOST_ACTS:,} acts")
     held = 0
     for at, group in enumerate(scenario.publishers):
         held += group.keys * len(group.paras)
@@ -170,6 +180,16 @@ def _subscriber(scenario: Scenario, place: Location, subscriber: Subscriber) -> 
         yield Misplaced(
             (*place, "relay_parent_lag"), f"the relay chain keeps {KEPT_BLOCKS} blocks: the lag has to be less"
         )
+
+
+def _acts(scenario: Scenario, place: Location, acts: Acts) -> Iterator[Misplaced]:
+    yield from _in_time(scenario, (*place, "at_block"), acts.at_block)
+    known = {*scenario.publisher_ids(), *(each.para for each in scenario.subscribers)}
+    for at, action in enumerate(acts.do):
+        for name in ("para", "publisher", "sender", "recipient", "chain"):
+            para = getattr(action, name, None)
+            if para is not None and para not in known and not isinstance(action, Register | Deregister):
+                yield Misplaced((*place, "do", at, name), str(unknown_parachain(para, sorted(known))))
 
 
 def _known(scenario: Scenario, place: Location, paras: Iterable[ParaId]) -> Iterator[Misplaced]:

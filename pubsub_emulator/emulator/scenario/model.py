@@ -22,6 +22,7 @@ from pydantic import (
 
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.emulator.network.actions import Act
 from pubsub_emulator.emulator.settings import Model
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
@@ -256,6 +257,15 @@ class Subscriber(Model):
         return self
 
 
+class Acts(Model):
+    """What is done before the traffic of a relay block."""
+
+    at_block: Block
+    """The first relay block that is built after it."""
+    do: Annotated[tuple[Annotated[Act, Field(discriminator="kind")], ...], Field(min_length=1)]
+    """The acts, in order."""
+
+
 class Scenario(Model):
     """A whole network and what happens in it."""
 
@@ -269,12 +279,16 @@ class Scenario(Model):
     """The length of the run."""
     segment_length: Positive = 100
     """Relay blocks per segment of the history, which can be verified alone."""
+    accounts: Flag = False
+    """Whether all chains have accounts and take signed extrinsics, as those of `pubsub serve`."""
     relay: RelaySettings = RelaySettings()
     """The relay chain."""
     publishers: tuple[PublisherGroup, ...] = ()
     """Who publishes."""
     subscribers: tuple[Subscriber, ...] = ()
     """Who reads."""
+    acts: tuple[Acts, ...] = ()
+    """Single acts at their blocks, beside the traffic."""
 
     def document(self) -> dict[str, object]:
         """The content of a file with this scenario, without defaults."""

@@ -1,4 +1,4 @@
-"""Runs a scenario: builds its network, adds its traffic, steps to its end."""
+"""Runs a scenario: builds its network, adds its acts and traffic, steps to its end."""
 
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -7,6 +7,8 @@ from dataclasses import replace
 from pubsub_emulator.collator.draws import MILLION, Draws
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.network import Network, Step
+from pubsub_emulator.emulator.network.acting import act
+from pubsub_emulator.emulator.network.actions import Act
 from pubsub_emulator.emulator.network.config import with_forks
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
@@ -22,7 +24,7 @@ from pubsub_emulator.runtime.parachain.governance import subscriber_call, transa
 
 
 class Simulation:
-    """A scenario's network. Each step first adds the scenario's traffic of that relay block."""
+    """A scenario's network. Each step first adds the scenario's acts and traffic of that relay block."""
 
     def __init__(
         self,
@@ -46,14 +48,18 @@ class Simulation:
         found = check(scenario)
         if found:
             raise SettingsError(scenario.name, *(Problem(None, each.field(), each.reason) for each in found))
-        self.accounts = accounts
+        self._acts: dict[int, list[tuple[str, Act]]] = {}
+        for at, each in enumerate(scenario.acts, start=1):
+            placed = ((f"acts.{at}.do.{number}", action) for number, action in enumerate(each.do, start=1))
+            self._acts.setdefault(each.at_block, []).extend(placed)
+        self.accounts = accounts or scenario.accounts
         self.forks = forks
         self._specs = {subscriber.para: subscriber_spec(scenario, subscriber) for subscriber in scenario.subscribers}
         try:
             config = network_config(scenario, self._specs)
             relay = replace(config.relay, genesis_slot=genesis_slot, dome_events=dome_events, prism=prism)
             config = with_forks(replace(config, relay=relay), forks)
-            self.network = Network(with_accounts(config) if accounts else config)
+            self.network = Network(with_accounts(config) if self.accounts else config)
         except PubsubError as error:
             raise SettingsError(scenario.name, Problem(None, "", str(error))) from error
         for observer in observers:
@@ -68,8 +74,12 @@ class Simulation:
         self.network.finish()
 
     def step(self) -> Step:
-        """Send the next block's traffic and build one relay block."""
+        """Do the next block's acts, send its traffic and build one relay block.
+
+        Raises `SettingsError` for an act that cannot be; what was done before it waits for the next block.
+        """
         block = RelayBlockNumber(self.network.number + 1 - self.network.relay.first)
+        self._act(block)
         self._publish(block)
         self._load(block)
         self._govern(block)
@@ -83,6 +93,13 @@ class Simulation:
         fork = copy(self)
         fork.network = self.network.fork()
         return fork
+
+    def _act(self, block: RelayBlockNumber) -> None:
+        for place, action in self._acts.get(block, ()):
+            try:
+                act(self.network, action)
+            except PubsubError as error:
+                raise SettingsError(self.scenario.name, Problem(None, place, str(error))) from error
 
     def _publish(self, block: RelayBlockNumber) -> None:
         network, scenario = self.network, self.scenario

@@ -53,8 +53,9 @@ def _table(place: str, model: type[Model]) -> Iterator[Described]:
         meaning = " ".join((field.description or "").split())
         yield Described(place, name, holds(field), _default(field), meaning)
     for name, field in model.model_fields.items():
-        for inner in models_in(field.annotation):
-            yield from _table(f"{place}.{name}" if place else name, inner)
+        inner = models_in(field.annotation)
+        for each in inner if len(inner) == 1 else ():  # kinds of tables have a list of their own
+            yield from _table(f"{place}.{name}" if place else name, each)
 
 
 def _default(field: FieldInfo) -> str:
@@ -99,6 +100,8 @@ def _says(annotation: object, metadata: tuple[Any, ...]) -> str:
     if origin is Annotated:
         inner, *more = get_args(annotation)
         return _says(inner, (*_opened(more), *metadata))
+    if origin in (Union, UnionType) and len(models_in(annotation)) > 1:
+        return "a table of one of the kinds"
     if origin in (Union, UnionType):
         return " or ".join(_says(each, ()) for each in get_args(annotation) if each is not NoneType)
     if origin is Literal:
@@ -113,6 +116,8 @@ def _says(annotation: object, metadata: tuple[Any, ...]) -> str:
         return f"a table {{ {', '.join(_written(annotation))} }}"
     if annotation is bool:
         return "true or false"
+    if annotation is bytes:
+        return "0x and hexadecimal digits"
     if annotation is str:
         pattern = next((each.pattern for each in metadata if getattr(each, "pattern", None)), None)
         return f"text like {pattern}" if pattern else "text"

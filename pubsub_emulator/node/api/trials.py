@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.arguments import BadRequest
 from pubsub_emulator.node.at import At
-from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.primitives.errors import ScaleError

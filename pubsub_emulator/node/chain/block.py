@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.emulator.network import Snapshot
+from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
-from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import State
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 Chain = ParaId | None
 """A parachain by its id, or the relay chain."""
@@ -41,14 +40,6 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Saved:
-    """A network that can be gone back to; `ordered` are runtimes that are on their way to parachains."""
-
-    network: Snapshot
-    ordered: Mapping[ParaId, RuntimeSpec]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Acts:
     """The actions after relay block `after`, in order, and those before it."""
 
@@ -67,7 +58,7 @@ class Moment:
     records: tuple[BlockRecord, ...]
     """Every candidate, the refused ones included."""
     heads: Mapping[Chain, Block]
-    saved: Saved | None = None
+    saved: Snapshot | None = None
     """The network as it was right after the step, where a node may come back to it."""
 
     executions: tuple[MessageExecution, ...] = ()

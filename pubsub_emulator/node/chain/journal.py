@@ -14,9 +14,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action, action_adapter
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.untrusted import MEBIBYTE, parse_json
-from pubsub_emulator.node.chain.actions import LAST_SLOT, Action, action_adapter
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
@@ -70,8 +70,7 @@ class Journal:
 
 def action_line(action: Action) -> str:
     """One action as written."""
-    document = action.model_dump(mode="json", exclude_defaults=True)
-    return json.dumps({"action": {"kind": action.kind, **document}}, separators=(",", ":"))
+    return json.dumps({"action": action.model_dump(mode="json", exclude_defaults=True)}, separators=(",", ":"))
 
 
 def step_line(moment: Moment) -> str:

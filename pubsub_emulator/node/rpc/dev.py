@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
-from pubsub_emulator.node.chain import actions
-from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.emulator.network import actions
+from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.pool import Refused
 from pubsub_emulator.node.rpc.call import Call

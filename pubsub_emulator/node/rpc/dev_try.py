@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.node.api.runs import CannotRun, Phase, Run, run_block
 from pubsub_emulator.node.api.trials import Changes, try_call, try_extrinsic, try_messages
 from pubsub_emulator.node.at import At
-from pubsub_emulator.node.chain import actions
 from pubsub_emulator.node.chain.block import RELAY, Block
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.dev import attempt, hrmp_messages, messages_of, refuse, upward_messages

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
+from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.node import api
-from pubsub_emulator.node.chain.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline

@@ -3,8 +3,8 @@
 from typing import Final
 
 from pubsub_emulator.collator.draws import MILLION
-from pubsub_emulator.node.chain import actions
-from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.emulator.network import actions
+from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError, development, invalid_params
 from pubsub_emulator.node.rpc.method import Json, Methods

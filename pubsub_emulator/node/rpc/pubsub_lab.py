@@ -1,6 +1,6 @@
 """`pubsub_*` for a page that shows a network and acts on it: columns, acts with their dry run, the session so far."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
@@ -8,25 +8,26 @@ from pydantic import ValidationError
 
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.fixtures import first_fault
+from pubsub_emulator.emulator.network import actions
+from pubsub_emulator.emulator.network.actions import Action, action_adapter
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.emulator.scenario import published_key
-from pubsub_emulator.node.chain import actions
-from pubsub_emulator.node.chain.actions import Action, action_adapter
 from pubsub_emulator.node.chain.block import RELAY, Moment
-from pubsub_emulator.node.chain.lines import NoSession, line, session_document
+from pubsub_emulator.node.chain.lines import NoSession, line, scenario_document, session_document
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.errors import development
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, Read, block_hash, list_of, pubsub_key
+from pubsub_emulator.node.rpc.params import Param, Read, block_hash
 from pubsub_emulator.node.rpc.pubsub_act import act
 from pubsub_emulator.node.rpc.pubsub_read import RELAY_BLOCK, candidate_json, deliveries, moment_at
 from pubsub_emulator.node.rpc.pubsub_session import failures
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -193,24 +194,13 @@ async def explained(call: Call, name: bytes) -> Json:
 
 def _action(value: object) -> tuple[Action, dict[PubsubKey, str]]:
     """An action, and the names that were given for its keys."""
-    document = dict(value) if isinstance(value, dict) else value
-    names: dict[PubsubKey, str] = {}
-
-    def key(given: object) -> PubsubKey:
-        found = pubsub_key(given)
-        if isinstance(given, str) and not given.startswith("0x") and len(given) <= MOST_LETTERS:
-            names[found] = given
-        return found
-
-    if isinstance(document, dict):
-        if "key" in document:
-            document["key"] = key(document["key"])
-        if "keys" in document:
-            document["keys"] = tuple(list_of(key)(document["keys"]))
     try:
-        return action_adapter.validate_python(document), names
+        action = action_adapter.validate_python(value)
     except ValidationError as error:
         raise ValueError(first_fault(error, "action")) from None
+    given = (value.get("key"), *(value.get("keys") or ())) if isinstance(value, dict) else ()
+    named = (each for each in given if isinstance(each, str) and len(each) <= MOST_LETTERS)
+    return action, {key_from_data(each.encode()): each for each in named if not each.startswith("0x")}
 
 
 ACTION: Final = Param("action", _action)
@@ -286,12 +276,18 @@ def _tried(live: LiveNetwork, newest: Moment, todo: tuple[Action, ...], blocks: 
 @method("pubsub_session")
 async def session(call: Call) -> Json:
     """The file of a session of `pubsub step` that leads to the newest relay block, acts of all callers in order."""
+    return await _of_session(call, session_document)
+
+
+@method("pubsub_sessionScenario")
+async def session_scenario(call: Call) -> Json:
+    """The same as a scenario with acts, `[scenario, sentences]`: what no scenario says is in the sentences."""
+    return await _of_session(call, scenario_document)
+
+
+async def _of_session(call: Call, make: Callable[[LiveNetwork, Moment], Json]) -> Json:
     newest = call.node.timeline.newest
-
-    def read(live: LiveNetwork) -> dict[str, object]:
-        return session_document(live, newest)
-
     try:
-        return await call.node.control.aside(read)
+        return await call.node.control.aside(lambda live: make(live, newest))
     except NoSession as error:
         raise development(error) from error

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pubsub_emulator.emulator.network.acting import newest_runtime
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.rpc.call import Call
@@ -67,7 +68,7 @@ async def runtime(call: Call, chain: ParaId) -> Json:
         return None
 
     def read(live: LiveNetwork) -> dict[str, object]:
-        newest = live.runtime(chain)
+        newest = newest_runtime(live.network, chain)
         return {"code": hexed(newest.encode()), "inForce": newest == live.network.parachain(chain).spec()}
 
     return await call.node.control.aside(read)

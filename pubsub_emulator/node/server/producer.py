@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Protocol, TypeVar
 
-from pubsub_emulator.node.chain import actions
-from pubsub_emulator.node.chain.actions import Action
+from pubsub_emulator.emulator.network import actions
+from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.node.chain.block import RELAY, Chain, Moment
 from pubsub_emulator.node.chain.journal import BadJournal, Journal
 from pubsub_emulator.node.chain.live import LiveNetwork

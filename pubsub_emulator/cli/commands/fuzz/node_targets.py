@@ -421,8 +421,9 @@ def _read_export(data: bytes) -> str:
 
 
 def _journals() -> Iterable[bytes]:
+    from pubsub_emulator.emulator.network import actions
     from pubsub_emulator.emulator.scenario.file import load_bundled
-    from pubsub_emulator.node.chain import actions, journal
+    from pubsub_emulator.node.chain import journal
 
     head = journal.Head(load_bundled("node"), 1_000_000).line()
     done = (

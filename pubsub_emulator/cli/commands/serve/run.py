@@ -16,13 +16,13 @@ from pubsub_emulator.cli.commands.run.run import HISTORY, find_scenario
 from pubsub_emulator.cli.exits import INTERRUPTED
 from pubsub_emulator.cli.screen import log_lines, say
 from pubsub_emulator.cli.session.forks import forks_told, opened
+from pubsub_emulator.emulator.network.actions import LAST_SLOT, Action
 from pubsub_emulator.emulator.network.records import Observer
 from pubsub_emulator.emulator.relay.runtime import GENESIS_SLOT
 from pubsub_emulator.emulator.scenario.model import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import read_bytes
 from pubsub_emulator.node.chain import journal
-from pubsub_emulator.node.chain.actions import LAST_SLOT, Action
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork, Observers
 from pubsub_emulator.node.server.options import BadOption, Options

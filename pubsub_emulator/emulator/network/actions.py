@@ -1,30 +1,63 @@
-"""Actions on a running network beside a step, as data: a journal holds them and a replay does them again."""
+"""Actions on a network beside a step, as data: scenarios and journals hold them."""
 
+import re
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    WithJsonSchema,
+    model_serializer,
+)
 
-from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.emulator.settings import Model
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
 from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
 
 
 def _from_hex(value: object) -> object:
     if not isinstance(value, str):
         return value
-    if not value.startswith("0x"):
-        raise ValueError("bytes are hexadecimal digits after 0x")
-    return bytes.fromhex(value[2:])
+    if re.fullmatch(r"0x(?:[0-9a-fA-F]{2})*", value) is None:
+        raise ValueError("bytes are 0x and an even number of hexadecimal digits")
+    return unhex(value)
+
+
+def _from_text(value: object) -> object:
+    return value.encode() if isinstance(value, str) and not value.startswith("0x") else _from_hex(value)
+
+
+def _from_name(value: object) -> object:
+    if isinstance(value, str) and not value.startswith("0x"):
+        return key_from_data(value.encode())
+    found = _from_hex(value)
+    if isinstance(found, bytes) and len(found) != KEY_LENGTH:
+        raise ValueError(f"a key has {KEY_LENGTH} bytes, not {len(found)}")
+    return found
 
 
 LAST_SLOT: Final = 2**63 // 6_000
 """The last slot that can be wished for: the milliseconds of blocks for ages after it fit 64 bits."""
 
-Hex = Annotated[bytes, BeforeValidator(_from_hex), PlainSerializer(hexed, when_used="json")]
+_WRITTEN: Final = (PlainSerializer(hexed, when_used="json"), WithJsonSchema({"type": "string"}))
+Hex = Annotated[bytes, BeforeValidator(_from_hex), *_WRITTEN]
+"""Bytes as 0x and digits."""
+Data = Annotated[bytes, BeforeValidator(_from_text), *_WRITTEN]
+"""Bytes as 0x and digits, or text."""
+Key = Annotated[bytes, BeforeValidator(_from_name), *_WRITTEN]
+"""A published key as 0x and digits, or the name that it is made from."""
 Para = Annotated[int, Field(strict=True, ge=0, le=U32_MAX)]
 
 
-class _Action(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class _Action(Model):
+    @model_serializer(mode="wrap")
+    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {"kind": type(self).model_fields["kind"].default, **write(self)}
 
 
 class Publish(_Action):
@@ -32,8 +65,8 @@ class Publish(_Action):
 
     kind: Literal["publish"] = "publish"
     para: Para
-    key: Hex
-    value: Hex
+    key: Key
+    value: Data
     ttl: int = 0
 
 
@@ -42,7 +75,7 @@ class Delete(_Action):
 
     kind: Literal["delete"] = "delete"
     para: Para
-    keys: tuple[Hex, ...]
+    keys: tuple[Key, ...]
 
 
 class Subscribe(_Action):
@@ -50,7 +83,7 @@ class Subscribe(_Action):
 
     kind: Literal["subscribe"] = "subscribe"
     para: Para
-    items: tuple[tuple[Para, tuple[Hex, ...]], ...]
+    items: tuple[tuple[Para, tuple[Key, ...]], ...]
 
 
 class AddKeys(_Action):
@@ -59,7 +92,7 @@ class AddKeys(_Action):
     kind: Literal["add_keys"] = "add_keys"
     para: Para
     publisher: Para
-    keys: Annotated[tuple[Hex, ...], Field(min_length=1)]
+    keys: Annotated[tuple[Key, ...], Field(min_length=1)]
 
 
 class DropKeys(_Action):
@@ -68,7 +101,7 @@ class DropKeys(_Action):
     kind: Literal["drop_keys"] = "drop_keys"
     para: Para
     publisher: Para
-    keys: tuple[Hex, ...] = ()
+    keys: tuple[Key, ...] = ()
 
 
 class Limit(_Action):
@@ -89,13 +122,13 @@ class Upgrade(_Action):
 
 
 class Cheat(_Action):
-    """Have a collator cheat; `rate` in millionths."""
+    """Have a collator cheat, the one whose turn is next unless given, in `rate` millionths of its turns."""
 
     kind: Literal["cheat"] = "cheat"
     para: Para
     strategies: tuple[str, ...]
     collator: int | None = None
-    rate: int
+    rate: int = MILLION
 
 
 class Honest(_Action):
@@ -154,11 +187,11 @@ class Horizontal(_Action):
 
 
 class SetStorage(_Action):
-    """Have root write storage of a chain (`None`: the relay chain); no value removes a key."""
+    """Have root write storage of a chain, the relay chain unless given; a key without a value is removed."""
 
     kind: Literal["set_storage"] = "set_storage"
-    chain: Para | None
-    entries: tuple[tuple[Hex, Hex | None], ...]
+    chain: Para | None = None
+    entries: tuple[tuple[Hex, Hex | None] | tuple[Hex], ...]
 
 
 class Travel(_Action):
@@ -183,14 +216,14 @@ class Rewind(_Action):
 
 
 class Offer(_Action):
-    """Signed extrinsics that the next block of a chain may take, in order."""
+    """Offer signed extrinsics to the next block of a chain, the relay chain unless given, in order."""
 
     kind: Literal["offer"] = "offer"
-    chain: Para | None
+    chain: Para | None = None
     extrinsics: tuple[Hex, ...]
 
 
-Action = (
+Act = (
     Publish
     | Delete
     | Subscribe
@@ -207,9 +240,10 @@ Action = (
     | Downward
     | Horizontal
     | SetStorage
+    | Offer
     | Travel
     | Turn
-    | Rewind
-    | Offer
 )
+"""What a scenario can hold."""
+Action = Act | Rewind
 action_adapter: TypeAdapter[Action] = TypeAdapter(Annotated[Action, Field(discriminator="kind")])

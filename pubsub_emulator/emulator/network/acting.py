@@ -1,0 +1,164 @@
+"""Does an action on a network; it shows with the next step."""
+
+from dataclasses import replace
+from typing import Final
+
+from pubsub_emulator.emulator.network import actions
+from pubsub_emulator.emulator.network.actions import Action
+from pubsub_emulator.emulator.network.arguments import BadRequest, ensure_message
+from pubsub_emulator.emulator.network.cheating import make_cheat, make_honest
+from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives.types import ParaId, PubsubKey
+from pubsub_emulator.runtime.framework.origin import Root
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, merge_subscriptions
+from pubsub_emulator.runtime.parachain.governance import check_runtime, transact
+
+_SET_STORAGE: Final = b"\x00\x04"
+_KILL_STORAGE: Final = b"\x00\x05"
+_entries = scale.vec(scale.pair(scale.bytes_, scale.bytes_))
+_keys = scale.vec(scale.bytes_)
+
+
+def newest_runtime(network: Network, para: int) -> RuntimeSpec:
+    """A parachain's newest runtime, which may not be in force yet. Raises `UnknownParachain`."""
+    chain = network.parachain(para)
+    current, ordered = chain.spec(), network.ordered.get(chain.para)
+    return ordered if ordered is not None and ordered.spec_version > current.spec_version else current
+
+
+def act(network: Network, action: Action) -> int | None:
+    """Do what is asked. Raises `PubsubError` and changes nothing when it cannot be.
+
+    Returns the new spec version of what orders a runtime, the collator for `Cheat`, their number for `Honest`.
+    """
+    match action:
+        case actions.Publish():
+            network.publish(action.para, PubsubKey(action.key), action.value, action.ttl)
+        case actions.Delete():
+            network.delete(ParaId(action.para), [PubsubKey(key) for key in action.keys])
+        case actions.Subscribe():
+            return _subscribe(network, action)
+        case actions.Upgrade():
+            return _upgrade(network, action)
+        case actions.AddKeys() | actions.DropKeys():
+            return _resubscribe(network, action)
+        case actions.Limit():
+            current = newest_runtime(network, ParaId(action.para))
+            return _order(network, replace(_limited(current, action), spec_version=current.spec_version + 1))
+        case actions.Cheat():
+            return make_cheat(network, action.para, action.strategies, action.collator, action.rate)
+        case actions.Honest():
+            return make_honest(network, action.para)
+        case actions.Register():
+            usual = network.config.relay.pubsub.publisher_deposit
+            deposit = usual if action.deposit is None else action.deposit
+            manager = network.manager(action.para)
+            network.call(Root(), "Broadcaster", "force_register_publisher", manager, deposit, action.para)
+        case actions.Deregister():
+            network.call(Root(), "Broadcaster", "force_deregister_publisher", action.para)
+        case actions.Offline():
+            network.take_offline(action.para, offline=action.offline)
+        case actions.Upward():
+            ensure_message(action.message)
+            network.parachain(action.para).send_upward(action.message)
+        case actions.Downward():
+            network.send_downward(action.para, action.message)
+        case actions.Horizontal():
+            network.send(action.sender, action.recipient, action.message)
+        case actions.SetStorage():
+            _set_storage(network, action)
+        case actions.Travel():
+            _travel(network, action.slot)
+        case actions.Turn():
+            network.give_turn(action.para)
+        case actions.Offer():
+            network.offer(action.chain, action.extrinsics)
+        case actions.Rewind():
+            raise BadRequest("a rewind is no action of a step")
+    return None
+
+
+def _subscribe(network: Network, action: actions.Subscribe) -> int:
+    chain = network.parachain(action.para)
+    for publisher, _ in action.items:
+        network.parachain(publisher)
+    current = newest_runtime(network, chain.para)
+    declared = [(ParaId(publisher), [PubsubKey(key) for key in keys]) for publisher, keys in action.items]
+    return _order(
+        network, replace(current, subscriptions=merge_subscriptions(declared), spec_version=current.spec_version + 1)
+    )
+
+
+def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -> int:
+    chain, publisher = network.parachain(action.para), ParaId(action.publisher)
+    if chain.pace.on_demand:
+        raise BadRequest(f"{chain.para} is a publisher only and cannot subscribe")
+    current = newest_runtime(network, chain.para)
+    keys = [PubsubKey(key) for key in action.keys]
+    held = current.subscriptions.get(publisher, ())
+    others = [(each, list(known)) for each, known in current.subscriptions.items()]
+    if isinstance(action, actions.AddKeys):
+        merged = merge_subscriptions([*others, (network.parachain(publisher).para, keys)])
+    else:
+        if not held or not set(keys) <= set(held):
+            raise BadRequest(f"{chain.para} does not subscribe to that of {publisher}")
+        left = [key for key in held if keys and key not in keys]
+        merged = merge_subscriptions(
+            [*((each, known) for each, known in others if each != publisher), (publisher, left)]
+        )
+    return _order(network, replace(current, subscriptions=merged, spec_version=current.spec_version + 1))
+
+
+def _upgrade(network: Network, action: actions.Upgrade) -> int:
+    spec, current = decode_spec(action.code), newest_runtime(network, ParaId(action.para))
+    if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
+        raise BadRequest(f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their absence")
+    if spec.spec_version != current.spec_version + 1:
+        raise BadRequest(
+            f"version {spec.spec_version} does not follow {current.spec_version}, the newest runtime of "
+            f"{current.para_id}"
+        )
+    return _order(network, spec)
+
+
+def _order(network: Network, spec: RuntimeSpec) -> int:
+    check_runtime(spec)
+    network.upgrade(spec)
+    network.ordered[spec.para_id] = spec
+    return spec.spec_version
+
+
+def _set_storage(network: Network, action: actions.SetStorage) -> None:
+    put = [(key, value) for key, *rest in action.entries for value in rest if value is not None]
+    killed = [each[0] for each in action.entries if each[1:] in {(), (None,)}]
+    if action.chain is None:
+        if put:
+            network.call(Root(), "System", "set_storage", put)
+        if killed:
+            network.call(Root(), "System", "kill_storage", killed)
+        return
+    if put:
+        network.send_downward(action.chain, transact(_SET_STORAGE + _entries.encode(put)))
+    if killed:
+        network.send_downward(action.chain, transact(_KILL_STORAGE + _keys.encode(killed)))
+
+
+def _travel(network: Network, slot: int) -> None:
+    following = network.relay.slot(network.number + 1)
+    if slot < following:
+        raise BadRequest(f"the next block has slot {following} at least: time goes forward")
+    if slot > actions.LAST_SLOT:
+        raise BadRequest(f"a slot is at most {actions.LAST_SLOT}, so that blocks can follow")
+    network.travel(slot - following)
+
+
+def _limited(spec: RuntimeSpec, limit: actions.Limit) -> RuntimeSpec:
+    """A runtime with another limit; a depth of 0 is none."""
+    match limit.name:
+        case "max_pov_size":
+            return replace(spec, max_pov_size=limit.value)
+        case "max_cache_bytes":
+            return replace(spec, max_cache_bytes=limit.value)
+        case "max_trie_depth":
+            return replace(spec, max_trie_depth=limit.value or None)
