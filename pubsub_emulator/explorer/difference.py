@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pubsub_emulator.explorer.html import Html, join, tag
+from pubsub_emulator.explorer.html import Html, join, page, tag
 
-_STYLE: Final = Html(
+_STYLE: Final = (
     ":root{color-scheme:light dark;--bad:#c62828;--good:#2e7d32}"
     "@media(prefers-color-scheme:dark){:root{--bad:#ef9a9a;--good:#a5d6a7}}"
     "body{font:15px/1.45 system-ui,sans-serif;margin:1rem}ul{list-style:none;padding-left:1.2rem;margin:0}"
@@ -19,15 +19,7 @@ def difference_page(title: str, shown: Mapping[str, object]) -> str:
     """A self-contained page; `shown` has `delta` in jsondiffpatch's format."""
     found = shown["delta"]
     body = tag("p", "Nothing would change.") if found is None else _node(found)
-    head = join(
-        (
-            Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-            tag("title", title),
-            tag("style", _STYLE),
-        )
-    )
-    page = tag("html", tag("head", head), tag("body", tag("h1", title), body), lang="en")
-    return f"<!doctype html>\n{page}\n"
+    return page(title, _STYLE, body)
 
 
 def _tree(found: Mapping[str, object]) -> Html:

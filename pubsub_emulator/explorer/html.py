@@ -36,6 +36,16 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
     return tag("table", tag("thead", top), tag("tbody", *body))
 
 
+def page(title: str, style: str, *body: object) -> str:
+    """A self-contained page below its title."""
+    head = (
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        tag("title", title),
+        tag("style", Html(style)),
+    )
+    return f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', tag('h1', title), *body), lang='en')}\n"
+
+
 def fold(title: str, content: object) -> Html:
     """Folded content with a title."""
     return tag("details", tag("summary", title), content)

@@ -6,7 +6,7 @@ from typing import Final
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, record_card
-from pubsub_emulator.explorer.html import Html, join, tag
+from pubsub_emulator.explorer.html import Html, join, page, tag
 from pubsub_emulator.explorer.recorder import walk_again
 from pubsub_emulator.explorer.words import Names
 from pubsub_emulator.primitives.errors import PubsubError
@@ -62,14 +62,6 @@ def block_card(record: BlockRecord, state: State) -> str:
 
 def cards_page(title: str, said: str, cards: Iterable[tuple[str, str]]) -> str:
     """A self-contained page of cards with headings."""
-    head = join(
-        (
-            Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-            tag("title", title),
-            tag("style", Html(_STYLE)),
-        )
-    )
     opened = ((heading, card.replace("<details>", "<details open>", 1)) for heading, card in cards)
     body = join(part for heading, card in opened for part in (tag("h2", heading), Html(card)))
-    page = tag("html", tag("head", head), tag("body", tag("h1", title), tag("p", said), body), lang="en")
-    return f"<!doctype html>\n{page}\n"
+    return page(title, _STYLE, tag("p", said), body)

@@ -91,6 +91,7 @@ def page_index(recorder: Recorder, title: str, description: str) -> dict[str, ob
         "strategies": list(recorder.strategies.numbers),
         "verdicts": {verdict.value: words for verdict, words in VERDICTS.items()},
         "relay": recorder.relay_blocks,
+        "built": recorder.built,
         "candidates": recorder.index,
         "glyphs": glyphs(),
         "parts": {"details": DETAILS, "relay": RELAY_DETAILS, "nodes": NODES},

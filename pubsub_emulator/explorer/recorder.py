@@ -24,7 +24,7 @@ from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.changes import state_changes
 from pubsub_emulator.explorer.svg import arrange, packed
 from pubsub_emulator.explorer.tree import Drawn, Shape
-from pubsub_emulator.explorer.words import Names, event_words, execution_words, preview, ttl_words
+from pubsub_emulator.explorer.words import Names, event_words, execution_words, preview, ttl_words, with_names
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.pallet import Event
@@ -89,6 +89,8 @@ class Recorder(Observer):
         self.relay = relay
         self.chains: dict[ParaId, RecordedChain] = {}
         self.relay_blocks: list[Json] = []
+        self.built = 0
+        """How many of these were built: all but the start."""
         self.relay_details: list[bytes] = []
         self.index: list[list[Any]] = []
         self.details: list[bytes] = []
@@ -102,6 +104,7 @@ class Recorder(Observer):
     def relay_block(self, record: RelayRecord) -> None:
         """Add a relay block, with its events and messages if the relay chain is given."""
         published, events, messages = self._relay_events(record.number)
+        self.built += record.number > (0 if self.relay is None else self.relay.first)
         self.relay_blocks.append(
             {"number": record.number, "hash": record.hash.hex(), "root": record.storage_root.hex(), "keys": published}
         )
@@ -170,7 +173,7 @@ class Recorder(Observer):
         }
         if refusal is not None:
             out["evidence"] = [
-                [each.verdict.value, each.detail, [_subject(part) for part in each.subject]]
+                [each.verdict.value, with_names(each.detail, self.names), [_subject(part) for part in each.subject]]
                 for each in refusal.evidence
             ]
         if outcome is not None:

@@ -1,5 +1,6 @@
 """Names and descriptions for people: chains, keys, storage, verdicts, lifetimes, events."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
@@ -8,7 +9,7 @@ from typing import Final
 
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
 from pubsub_emulator.emulator.scenario import Scenario, published_key
-from pubsub_emulator.emulator.state_diff import key_name
+from pubsub_emulator.emulator.state_diff import UNKNOWN_KEY, key_name
 from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
@@ -73,6 +74,21 @@ def preview(value: bytes, most: int = 24) -> str:
     if value and value.isascii() and (text := value.decode("ascii")).isprintable():
         return f'"{text[: 2 * most]}"' + ("…" if len(text) > 2 * most else "")
     return f"0x{value[:most].hex()}" + ("…" if len(value) > most else "")
+
+
+def with_names(text: str, names: Names) -> str:
+    """Words with the name of each key for `key` and its hexadecimal digits, where it has one."""
+    return _KEY.sub(lambda found: _named(bytes.fromhex(found[1]), names) or found[0], text)
+
+
+_KEY: Final = re.compile(r"\bkey ((?:[0-9a-f]{2})+)\b")
+
+
+def _named(key: bytes, names: Names) -> str:
+    if name := names.keys.get(PubsubKey(key)):
+        return f"key {name}"
+    named = key_name(key)
+    return "" if named == UNKNOWN_KEY else named
 
 
 def ttl_words(state: TtlState | None) -> str:
@@ -152,7 +168,7 @@ def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
     item, bracket, _ = full.partition("[")
     rest = key[32:]
     if not bracket:
-        return item, "" if item != "a key of no known pallet" else short(key)
+        return item, "" if item != UNKNOWN_KEY else short(key)
     if item in _PARA_MAPS and len(rest) >= 12:
         para = ParaId(int.from_bytes(rest[8:12], "little"))
         tail = rest[12:]

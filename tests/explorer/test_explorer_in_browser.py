@@ -15,6 +15,7 @@ from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.recorder import walk_again
 from pubsub_emulator.explorer.run import explore
 from pubsub_emulator.explorer.svg import arrange, render
+from pubsub_emulator.explorer.words import with_names
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.parachain.block import Verdict
 
@@ -78,7 +79,9 @@ def test_the_page_opens_with_its_figures_and_a_block(page: Page, file: Path, exp
     opened(page, file)
     refused = sum(block.refusal is not None for block in explored.told.blocks)
     expect(page.locator("h1")).to_have_text("explored")
-    expect(page.locator("#figures")).to_contain_text(f"{len(explored.told.blocks)} candidates, {refused} refused")
+    expect(page.locator("#figures")).to_contain_text(
+        f"26 relay blocks, {len(explored.told.blocks)} candidates, {refused} refused"
+    )
     shown = page.locator("#timeline [data-c]").count()
     assert shown == sum(block.chain >= 3000 for block in explored.told.blocks)
     assert page.locator(".strip g.refused").count() == refused
@@ -153,7 +156,7 @@ def test_a_refused_block_says_why(page: Page, file: Path, explored: Explored) ->
     opened(page, file, f"c{at}")
     refusal = explored.told.blocks[at].refusal
     assert refusal is not None
-    expect(page.locator(".refusal")).to_contain_text(refusal.evidence[0].detail)
+    expect(page.locator(".refusal")).to_contain_text(with_names(refusal.evidence[0].detail, explored.names))
     expect(page.locator(".refusal")).to_contain_text("A node that the walk needs was left out")
     assert page.locator(".field g.m").count() == 1
 

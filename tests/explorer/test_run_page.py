@@ -4,6 +4,7 @@ import re
 
 from support.explorer import Explored
 
+from pubsub_emulator.explorer.words import with_names
 from pubsub_emulator.primitives.hashing import blake2_256
 
 
@@ -72,9 +73,12 @@ def test_a_refused_block_has_the_ledger_of_its_proof_as_far_as_that_is_read(expl
     for detail, block in refused:
         assert (detail["ledger"] is None) == (block.relay_storage_root is None)
         assert [row[:2] for row in detail["evidence"]] == [
-            [each.verdict.value, each.detail]
+            [each.verdict.value, with_names(each.detail, explored.names)]
             for each in block.refusal.evidence  # type: ignore[union-attr]  # refused
         ]
+    told = " ".join(words for detail, _ in refused for _, words, _ in detail["evidence"])
+    assert re.search(r"on the way to key \d+/\d+, at nibble", told)  # no hash where the name is known
+    assert "on the way to root of child trie" in told
     read = [detail for detail, _ in refused if detail["ledger"] is not None and detail["ledger"]["proof"]]
     assert len(read) > 5
 

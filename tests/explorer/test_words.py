@@ -1,7 +1,16 @@
 """Names, values, events and outcomes in front of people."""
 
 from pubsub_emulator.emulator.network import Network
-from pubsub_emulator.explorer.words import VERDICTS, Names, execution_words, preview, short, static_labels, ttl_words
+from pubsub_emulator.explorer.words import (
+    VERDICTS,
+    Names,
+    execution_words,
+    preview,
+    short,
+    static_labels,
+    ttl_words,
+    with_names,
+)
 from pubsub_emulator.primitives.pubsub import Infinite, TimedOut, ValidFor, key_from_data
 from pubsub_emulator.primitives.storage_keys import hrmp_channel
 from pubsub_emulator.primitives.types import ParaId
@@ -24,6 +33,14 @@ def test_values_are_text_where_all_of_them_is() -> None:
 def test_hashes_are_shortened_and_short_ones_are_not() -> None:
     assert short(bytes(range(32))) == "0x00010203…1e1f"
     assert short(b"\x01\x02") == "0x0102"
+
+
+def test_keys_are_called_by_their_names_where_these_are_known() -> None:
+    key = key_from_data(b"price")
+    names = Names(keys={key: "price"})
+    assert with_names(f"node at key {key.hex()}, lost", names) == "node at key price, lost"
+    assert with_names(f"key {fixed_keys(ParaId(3000))[0].hex()}", names) == "Configuration.ActiveConfig"
+    assert with_names(f"key {'ab' * 32} of {key.hex()}", names) == f"key {'ab' * 32} of {key.hex()}"
 
 
 def test_lifetimes_are_said_in_blocks() -> None:

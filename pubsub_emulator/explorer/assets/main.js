@@ -10,7 +10,7 @@
   const refused = run.candidates.filter((block) => block.verdict);
   box("figures").textContent = [
     run.description,
-    `${plural(Math.max(run.relay.length - 1, 0), "relay block")}, ${plural(run.candidates.length, "candidate")}, ${refused.length.toLocaleString("en")} refused, ${plural(run.candidates.reduce((sum, block) => sum + block.keys.length, 0), "delivery", "deliveries")}.`,
+    `${plural(run.built, "relay block")}, ${plural(run.candidates.length, "candidate")}, ${refused.length.toLocaleString("en")} refused, ${plural(run.candidates.reduce((sum, block) => sum + block.keys.length, 0), "delivery", "deliveries")}.`,
   ].filter(Boolean).join(" ");
 
   const timeline = new Timeline(run, box("timeline"), go);

@@ -185,8 +185,8 @@ def judge_proof(
         detail = f"the proof lacks the relay parent's root node {relay_root.hex()}"
         return walked, [Offence(Verdict.ROOT_MISMATCH, detail, (relay_root,))]
     detail = (
-        f"node {missing.node_hash.hex()} at nibble {missing.depth} of key {missing.key.hex()} is missing with "
-        f"{walked.used} of {walked.budget} bytes used"
+        f"node {missing.node_hash.hex()} is missing on the way to key {missing.key.hex()}, at nibble {missing.depth}, "
+        f"when {walked.used:,} of the {walked.budget:,} bytes for messages and proof are used"
     )
     return walked, [Offence(Verdict.OMITTED_BELOW_BUDGET, detail, (missing.node_hash, missing.key))]
 

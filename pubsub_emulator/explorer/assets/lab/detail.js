@@ -40,7 +40,7 @@ function Candidate({ candidate, column }) {
       <h2>${candidate.para} · block ${candidate.number} <span class=${`badge ${candidate.verdict ? "refused" : "valid"}`}>${candidate.verdict || "accepted"}</span></h2>
       <p>A <${Term} word="candidate" /> of <${Term} word="collator" /> ${candidate.collator ?? "?"}, judged for <button type="button" class="link" onClick=${() => choose(column.number)}>relay block ${column.number}</button>, ${many(candidate.proofNodes, "proof node")}, ${size(candidate.proofBytes)}${candidate.unprunedBytes === undefined ? "" : `; unpruned ${size(candidate.unprunedBytes)}`}.</p>
       ${candidate.strategy ? html`<p>The collator was told to cheat: <b>${candidate.strategy}</b>. ${candidate.verdict ? "The chain refused its block and goes on without it; the next collator builds in its place." : ""}</p>` : null}
-      ${candidate.evidence.length ? html`<ol class="evidence">${candidate.evidence.slice(0, 20).map(([verdict, words]) => html`<li><b>${verdict}</b> ${meaning[verdict]}<p>${cut(words, 400)}</p></li>`)}</ol>` : null}
+      ${candidate.evidence.length ? html`<ol class="evidence">${candidate.evidence.slice(0, 20).map(([verdict, words]) => html`<li><b>${verdict}</b> ${meaning[verdict]}${why ? html`<p>${cut(words, 400)}</p>` : null}</li>`)}</ol>` : null}
     </div>
     <${Deliveries} rows=${column.deliveries.filter((each) => each.block === candidate.hash)} />
     <p class="hint" role="status">${why}</p>

@@ -53,7 +53,7 @@ function found({ publisher, key }) {
     for (const each of column.deliveries) {
       if (each.key !== key || each.publisher !== publisher) continue;
       const age = each.blocksSincePublished === null ? "" : `, ${many(each.blocksSincePublished, "block")} after it was written`;
-      steps.push({ kind: "delivered", number, hash: each.block, para: each.para, words: each.value === null ? `proven absent, ${each.para} was told` : `proven to and delivered to ${each.para}${age}` });
+      steps.push({ kind: each.value === null ? "removed" : "delivered", number, hash: each.block, para: each.para, words: each.value === null ? `proven absent, ${each.para} was told` : `proven to and delivered to ${each.para}${age}` });
     }
   }
   return steps;

@@ -1,13 +1,13 @@
 // First steps for who sees the page for the first time: five acts that end with a cheat that is caught.
 import { signal } from "../vendor/signals.js";
 import { html, useRef } from "./words.js";
-import { best, dev, first, followed, publishesOnly, setting } from "./store.js";
+import { best, columns, dev, first, followed, onColumn, publishesOnly, setting, undos, version } from "./store.js";
 import { fill } from "./acts.js";
 import { busy, HAPPENINGS, running, until } from "./steps.js";
 
 const KEY = "price";
 const MOST_BLOCKS = 40;
-const done = signal(0);
+const marks = signal([]); // of each step that was done: the relay block that has it, its hash once it is built, its undo
 
 // Each step: its title, what it does in this network, its button, and the work, which returns whether it is done.
 const STEPS = [
@@ -30,6 +30,18 @@ let known = null;
 const given = (column) => column.deliveries.find((each) => each.key === known);
 const remembered = (answer) => { known = answer?.action.key ?? known; return answer; };
 
+// Whether a step is part of the branch that the network is on: in a block of it, or waiting for the next one.
+function holds({ number, hash, undo }) {
+  if (!hash) return number === best.value + 1 && undos.value.some((each) => each.id === undo);
+  const held = columns.get(number);
+  return number <= best.value && (!held || held.hash === hash);
+}
+
+onColumn(({ number, hash }) => {
+  const waits = (mark) => !mark.hash && mark.number === number && undos.value.some((each) => each.id === mark.undo);
+  marks.value = marks.value.map((mark) => (waits(mark) ? { ...mark, hash } : mark));
+});
+
 export function Guide() {
   const fresh = useRef(null);
   if (!dev.value || !setting.value) return null;
@@ -38,15 +50,20 @@ export function Guide() {
   if (publisher === undefined || subscriber === undefined) return null;
   fresh.current ??= best.value <= first.value + 1;
   const places = { publisher, subscriber };
+  const broken = marks.value.findIndex((mark) => !holds(mark));
+  const done = broken < 0 ? marks.value.length : broken;
   const go = async (at) => {
+    const began = best.value;
     if (!(await STEPS[at][3](places))) return;
-    done.value = at + 1;
-    if (at % 2 === 0 && at && innerWidth <= 1000) document.getElementById("detail").scrollIntoView();
+    const builds = at === 2 || at === 4;
+    const number = builds ? best.value : began + 1;
+    marks.value = [...marks.value.slice(0, at), { number, hash: columns.get(number)?.hash, undo: undos.value.at(-1)?.id }];
+    if (builds && innerWidth <= 1000) document.getElementById("detail").scrollIntoView();
   };
-  return html`<details class="guide" open=${fresh.current}><summary>First steps: see a value delivered, and a cheat caught</summary>
-    <ol>${STEPS.map(([title, words, button], at) => html`<li class=${at < done.value ? "did" : at === done.value ? "now" : ""}>
-      <h3>${at + 1}. ${title}${at < done.value ? ", done" : ""}</h3><p>${words(places)}</p>
-      <button type="button" class=${at === done.value ? "primary" : ""} disabled=${at !== done.value || busy.value || running.value} onClick=${() => go(at)}>${button}</button></li>`)}</ol>
-    <p class="hint">${done.value < STEPS.length ? "Nothing is built until you ask. Each step is an act that you can change and repeat in the forms below; Undo takes the last one back." : "Now try another cheat, fork from a block before it under Branches and compare, or save all of it under Session."}</p>
+  return html`<details class="guide" data-told=${version.value} open=${fresh.current}><summary>First steps: see a value delivered, and a cheat caught</summary>
+    <ol>${STEPS.map(([title, words, button], at) => html`<li class=${at < done ? "did" : at === done ? "now" : ""}>
+      <h3>${at + 1}. ${title}${at < done ? ", done" : ""}</h3><p>${words(places)}</p>
+      <button type="button" class=${at === done ? "primary" : ""} disabled=${at !== done || busy.value || running.value} onClick=${() => go(at)}>${button}</button></li>`)}</ol>
+    <p class="hint">${done < STEPS.length ? "Nothing is built until you ask. Each step is an act that you can change and repeat in the forms below; Undo takes the last one back." : "Now try another cheat, fork from a block before it under Branches and compare, or save all of it under Session."}</p>
   </details>`;
 }

@@ -9,7 +9,7 @@ export const chains = signal([]);
 export const setting = signal(null);
 export const dev = signal(false);
 export const undos = signal([]); // { id, what, at }, the oldest first
-export const chosen = signal(null); // { number, hash } of a candidate, or { number } of a relay block
+export const chosen = signal(null); // { number, hash } of a candidate, or { number } of a relay block; `newest` if it followed
 export const followed = signal(null); // { publisher, key }
 export const said = signal("");
 export const tab = signal("acts");
@@ -45,6 +45,7 @@ export function start() {
     asked.clear();
     await need(Math.max(first.value, best.value - 96), best.value);
     if (!chosen.value) chooseFirst();
+    else if (!pinned) follow();
     refresh();
   });
 }
@@ -61,11 +62,12 @@ function advanced({ rewound, number, column }) {
     if (!held || !column || held.hash !== column.hash) columns.clear();
     for (const at of [...columns.keys()]) if (at > number) columns.delete(at);
     asked.clear();
-    if (chosen.value && chosen.value.number > number) chosen.value = null;
+    pinned &&= chosen.value.number < number;
   }
   if (column) put(column);
   if (number > best.value + 1) need(best.value + 1, number);
   best.value = number;
+  if (!pinned) follow();
   version.value += 1;
   if (column && !rewound) for (const hear of [...hearers]) hear(column);
   refresh();
@@ -122,17 +124,31 @@ export async function need(from, to) {
   }
 }
 
+let pinned = false; // whether the user has chosen another block than the newest
+let row; // the parachain of the chosen candidate
+
 function chooseFirst() {
   const newest = [...columns.values()].sort((a, b) => b.number - a.number);
   for (const column of newest) {
     const found = column.candidates.find((each) => each.verdict) || column.candidates.find((each) => each.delivered);
-    if (found) return choose(column.number, found.hash);
+    if (!found) continue;
+    choose(column.number, found.hash);
+    pinned = false;
+    return;
   }
-  if (best.value >= first.value) choose(best.value);
+  follow();
 }
 
 export function choose(number, hash) {
-  chosen.value = hash ? { number, hash } : { number };
+  pinned = number !== best.value;
+  row = hash && columns.get(number)?.candidates.find((each) => each.hash === hash)?.para;
+  chosen.value = { number, hash };
+}
+
+function follow() {
+  const number = best.value;
+  const hash = columns.get(number)?.candidates.findLast((each) => each.para === row)?.hash;
+  chosen.value = number < first.value ? null : { number, hash, newest: true };
 }
 
 // Whether a chain reads nothing and builds only when it has something to send.

@@ -38,7 +38,7 @@ export function Timeline() {
   }, [from, to, changed]);
   useEffect(() => {
     const at = chosen.value;
-    if (!at || !strip.current) return;
+    if (!at || at.newest || !strip.current) return;
     const x = (at.number - first.value) * CELL;
     const view = strip.current;
     if (x < view.scrollLeft || x > view.scrollLeft + view.clientWidth - CELL) view.scrollLeft = x - view.clientWidth / 2;
@@ -102,10 +102,11 @@ function Way({ steps, rows, from, to }) {
   let written = null;
   const at = ({ number, para }) => [(number - from) * CELL + CELL / 2, TOP + (para === undefined ? 0 : rows.get(para) || 0) * ROW + 8];
   for (const step of steps) {
-    const before = step.kind === "written" ? sent : step.kind === "delivered" ? written : null;
+    const before = step.kind === "written" ? sent : step.kind === "delivered" ? written : null; // none past its removal
     if (before && step.number >= from && before.number <= to) lines.push([...at(before), ...at(step)]);
     if (step.kind === "sent") sent = step;
     if (step.kind === "written") written = step;
+    if (step.kind === "expired") written = null;
   }
   if (!lines.length) return null;
   return html`<svg class="way" aria-hidden="true" style=${{ left: `${(from - first.value) * CELL}px` }} width=${(to - from + 1) * CELL} height=${(rows.size + 1) * ROW}>${lines.map(([a, b, c, d]) => html`<path d=${`M${a} ${b}L${c} ${d}`} />`)}</svg>`;
