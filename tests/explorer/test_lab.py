@@ -12,12 +12,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, WebSocketRoute, expect
 from support.axe import faults
+from support.explorer import open_page
 from support.lab import MISPLACED, WIDTHS, Lab, many_blocks
 from support.served import Served
 
 from pubsub_emulator.cli.session import saved
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
+from pubsub_emulator.primitives.hexadecimal import hexed
 
 SCROLL = """async () => {
   const strip = document.querySelector(".strip");
@@ -113,13 +116,31 @@ def test_the_first_steps_lead_from_a_published_value_to_a_cheat_that_is_caught(l
     expect(page.locator("#detail .evidence").first).to_contain_text("A node that the walk needs was left out")
     expect(page.locator(".follow .journey")).to_contain_text("delivered to 2000")
     expect(page.locator(".way path")).to_have_count(2)
+    caught = here.best()
+    here.step(page)  # the newest block is chosen, one that the user chose stays
+    expect(page.locator("#detail h2").first).to_contain_text(f"block {caught + 1}")
+    expect(page.locator("#detail .candidate")).to_contain_text(f"relay block {caught + 1}")
+    page.locator("[aria-label='relay block 1']").click()
+    here.step(page)
+    expect(page.locator("#detail h2").first).to_have_text("Relay block 1")
+    expect(page.locator(".guide li.did")).to_have_count(5)
+    page.locator(".column .cell.delivers").last.click()
+    tab(page, "branches")
+    page.get_by_role("button", name="Fork from").click()
+    expect(page.locator(".guide li.did")).to_have_count(3)
+    here.step(page)
+    expect(page.locator(".guide li.did")).to_have_count(3)
+    page.get_by_role("button", name="switch to main").click()
+    expect(page.locator(".guide li.did")).to_have_count(5)
     other = here.open()
     other.locator(".column .cell.delivers").last.click()
     expect(other.locator("#detail .keys")).to_contain_text('price of 1000 to 2000 "7.42"')
     expect(other.locator("#detail .field")).to_contain_text("price")
 
 
-def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(lab: OpenLab, tmp_path: Path) -> None:
+def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(
+    lab: OpenLab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     here = lab()
     page = here.open(accept_downloads=True)
     here.act(page, "publish", key="price", value="7.42", ttl="6")
@@ -168,43 +189,39 @@ def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(lab: Ope
     assert json.loads(Path(download.value.path()).read_text(encoding="utf-8")) == document
     with page.expect_download() as download:
         page.get_by_role("button", name="as a scenario").click()
-    assert (
-        parse_scenario(Path(download.value.path()).read_text(encoding="utf-8"), "saved.toml").document()
-        == document["scenario"]
-    )
+    text = Path(download.value.path()).read_text(encoding="utf-8")
+    assert 'key = "price", value = "7.42", ttl = 6' in text
+    simulation = Simulation(parse_scenario(text, "saved.toml"))
+    simulation.run()
+    assert simulation.network.number == before
+    assert hexed(simulation.network.relay.blocks[-1].header.hash()) == document["hash"]
     with page.expect_download() as download:
         page.get_by_role("button", name="as Python").click()
     source = Path(download.value.path()).read_text(encoding="utf-8")
     exec(compile(source, "saved.py", "exec"), {})  # noqa: S102  # what a user would run; it checks the hash itself
+    said = capsys.readouterr().out
+    assert f"relay block {before}" in said
+    assert "Line(" not in said
     with page.expect_download() as download:
         page.get_by_role("button", name="as one page to share").click()
-    assert "The session that led here" in Path(download.value.path()).read_text(encoding="utf-8")
+    shared = Path(download.value.path()).read_text(encoding="utf-8")
+    assert "The session that led here" in shared
+    assert open_page(shared).index["built"] == before
 
 
-@pytest.mark.parametrize(
-    ("name", "fields", "why"),
-    [
-        ("limit", {"value": "1"}, "max_pov_size 1"),
-        ("unsubscribe", {"keys": "nothing"}, "does not subscribe"),
-        (
-            "register",
-            {"para": "2001", "deposit": "340282366920938463463374607431768211455"},
-            "a call on the relay chain",
-        ),
-        ("publish", {"value": "0x0"}, "hexadecimal"),
-        ("publish", {"ttl": "soon"}, "ttl: a whole number is expected"),
-    ],
-)
-def test_an_act_that_would_fail_says_why_before_it_is_sent(
-    lab: OpenLab, name: str, fields: dict[str, str], why: str
-) -> None:
-    here = lab()
-    page = here.open()
-    page.select_option("#act", name)
-    for field, value in fields.items():
+def test_an_act_that_would_fail_says_why_before_it_is_sent(lab: OpenLab) -> None:
+    page = lab().open()
+    for name, field, value, why in (
+        ("limit", "value", "1", "max_pov_size 1"),
+        ("unsubscribe", "keys", "nothing", "does not subscribe"),
+        ("register", "deposit", str(2**128 - 1), "a call on the relay chain"),
+        ("publish", "value", "0x0", "hexadecimal"),
+        ("publish", "ttl", "soon", "ttl: a whole number is expected"),
+    ):
+        page.select_option("#act", name)
         page.locator(f"#panel form [name={field}]").fill(value)
-    expect(page.locator("#panel .tried.no")).to_contain_text(why)
-    expect(page.locator("#panel form button[type=submit]")).to_be_disabled()
+        expect(page.locator("#panel .tried.no")).to_contain_text(why)
+        expect(page.locator("#panel form button[type=submit]")).to_be_disabled()
 
 
 def test_a_followed_key_shows_its_way_and_its_lifetime_runs_down(lab: OpenLab) -> None:
@@ -223,7 +240,9 @@ def test_a_followed_key_shows_its_way_and_its_lifetime_runs_down(lab: OpenLab) -
     expect(page.locator(".follow .journey")).to_contain_text("delivered to 2000")
     placed_well(page)
     here.node.call("dev_newBlock", {"count": 6})
-    expect(page.locator(".follow .journey")).to_contain_text("expired")
+    expect(page.locator(".follow .journey .expired")).to_have_count(1)
+    expect(page.locator(".follow .journey .removed")).to_contain_text("2000 was told")
+    expect(page.locator(".way path")).to_have_count(2)  # sent, delivered: none past its removal
 
 
 def test_a_block_that_is_built_while_the_page_opens_is_the_newest(lab: OpenLab) -> None:

@@ -1,6 +1,6 @@
 // All acts so far as a session: a file for `pubsub step`, a scenario, Python, and one HTML file to share.
 import { Copied, html, useEffect, useState } from "./words.js";
-import { best, say, version } from "./store.js";
+import { best, names, say, valueWords, version } from "./store.js";
 import { call } from "./rpc.js";
 
 export function Session() {
@@ -48,6 +48,7 @@ function asPython(session) {
     "",
     "import json",
     "",
+    "from pubsub_emulator.cli.screen import show_all",
     "from pubsub_emulator.cli.session import Session",
     "from pubsub_emulator.emulator.scenario.file import parse_document",
     "",
@@ -55,23 +56,24 @@ function asPython(session) {
     "",
     'session = Session.of(parse_document(SESSION["scenario"], "the lab"), accounts=SESSION.get("accounts", False))',
     'for line in SESSION["commands"]:',
-    "    for page in session.execute(line):",
-    "        print(page)",
+    "    show_all(session.execute(line))",
     'assert f"0x{session.newest(\'relay\').hex()}" == SESSION["hash"], "another block"',
     "",
   ].join("\n");
 }
 
-// TOML with inline tables; the acts, which a scenario has no field for, are comments below it.
-function asScenario(session) {
-  const lines = Object.entries(session.scenario).filter(([, value]) => value !== null).map(([key, value]) => `${key} = ${toml(value)}`);
-  return [...lines, "", `# The acts, as lines of \`pubsub step\`; \`pubsub run ${session.scenario.name}.json\` plays them from the session's file:`, ...session.commands.map((line) => `# ${line}`), ""].join("\n");
+// TOML, a line each publisher, subscriber and block with acts; what no scenario has a field for is in comments.
+async function asScenario() {
+  const [scenario, said] = await call("pubsub_sessionScenario");
+  const lines = Object.entries(scenario).map(([name, value]) => `${name} = ${Array.isArray(value) ? `[\n${value.map((each) => `  ${toml(each)},\n`).join("")}]` : toml(value)}`);
+  return [...said.map((each) => `# ${each}`), ...lines, ""].join("\n");
 }
 
-function toml(value) {
-  if (Array.isArray(value)) return `[${value.map(toml).join(", ")}]`;
-  if (value && typeof value === "object") return `{ ${Object.entries(value).filter(([, each]) => each !== null).map(([key, each]) => `${key} = ${toml(each)}`).join(", ")} }`;
-  return JSON.stringify(value);
+function toml(value, name) {
+  if (Array.isArray(value)) return `[${value.filter((each) => each !== null).map((each) => toml(each, name)).join(", ")}]`; // a removed key has no value
+  if (value && typeof value === "object") return `{ ${Object.entries(value).map(([key, each]) => `${key} = ${toml(each, key)}`).join(", ")} }`;
+  const known = name === "key" || name === "keys" ? names.get(value) ?? "" : name === "value" && typeof value === "string" ? valueWords(value).replace(/^"(.*)"$/, "$1") : "";
+  return JSON.stringify(/^(?!0x)[ -~]+$/.test(known) ? known : value);
 }
 
 // The page of a run, with the session's file inside.
