@@ -296,17 +296,6 @@ def test_two_pages_of_one_node_see_the_same(lab: OpenLab) -> None:
     assert shown[0] == shown[1]
 
 
-def test_only_the_columns_in_sight_are_drawn(lab: OpenLab) -> None:
-    here = lab()
-    here.node.call("dev_newBlock", {"count": 400})
-    page = here.open()
-    assert page.locator(".column").count() < 150
-    page.locator(".strip").press("Home")
-    page.wait_for_selector("[aria-label='relay block 1']")
-    expect(page.locator("[aria-label^='parachain 2000, block 1 ']")).to_have_count(1)
-    assert page.locator(".column").count() < 150
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(
     lab: OpenLab, scheme: str, tmp_path: Path

@@ -1,13 +1,16 @@
 """Does an action on a network; it shows with the next step."""
 
 from dataclasses import replace
-from typing import Final
+from difflib import get_close_matches
+from typing import Any, Final
 
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action
-from pubsub_emulator.emulator.network.arguments import BadRequest, ensure_message
-from pubsub_emulator.emulator.network.cheating import make_cheat, make_honest
+from pubsub_emulator.emulator.network.arguments import refuse
 from pubsub_emulator.emulator.network.network import Network
+from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.origin import Root
@@ -47,9 +50,11 @@ def act(network: Network, action: Action) -> int | None:
             current = newest_runtime(network, ParaId(action.para))
             return _order(network, replace(_limited(current, action), spec_version=current.spec_version + 1))
         case actions.Cheat():
-            return make_cheat(network, action.para, action.strategies, action.collator, action.rate)
+            return _cheat(network, action)
         case actions.Honest():
-            return make_honest(network, action.para)
+            chain = network.parachain(action.para)
+            chain.collators = tuple(replace(each, strategies=()) for each in chain.collators)
+            return len(chain.collators)
         case actions.Register():
             usual = network.config.relay.pubsub.publisher_deposit
             deposit = usual if action.deposit is None else action.deposit
@@ -60,7 +65,6 @@ def act(network: Network, action: Action) -> int | None:
         case actions.Offline():
             network.take_offline(action.para, offline=action.offline)
         case actions.Upward():
-            ensure_message(action.message)
             network.parachain(action.para).send_upward(action.message)
         case actions.Downward():
             network.send_downward(action.para, action.message)
@@ -75,8 +79,37 @@ def act(network: Network, action: Action) -> int | None:
         case actions.Offer():
             network.offer(action.chain, action.extrinsics)
         case actions.Rewind():
-            raise BadRequest("a rewind is no action of a step")
+            refuse("a rewind is no action of a step")
     return None
+
+
+def _cheat(network: Network, cheat: actions.Cheat) -> int:
+    chain = network.parachain(cheat.para)
+    if not cheat.strategies:
+        refuse("no strategy is named")
+    for name in cheat.strategies:
+        if name not in STRATEGIES:
+            near = ", ".join(get_close_matches(name, STRATEGIES, n=3, cutoff=0))
+            refuse(f"no strategy is called {name!r}; near to it are {near}")
+    count = len(chain.collators)
+    chosen = _next_collator(network, chain) if cheat.collator is None else cheat.collator - 1
+    if not 0 <= chosen < count:
+        refuse(f"{chain.para} has {count} collators; a collator is a number from 1 to {count}, not {cheat.collator}")
+    if not 0 <= cheat.rate <= MILLION:
+        refuse(f"a rate is a share from 0 to 1, not {cheat.rate / MILLION}")
+    chain.collators = tuple(
+        replace(each, strategies=cheat.strategies, rate=cheat.rate) if at == chosen else each
+        for at, each in enumerate(chain.collators)
+    )
+    return chosen + 1
+
+
+def _next_collator(network: Network, chain: Parachain) -> int:
+    """The index of the collator that authors first in the parachain's next turn: N mod n in relay block N."""
+    block = network.number + 1
+    while block % chain.pace.every:
+        block += 1
+    return block % len(chain.collators)
 
 
 def _subscribe(network: Network, action: actions.Subscribe) -> int:
@@ -93,7 +126,7 @@ def _subscribe(network: Network, action: actions.Subscribe) -> int:
 def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -> int:
     chain, publisher = network.parachain(action.para), ParaId(action.publisher)
     if chain.pace.on_demand:
-        raise BadRequest(f"{chain.para} is a publisher only and cannot subscribe")
+        refuse(f"{chain.para} is a publisher only and cannot subscribe")
     current = newest_runtime(network, chain.para)
     keys = [PubsubKey(key) for key in action.keys]
     held = current.subscriptions.get(publisher, ())
@@ -102,7 +135,7 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
         merged = merge_subscriptions([*others, (network.parachain(publisher).para, keys)])
     else:
         if not held or not set(keys) <= set(held):
-            raise BadRequest(f"{chain.para} does not subscribe to that of {publisher}")
+            refuse(f"{chain.para} does not subscribe to that of {publisher}")
         left = [key for key in held if keys and key not in keys]
         merged = merge_subscriptions(
             [*((each, known) for each, known in others if each != publisher), (publisher, left)]
@@ -113,9 +146,9 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
 def _upgrade(network: Network, action: actions.Upgrade) -> int:
     spec, current = decode_spec(action.code), newest_runtime(network, ParaId(action.para))
     if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
-        raise BadRequest(f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their absence")
+        refuse(f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their absence")
     if spec.spec_version != current.spec_version + 1:
-        raise BadRequest(
+        refuse(
             f"version {spec.spec_version} does not follow {current.spec_version}, the newest runtime of "
             f"{current.para_id}"
         )
@@ -147,18 +180,13 @@ def _set_storage(network: Network, action: actions.SetStorage) -> None:
 def _travel(network: Network, slot: int) -> None:
     following = network.relay.slot(network.number + 1)
     if slot < following:
-        raise BadRequest(f"the next block has slot {following} at least: time goes forward")
+        refuse(f"the next block has slot {following} at least: time goes forward")
     if slot > actions.LAST_SLOT:
-        raise BadRequest(f"a slot is at most {actions.LAST_SLOT}, so that blocks can follow")
+        refuse(f"a slot is at most {actions.LAST_SLOT}, so that blocks can follow")
     network.travel(slot - following)
 
 
 def _limited(spec: RuntimeSpec, limit: actions.Limit) -> RuntimeSpec:
     """A runtime with another limit; a depth of 0 is none."""
-    match limit.name:
-        case "max_pov_size":
-            return replace(spec, max_pov_size=limit.value)
-        case "max_cache_bytes":
-            return replace(spec, max_cache_bytes=limit.value)
-        case "max_trie_depth":
-            return replace(spec, max_trie_depth=limit.value or None)
+    value: Any = limit.value or (None if limit.name == "max_trie_depth" else 0)
+    return replace(spec, **{limit.name: value})
