@@ -21,6 +21,7 @@ function Candidate({ candidate, column }) {
   const host = useRef(null);
   const [why, setWhy] = useState("Drawing the proof …");
   const [meaning, setMeaning] = useState({});
+  const [evidence, setEvidence] = useState(candidate.evidence);
   useEffect(() => {
     let gone = false;
     call("pubsub_explained", candidate.hash).then(async (found) => {
@@ -28,6 +29,7 @@ function Candidate({ candidate, column }) {
       if (!found) return setWhy("The node keeps no more than these figures of it.");
       for (const [, key, name] of found.index.keys) if (name) names.set(`0x${key}`, name);
       setMeaning(found.index.verdicts);
+      setEvidence(found.detail.evidence || []); // with the names of keys
       const shown = await candidateView(...one(found));
       if (gone || !host.current) return;
       host.current.replaceChildren(shown);
@@ -40,7 +42,7 @@ function Candidate({ candidate, column }) {
       <h2>${candidate.para} · block ${candidate.number} <span class=${`badge ${candidate.verdict ? "refused" : "valid"}`}>${candidate.verdict || "accepted"}</span></h2>
       <p>A <${Term} word="candidate" /> of <${Term} word="collator" /> ${candidate.collator ?? "?"}, judged for <button type="button" class="link" onClick=${() => choose(column.number)}>relay block ${column.number}</button>, ${many(candidate.proofNodes, "proof node")}, ${size(candidate.proofBytes)}${candidate.unprunedBytes === undefined ? "" : `; unpruned ${size(candidate.unprunedBytes)}`}.</p>
       ${candidate.strategy ? html`<p>The collator was told to cheat: <b>${candidate.strategy}</b>. ${candidate.verdict ? "The chain refused its block and goes on without it; the next collator builds in its place." : ""}</p>` : null}
-      ${candidate.evidence.length ? html`<ol class="evidence">${candidate.evidence.slice(0, 20).map(([verdict, words]) => html`<li><b>${verdict}</b> ${meaning[verdict]}${why ? html`<p>${cut(words, 400)}</p>` : null}</li>`)}</ol>` : null}
+      ${evidence.length ? html`<ol class="evidence">${evidence.slice(0, 20).map(([verdict, words]) => html`<li><b>${verdict}</b> ${meaning[verdict]}<p>${cut(words, 400)}</p></li>`)}</ol>` : null}
     </div>
     <${Deliveries} rows=${column.deliveries.filter((each) => each.block === candidate.hash)} />
     <p class="hint" role="status">${why}</p>
