@@ -101,11 +101,11 @@ def test_invariant_11_all_stores_end_alike(store: Store) -> None:
     for now, told in story.world.trace:
         _taken_in(memory, rules, now, told)
         _taken_in(store, rules, now, told)
-    tables = {name for kind, name, _ in memory.places if kind == ROW}
+    tables = {name for kind, name in memory.parts if kind == ROW}
     assert len(tables) > 5
     for table in tables:
         assert store.rows(table) == memory.rows(table)
-    for name in {name for kind, name, _ in memory.places if kind == MEMBER}:
+    for name in {name for kind, name in memory.parts if kind == MEMBER}:
         assert store.members(name) == memory.members(name)
     assert store.backlog() == memory.backlog()
 

@@ -7,7 +7,7 @@ from threading import RLock
 
 from sortedcontainers import SortedList
 
-from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Place, Read, Row, Step, T, Transaction
+from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, DueRow, Read, Row, Step, T, Transaction
 
 
 def machine_clock() -> int:
@@ -22,17 +22,14 @@ class MemoryStore:
         self._clock = clock
         self._lock = RLock()
         self._trips = 0
-        self.places: dict[Place, Row] = {}
+        self.parts: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
+        """Rows of tables, and members of sets, by `ROW` or `MEMBER` and name."""
         self._lanes: defaultdict[int, SortedList[tuple[int, str, str]]] = defaultdict(SortedList)
 
     def reader(self, kind: str, name: str) -> Read:
         """What reads a table or set."""
-
-        def read(key: str) -> str | None:
-            row = self.places.get((kind, name, key))
-            return None if row is None else row.value
-
-        return read
+        rows = self.parts[kind, name]
+        return lambda key: rows[key].value if key in rows else None
 
     def transact(self, step: Step[T]) -> T:
         """Run `step` under a lock."""
@@ -41,19 +38,17 @@ class MemoryStore:
             tx = Transaction(self.reader, self._clock())
             result = step(tx)
             for place, row in tx.writes().items():
-                self._apply(place, row)
+                self._apply(*place, row)
             return result
 
-    def _apply(self, place: Place, row: Row | None) -> None:
-        old = self.places.get(place)
+    def _apply(self, kind: str, name: str, key: str, row: Row | None) -> None:
+        old = self.parts[kind, name].pop(key, None)
         if old is not None and old.due is not None:
-            self._lanes[old.lane].remove((old.due, *place[1:]))
-        if row is None:
-            self.places.pop(place, None)
-            return
-        self.places[place] = row
-        if row.due is not None:
-            self._lanes[row.lane].add((row.due, *place[1:]))
+            self._lanes[old.lane].remove((old.due, name, key))
+        if row is not None:
+            self.parts[kind, name][key] = row
+            if row.due is not None:
+                self._lanes[row.lane].add((row.due, name, key))
 
     def due(self, limit: int) -> list[DueRow]:
         """Rows whose time has come."""
@@ -77,19 +72,13 @@ class MemoryStore:
         """A table in order of its keys."""
         with self._lock:
             self._trips += 1
-            found = sorted(
-                (key, row.value)
-                for (kind, name, key), row in self.places.items()
-                if kind == ROW and name == table and key > after
-            )
-            return found[:limit]
+            return sorted((key, row.value) for key, row in self.parts[ROW, table].items() if key > after)[:limit]
 
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
         """A set in order of its members."""
         with self._lock:
             self._trips += 1
-            found = (key for kind, name, key in self.places if kind == MEMBER and name == set_name and key > after)
-            return sorted(found)[:limit]
+            return sorted(member for member in self.parts[MEMBER, set_name] if member > after)[:limit]
 
     def backlog(self) -> int:
         """The number of rows that wait."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pubsub_emulator.distributor.core import rows
 from pubsub_emulator.distributor.core.messages import Answered, Due, Input, Paged, Probed
 from pubsub_emulator.distributor.once import MemoryStore
-from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, Place, Row
+from pubsub_emulator.distributor.once.transaction import MEMBER, ROW, Row
 
 _MAY_REVOKE = (Probed, Paged, Due)
 
@@ -40,13 +40,12 @@ class CheckedStore(MemoryStore):
 
     def empty(self) -> None:
         """Lose everything."""
-        self.places.clear()
+        self.parts.clear()
         self._lanes.clear()
         self.open_jobs = 0
 
-    def _apply(self, place: Place, row: Row | None) -> None:
-        old = self.places.get(place)
-        kind, table, key = place
+    def _apply(self, kind: str, table: str, key: str, row: Row | None) -> None:
+        old = self.parts[kind, table].get(key)
         self.touched.add(key.rpartition("|")[2])
         if kind == MEMBER:
             self._member(table, key, added=row is not None and old is None, removed=row is None and old is not None)
@@ -56,7 +55,7 @@ class CheckedStore(MemoryStore):
                 self._job(key, row)
         elif table == rows.DEAD and row is not None:
             self.buried[table, key] += 1
-        super()._apply(place, row)
+        super()._apply(kind, table, key, row)
 
     def _job(self, key: str, row: Row) -> None:
         target, _, event_id = key.partition("|")
