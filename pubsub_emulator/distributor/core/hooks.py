@@ -114,7 +114,7 @@ def subscribe(turn: Turn, asked: messages.Subscribe) -> None:
     interest = Interest(list(asked.types), list(asked.metadata), asked.endpoint, asked.secret, asked.key, turn.now)
     turn.tx.put(rows.INTERESTS, key, name)
     turn.tx.put(rows.SUBSCRIPTIONS, name, rows.encode(interest))
-    rows.put_index(turn.tx, [*rows.get_index(turn.tx), [name, interest.types, interest.metadata, interest.created]])
+    rows.put_index(turn.tx, [*rows.get_index(turn.tx), (name, interest.types, interest.metadata, interest.created)])
     for network in turn.rules.networks:
         turn.emit(_make_interest(network, name, interest))
     turn.emit(messages.Reply(value=name))

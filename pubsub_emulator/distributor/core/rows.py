@@ -330,18 +330,22 @@ def _interest(text: str) -> Interest:
     return Interest(*json.loads(text))
 
 
-def get_index(tx: Transaction) -> list[list[Any]]:
-    """The index of active subscriptions: a list of `[subscription, types, metadata, created]`."""
+Index = list[tuple[str, list[str], list[str], int]]
+"""Active subscriptions with their types, metadata and times of creation."""
+
+
+def get_index(tx: Transaction) -> Index:
+    """The index of subscriptions that events are matched with."""
     return _index(tx.get(INTERESTS, "index") or "[]")
 
 
 @lru_cache(4)
-def _index(text: str) -> list[list[Any]]:
-    found: list[list[Any]] = json.loads(text)
+def _index(text: str) -> Index:
+    found: Index = json.loads(text)
     return found
 
 
-def put_index(tx: Transaction, index: list[list[Any]]) -> None:
+def put_index(tx: Transaction, index: Index) -> None:
     """Write the index of subscriptions that events are matched with."""
     tx.put(INTERESTS, "index", _ENCODER.encode(index))
 

@@ -25,6 +25,7 @@ ALGORITHMS: Final = ("ES256", "EdDSA", "RS256")
 REFRESH_SECONDS: Final = 300.0
 LEEWAY_SECONDS: Final = 5
 MOST_KEYS: Final = 256 * 1024
+_NO_KEYS: Final[dict[str, list[object]]] = {"keys": []}
 
 
 class AccessError(PubsubError):
@@ -34,11 +35,11 @@ class AccessError(PubsubError):
 class Keys:
     """A JSON Web Key Set: fixed, or fetched again from time to time and when an unknown key is named."""
 
-    def __init__(self, keys: dict[str, object] | None = None, url: str = "") -> None:
+    def __init__(self, keys: object = _NO_KEYS, url: str = "") -> None:
         self._url = url
         self._fetched = -REFRESH_SECONDS
         self._fetching = asyncio.Lock()
-        self._set = _key_set(keys) if keys is not None else []
+        self._set = _key_set(keys)
 
     async def find(self, kid: str | None) -> jwt.PyJWK | None:
         """The key with an id, or the only key if no id is given."""

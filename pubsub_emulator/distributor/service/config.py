@@ -3,7 +3,7 @@
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -193,21 +193,19 @@ def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool =
     if config.jwks.startswith(("http://", "https://")):
         keys = Keys(url=config.jwks)
     elif config.jwks:
-        keys = Keys(_file_keys(folder / config.jwks, place))
+        keys = _file_keys(folder / config.jwks, place)
     else:
-        keys = Keys({"keys": []})
+        keys = Keys()
     return Verifier(keys, check=config.check, issuer=config.issuer, audience=config.audience, expire=expire)
 
 
-def _file_keys(path: Path, place: str) -> dict[str, object]:
+def _file_keys(path: Path, place: str) -> Keys:
     try:
-        found: dict[str, Any] = parse_json(path.read_bytes())
-        Keys(found)
+        return Keys(parse_json(path.read_bytes()))
     except OSError as error:
         raise _unusable(f"{place}.jwks", f"{error}") from error
     except (AccessError, Exception) as error:
         raise _unusable(f"{place}.jwks", f"{path}: not a JSON Web Key Set") from error
-    return found
 
 
 def profile_of(name: str, config: AdapterConfig, timeout: float, folder: Path) -> Profile:

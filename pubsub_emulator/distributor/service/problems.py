@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
 
@@ -95,7 +95,7 @@ async def json_body(request: web.Request) -> object:
     return parse_json(await read_body(request, BODY_SECONDS))
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes) -> object:
     """Parse JSON in UTF-8. Raises `Problem`, also for a name that occurs twice and for NaN and infinities."""
     try:
         return json.loads(body.decode(), object_pairs_hook=_object, parse_constant=_no_constant)

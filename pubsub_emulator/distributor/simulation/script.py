@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.simulation import file as files
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
 from pubsub_emulator.distributor.simulation.scenery import BEGIN
@@ -45,7 +46,10 @@ class _Play:
             for name, table in scenario.networks.items()
         ]
         self._world = stage.set(
-            *networks, replicas=scenario.replicas, start=False, replication_delay=_ms(scenario.replication_delay)
+            *networks,
+            replicas=scenario.replicas,
+            start=False,
+            rules=Rules((), "", replication_delay=_ms(scenario.replication_delay)),
         )
 
     def run(self) -> None:

@@ -1,8 +1,8 @@
 """The stage of scenarios, and the table of the scenarios of the rules."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.event import Event
@@ -12,6 +12,7 @@ from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.distributor.simulation.world import Request, World
 
 DESMOS: Final = "https://desmos.example/dlt"
+_RULES: Final = Rules((), "")
 
 
 @dataclass
@@ -23,10 +24,10 @@ class Stage:
     originals: dict[str, list[Event]] = field(default_factory=dict)
     world: World = field(default_factory=World)
 
-    def set(self, *networks: SimulatedNetwork, replicas: int = 1, start: bool = True, **rules: Any) -> World:
+    def set(self, *networks: SimulatedNetwork, replicas: int = 1, start: bool = True, rules: Rules = _RULES) -> World:
         """Make the world: A and B, both up, unless said otherwise."""
         named = {network.name: network for network in networks or (SimulatedNetwork("a"), SimulatedNetwork("b"))}
-        self.world = World(self.seed, named, replicas, rules=replace(Rules((), ""), **rules))
+        self.world = World(self.seed, named, replicas, rules=rules)
         if start:
             self.world.start()
             self.world.run(500)

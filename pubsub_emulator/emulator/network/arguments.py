@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.pubsub import KEY_LENGTH
@@ -26,14 +26,6 @@ def member(kind: type[E], value: object, argument: str) -> E:
         if value == each.value:
             return each
     refuse(f"{argument} is one of {', '.join(str(each.value) for each in kind)}, not {value!r}")
-
-
-def given(**arguments: object) -> dict[str, Any]:
-    """The arguments that are not `None`. Raises `BadRequest` for one that is not a positive integer."""
-    for name, value in arguments.items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            refuse(f"{name} is a whole number from 1 on, not {value!r}")
-    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def ensure_key(key: object) -> None:

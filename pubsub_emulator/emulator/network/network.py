@@ -14,6 +14,7 @@ What one step does, in order:
 
 from collections.abc import Iterable, Mapping
 from copy import copy
+from typing import Any
 
 from pubsub_emulator.collator.cheats import Situation
 from pubsub_emulator.collator.draws import secret
@@ -26,7 +27,6 @@ from pubsub_emulator.emulator.network.arguments import (
     ensure_message,
     ensure_ttl,
     ensure_value,
-    given,
     member,
     refuse,
 )
@@ -61,6 +61,14 @@ from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 
 class UnknownCall(PubsubError):
     """The relay chain has no such call, or it takes other arguments."""
+
+
+def _given(**arguments: object) -> dict[str, Any]:
+    """The arguments that are not `None`. Raises `BadRequest` for one that is not a positive integer."""
+    for name, value in arguments.items():
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            refuse(f"{name} is a whole number from 1 on, not {value!r}")
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 class Network:
@@ -125,11 +133,11 @@ class Network:
         relay = RelayConfig(
             pubsub=PubsubConfig(
                 ttl_policy=member(TtlPolicy, ttl_policy, "ttl_policy"),
-                **given(max_value_length=max_value_length, max_stored_keys=max_stored_keys),
+                **_given(max_value_length=max_value_length, max_stored_keys=max_stored_keys),
             )
         )
-        limits = given(max_value_length=max_value_length, max_stored_keys=max_stored_keys)
-        size = given(max_pov_size=max_pov_size)
+        limits = _given(max_value_length=max_value_length, max_stored_keys=max_stored_keys)
+        size = _given(max_pov_size=max_pov_size)
         policy = member(CachePolicy, cache, "cache")
         authors = {
             ParaId(para): tuple(CollatorConfig(tuple(names)) for names in each)

@@ -28,7 +28,7 @@ are the value, and for numbers."""
 
 
 def reader(
-    steps: Mapping[int, Step], empty: Sequence[object], make: Callable[[list[Any]], M], *, is_hashed: bool
+    steps: Mapping[int, Step], empty: Sequence[object], make: Callable[[list[object]], M], *, is_hashed: bool
 ) -> Callable[[bytes], M]:
     """A reader of a message that skips fields without a step. It raises `Undecodable`.
 

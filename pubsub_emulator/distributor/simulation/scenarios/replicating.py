@@ -1,5 +1,6 @@
 """Scenarios of what networks tell: copies, gaps, late and emptied parties, other distributors."""
 
+from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.event import legacy_notice, parse_notification
 from pubsub_emulator.distributor.simulation.invariants import surprises
 from pubsub_emulator.distributor.simulation.network import PUBLISHER, SIGNER, SimulatedNetwork
@@ -117,7 +118,8 @@ def _one_hook(stage: Stage) -> None:
 
 @scenario(23, "a network joins", "36")
 def _joins(stage: Stage) -> None:
-    world = stage.set(SimulatedNetwork("a"), SimulatedNetwork("b"), SimulatedNetwork("c", up=False), page=3)
+    third = SimulatedNetwork("c", up=False)
+    world = stage.set(SimulatedNetwork("a"), SimulatedNetwork("b"), third, rules=Rules((), "", page=3))
     for number in range(1, 11):
         stage.publish(number, number % 2)
         world.run(100)
@@ -147,7 +149,7 @@ def _early(stage: Stage) -> None:
 
 @scenario(25, "events are delayed, each by its own time", "35")
 def _delayed(stage: Stage) -> None:
-    world = stage.set(replication_delay=15_000)
+    world = stage.set(rules=Rules((), "", replication_delay=15_000))
     stage.stranger("a", 1, 1)
     world.run(5_000)
     stage.stranger("a", 2, 2)
