@@ -206,27 +206,23 @@ def sequence_card(sequence: Sequence[object]) -> str | None:
     """The card of a list or tuple of things that have cards; `None` for any other."""
     things: Any = sequence
     kinds = {type(each) for each in things}
-    if not things or not all(_has_card(kind) for kind in kinds):
+    if not things or not all(map(_maker, kinds)):
         return None
     if kinds == {Step}:
         return steps_card(things)
     if kinds == {Delivery}:
         return card(_deliveries(things))
-    if all(issubclass(kind, Event) for kind in kinds):
-        return card(_lines(event_words(each, _NAMES) for each in things))
-    if kinds == {EventRecord}:
-        return card(_lines(event_words(each.event, _NAMES) for each in things))
-    cards = [make(each) for each in things[:MOST_CARDS] for make in (_maker(type(each)),) if make is not None]
+    if all(issubclass(kind, Event | EventRecord) for kind in kinds):
+        return card(
+            _lines(event_words(each.event if isinstance(each, EventRecord) else each, _NAMES) for each in things)
+        )
+    cards = [make(each) for each in things[:MOST_CARDS] if (make := _maker(type(each)))]
     more = len(things) - MOST_CARDS
     return "".join(cards) + (card(tag("p", f"and {more:,} more")) if more > 0 else "")
 
 
 def _maker(kind: type) -> Callable[[Any], str] | None:
     return next((CARDS[base] for base in kind.__mro__ if base in CARDS), None)
-
-
-def _has_card(kind: type) -> bool:
-    return _maker(kind) is not None
 
 
 def state_card(state: State) -> str:
