@@ -256,8 +256,13 @@ async def _other_body() -> dict[str, Any]:
     return {"result": {"block": {**block, "extrinsics": block["extrinsics"][:1]}}}
 
 
-@pytest.mark.parametrize("trouble", [_drop, _busy, _limited, _other_block, _other_body, _pruned])
-@pytest.mark.parametrize("method", ["chain_getBlock", "state_getMetadata"])
+@pytest.mark.parametrize(
+    ("trouble", "method"),
+    [
+        *((trouble, "chain_getBlock") for trouble in (_busy, _limited, _other_block, _other_body, _pruned)),
+        *((trouble, "state_getMetadata") for trouble in (_drop, _pruned)),
+    ],
+)
 @story
 async def test_au18_a_node_that_fails_now_and_then_changes_nothing(
     trouble: Callable[[], Awaitable[dict[str, Any] | None]], method: str, tmp_path: Path, whole: Path

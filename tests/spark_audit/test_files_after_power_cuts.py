@@ -56,8 +56,9 @@ def test_an_audit_goes_on_after_a_power_cut_to_the_same_result(tmp_path: Path) -
         audit(history, disk.root, engine="python")
     assert len(stops) >= 200
     for image in stops[:: len(stops) // 24]:
-        again = audit(history, lay_files(image, tmp_path / "after"), engine="python")
-        assert again.digest == whole.digest
+        out = lay_files(image, tmp_path / "after")
+        assert audit(history, out, engine="python").digest == whole.digest
+        assert not list(out.rglob(".*")), "what the ended run was at is swept"
     reports = [json.loads(image[Path("run_report.json")]) for image in stops[-2:]]
     for report, image in zip(reports, stops[-2:], strict=True):
         for name, files in report["tables"].items():

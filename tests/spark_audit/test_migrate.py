@@ -71,18 +71,20 @@ def _write_two(path: Path) -> str | None:
     return History.open(path).head
 
 
-@pytest.fixture(params=[1, 2])
-def old(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str | None]:
+@pytest.fixture
+def old(tmp_path: Path) -> tuple[Path, str | None]:
     """A history of two networks in an older format, and the head that it had before."""
     path = tmp_path / "history"
     head = _write_two(path)
-    _outdate(path, request.param)
+    _outdate(path, manifest.BY_CHAIN)
     return path, head
 
 
-def test_au15_a_migrated_history_is_what_it_would_have_been(old: tuple[Path, str | None], tmp_path: Path) -> None:
-    path, head = old
-    _write_two(tmp_path / "new")
+@pytest.mark.parametrize("version", [manifest.UNCHAINED, manifest.BY_CHAIN])
+def test_au15_a_migrated_history_is_what_it_would_have_been(tmp_path: Path, version: int) -> None:
+    path, head = tmp_path / "old", _write_two(tmp_path / "new")
+    shutil.copytree(tmp_path / "new", path)
+    _outdate(path, version)
     before = len(list(path.rglob("*.parquet")))
     done = migrate(path)
     assert (done.manifests, done.head) == (done.segments, head)

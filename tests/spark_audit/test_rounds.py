@@ -81,7 +81,7 @@ def test_a_chain_with_most_of_all_blocks_is_folded_alike(tmp_path: Path, monkeyp
 
 
 @pytest.mark.usefixtures("short_rounds")
-@pytest.mark.parametrize("at", [1, 2, 4])
+@pytest.mark.parametrize("at", [1, 4])
 def test_au6_a_run_that_is_killed_goes_on_behind_its_last_round(
     long: Path, whole: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:

@@ -49,8 +49,7 @@ def _rows(result: AuditResult) -> dict[str, list[bytes]]:
     }
 
 
-@pytest.mark.parametrize("engine", ["spark", "pool"])
-@pytest.mark.parametrize("large", [segment_task.LARGE, 1])
+@pytest.mark.parametrize(("engine", "large"), [("spark", 1), ("pool", segment_task.LARGE)])
 def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917  # fixtures and two parameters
     spark: SparkContext,
     history: Path,
@@ -72,12 +71,6 @@ def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917 
     assert seen[-1].done == seen[-1].total
     assert plain.quarantined == 1
     assert plain.codes.keys() >= {"OmittedBelowBudget", "UnusedNodes", "StateRootMismatch", "Equivocation"}
-
-
-def test_what_one_engine_judged_the_other_takes_over(spark: SparkContext, history: Path, plain: AuditResult) -> None:
-    del spark
-    again = audit(history, plain.out, engine="spark")
-    assert (again.units_judged, again.engine, again.digest) == (0, None, plain.digest)
 
 
 def test_a_job_whose_output_cannot_be_written_is_an_infrastructure_failure(

@@ -18,10 +18,8 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.history import schema, storage
 from pubsub_emulator.spark_audit.history.address import StorageError, canonical_uri
-from pubsub_emulator.spark_audit.history.manifest import CommitError
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
-from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
 
 @pytest.fixture(scope="module")
@@ -95,16 +93,6 @@ def test_a_lost_object_is_named_and_one_that_changed_is_judged_again(bucket: str
     assert entry.path in {row["path"] for row in lost.results.rows(schema.QUARANTINE)}
     place.put(entry.path, kept)
     assert audit(address, f"{bucket}/two/audit", engine="python").digest == first.digest
-
-
-def test_two_writers_of_a_segment_meet_in_an_object_store(bucket: str) -> None:
-    address = f"{bucket}/three"
-    with HistoryWriter(address, "dev") as one, HistoryWriter(address, "dev") as other:
-        one.store.put("x", b"")
-        assert one.store.uri == other.store.uri
-    write_history(address, 3, name="mine")  # type: ignore[arg-type]
-    with pytest.raises(CommitError, match="already holds mine"):
-        write_history(address, 3, name="mine")  # type: ignore[arg-type]
 
 
 def test_a_server_that_is_away_is_an_infrastructure_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
