@@ -4,7 +4,6 @@ import asyncio
 import io
 import time
 from collections.abc import Awaitable, Callable
-from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +15,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from py_arkworks_bls12381 import GT, G1Point, G2Point
 from support.wat import canister
 
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
@@ -26,7 +24,8 @@ from pubsub_emulator.icrc72.ic.canister import SECOND
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, self_authenticating
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
 from pubsub_emulator.icrc72.port import server
-from pubsub_emulator.icrc72.port.authority import Authority, hash_of
+from pubsub_emulator.icrc72.port.authority import hash_of
+from pubsub_emulator.icrc72.port.certificate import Certified, read_certificate
 from pubsub_emulator.icrc72.port.envelope import (
     LONGEST_STAY,
     MOST_BODY,
@@ -36,7 +35,7 @@ from pubsub_emulator.icrc72.port.envelope import (
     BadRequest,
     read_request,
 )
-from pubsub_emulator.icrc72.port.hash_tree import separated, witness
+from pubsub_emulator.icrc72.port.hash_tree import digest, leaf, separated, witness
 from pubsub_emulator.icrc72.port.server import Port
 from pubsub_emulator.icrc72.scenario import Run
 from pubsub_emulator.icrc72.scenario_file import parse
@@ -178,26 +177,6 @@ def test_a_path_is_a_list_of_labels() -> None:
 # Certificates
 
 
-def digest(form: Any) -> bytes:
-    """The hash of a form, made anew: every pruned form of a state has the same."""
-    kind, *rest = form
-    if kind == 4:
-        return bytes(rest[0])
-    names = ("empty", "fork", "labeled", "leaf")
-    parts = [each if isinstance(each, bytes) else digest(each) for each in rest]
-    return sha256(separated(f"ic-hashtree-{names[kind]}") + b"".join(parts)).digest()
-
-
-def found(form: Any, path: list[bytes]) -> Any:
-    """The value at a path, or `None`."""
-    if form[0] == 1:
-        left = found(form[1], path)
-        return found(form[2], path) if left is None else left
-    if form[0] == 2 and path and bytes(form[1]) == path[0]:
-        return found(form[2], path[1:])
-    return form[1] if form[0] == 3 and not path else None
-
-
 def test_a_witness_shows_what_is_asked_and_nothing_else() -> None:
     state = {b"a": {b"x": b"1", b"y": {}}, b"b": b"2", b"d": b"3", b"e": b"4"}
     whole, root = witness(state, [()])
@@ -205,34 +184,10 @@ def test_a_witness_shows_what_is_asked_and_nothing_else() -> None:
         form, same = witness(state, paths)
         assert same == root == digest(form) == digest(whole)
     form, _ = witness(state, [(b"a", b"x")])
-    assert (found(form, [b"a", b"x"]), found(form, [b"b"])) == (b"1", None)
+    assert (leaf(form, b"a", b"x"), leaf(form, b"b")) == (b"1", None)
     shown = repr(witness(state, [(b"c",)])[0])
     assert [name in shown for name in ("b'b'", "b'd'")] == [True, True]  # neighbours, between which nothing is
     assert [name in shown for name in ("b'2'", "b'e'")] == [False, False]
-
-
-def verified(data: bytes, root_key: bytes) -> Any:
-    """The tree of a certificate that the root key, or whom it delegates to, has signed."""
-    certificate = cbor2.loads(data)
-    key = root_key
-    if "delegation" in certificate:
-        given = certificate["delegation"]
-        key = found(verified(given["certificate"], root_key), [b"subnet", given["subnet_id"], b"public_key"])
-    point = G1Point.hash_to_curve(
-        separated("ic-state-root") + digest(certificate["tree"]), b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
-    )
-    signature = G1Point.from_compressed_bytes(certificate["signature"])
-    assert GT.pairing(signature, G2Point()) == GT.pairing(point, G2Point.from_compressed_bytes(key[-96:]))
-    return certificate["tree"]
-
-
-def test_each_subnet_signs_and_the_first_delegates() -> None:
-    authority = Authority(b"seed", 3)
-    for subnet in range(3):
-        tree = verified(authority.certify(subnet, NOW, {b"x": b"1"}, [(b"x",)]), authority.root_key)
-        assert found(tree, [b"x"]) == b"1"
-        assert found(tree, [b"time"])
-    assert Authority(b"other", 1).root_key != authority.root_key
 
 
 # The port
@@ -258,7 +213,10 @@ class Agent:
     async def read(self, key: Key, canister: Principal, *paths: list[bytes], version: str = "v3") -> tuple[int, Any]:
         more = {"request_type": "read_state", "paths": list(paths), "expiry": time.time_ns() + SECOND}
         status, told = await self.post(f"{version}/canister/{canister.text}/read_state", signed(key, **more))
-        return status, verified(told["certificate"], self.port.authority.root_key) if status == 200 else told
+        return status, self.verified(told, canister) if status == 200 else told
+
+    def verified(self, told: Any, canister: Principal) -> Certified:
+        return read_certificate(told["certificate"], self.port.authority.root_key, canister, time.time_ns())
 
 
 def play(story: Callable[[Agent], Awaitable[None]], scenario: str = SCENARIO) -> None:
@@ -282,9 +240,9 @@ def test_a_call_through_the_proxy_ends_in_a_certificate() -> None:
         for version in ("v4", "v3", "v4"):  # the second and third ask for the same request
             status, told = await agent.post(f"{version}/canister/{port.proxy.text}/call", envelope)
             assert (status, told["status"]) == (200, "replied")
-            tree = verified(told["certificate"], port.authority.root_key)
-            assert found(tree, [*path, b"status"]) == b"replied"
-            assert b"no method" in found(tree, [*path, b"reply"])
+            tree = agent.verified(told, port.proxy)
+            assert tree.value(*path, b"status") == b"replied"
+            assert b"no method" in (tree.value(*path, b"reply") or b"")
         for who, expected in ((key, 200), (Key(), 400)):
             status, _ = await agent.read(who, port.proxy, path)
             assert status == expected
@@ -299,10 +257,10 @@ def test_the_older_call_is_asked_for_again() -> None:
         path = [b"request_status", hash_of(envelope["content"])]
         assert await agent.post(f"v2/canister/{port.proxy.text}/call", envelope) == (202, "")
         _, tree = await agent.read(key, port.proxy, path, version="v2")
-        assert found(tree, [*path, b"status"]) == b"processing"
+        assert tree.value(*path, b"status") == b"processing"
         port.network.step(3)
         _, tree = await agent.read(key, port.proxy, path)
-        assert (found(tree, [*path, b"status"]), found(tree, [*path, b"reject_code"])) == (b"rejected", b"\5")
+        assert (tree.value(*path, b"status"), tree.value(*path, b"reject_code")) == (b"rejected", b"\5")
 
     play(story)
 
@@ -328,7 +286,7 @@ def test_a_query_is_signed_by_the_node_of_its_subnet(name: str) -> None:
         _, tree = await agent.read(Key(), who, [b"subnet"])
         nodes = {each.node: each for each in agent.port.authority.subnets}
         subnet = nodes[vouched["identity"]]
-        key = found(tree, [b"subnet", subnet.id, b"node", subnet.node, b"public_key"])
+        key = tree.value(b"subnet", subnet.id, b"node", subnet.node, b"public_key")
         digest = hash_of({**told, "request_id": hash_of(envelope["content"]), "timestamp": vouched["timestamp"]})
         Ed25519PublicKey.from_public_bytes(key[-32:]).verify(vouched["signature"], separated("ic-response") + digest)
         assert (told["status"], told["error_code"]) == ("rejected", "IC0503")
@@ -396,8 +354,8 @@ def test_a_controller_stops_and_upgrades_its_canister_and_nobody_else_does() -> 
         async def manage(who: Key, method: str, arg: bytes) -> Any:
             envelope = agent.call(who, Principal(), method, arg)
             _, told = await agent.post(f"v4/canister/{own.text}/call", envelope)
-            tree = verified(told["certificate"], port.authority.root_key)
-            return found(tree, [b"request_status", hash_of(envelope["content"]), b"status"])
+            tree = agent.verified(told, own)
+            return tree.value(b"request_status", hash_of(envelope["content"]), b"status")
 
         before = port.network.canister(own)
         again = install.encode((Variant("upgrade", None), own, canister(), b"DIDL\0\0"))
@@ -407,7 +365,7 @@ def test_a_controller_stops_and_upgrades_its_canister_and_nobody_else_does() -> 
         assert await manage(key, "start_canister", what.encode((own,))) == b"replied"
         assert port.network.canister(own) is not before
         _, tree = await agent.read(Key(), own, [b"canister", own, b"controllers"])
-        assert cbor2.loads(found(tree, [b"canister", own, b"controllers"]))[0] == key.who
+        assert cbor2.loads(tree.value(b"canister", own, b"controllers") or b"")[0] == key.who
         envelope = agent.call(Key(), Principal(), "raw_rand", b"DIDL\0\0")
         _, told = await agent.post(f"v4/canister/{own.text}/call", envelope)
         assert told["status"] == "non_replicated_rejection"

@@ -21,3 +21,7 @@ class DidError(IcError):
 
 class Trap(IcError):
     """A canister gives up this execution: all that it did is dropped (IC-4)."""
+
+
+class NotAdmitted(IcError):
+    """A canister, or its subnet, takes no such message of users (IC-10)."""

@@ -17,8 +17,7 @@ from pubsub_emulator.icrc72.ic.principal import CANISTERS_OF_A_SUBNET, Principal
 from pubsub_emulator.icrc72.port.hash_tree import Path, State, separated, witness
 from pubsub_emulator.primitives.hashing import blake2_256
 
-_BLS_DER: Final = bytes.fromhex("308182301d060d2b0601040182dc7c0503010201060c2b0601040182dc7c05030201036100")
-_SUITE: Final = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_"
+BLS_DER: Final = bytes.fromhex("308182301d060d2b0601040182dc7c0503010201060c2b0601040182dc7c05030201036100")
 _ORDER: Final = 0x73EDA753299D7D483339D80809A1D80553BDA402FFFE5BFEFFFFFFFF00000001
 _SELF_DESCRIBED: Final = 55799
 
@@ -50,6 +49,11 @@ def hash_of(value: object) -> bytes:
     raise TypeError(f"{type(value).__name__} is no value of a request")
 
 
+def point_of(root: bytes) -> G1Point:
+    """The point that a subnet signs for the hash of its state."""
+    return G1Point.hash_to_curve(separated("ic-state-root") + root, b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_NUL_")
+
+
 class SubnetKeys:
     """The keys of one subnet, and what they give it: the ids of the subnet and of its node."""
 
@@ -57,7 +61,7 @@ class SubnetKeys:
         secret = blake2_256(b"subnet" + number.to_bytes(4, "big") + seed)
         self._bls = Scalar(int.from_bytes(secret, "big") % _ORDER)
         self._node = Ed25519PrivateKey.from_private_bytes(blake2_256(b"node" + secret))
-        self.key = _BLS_DER + (G2Point() * self._bls).to_compressed_bytes()
+        self.key = BLS_DER + (G2Point() * self._bls).to_compressed_bytes()
         """The public key in DER."""
         self.id = self_authenticating(self.key)
         self.node_key = self._node.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -67,7 +71,7 @@ class SubnetKeys:
 
     def sign(self, root: bytes) -> bytes:
         """Sign the hash of a state."""
-        return (G1Point.hash_to_curve(separated("ic-state-root") + root, _SUITE) * self._bls).to_compressed_bytes()
+        return (point_of(root) * self._bls).to_compressed_bytes()
 
     def vouch(self, answer: Mapping[str, object], request: bytes, time: int) -> dict[str, object]:
         """Sign the answer of a query as the node."""

@@ -1,4 +1,4 @@
-"""Requests of agents: CBOR of limited size and depth, a signature that its sender's key made, and a time to end.
+"""What others send: CBOR of limited size and depth, and requests that their sender's key signed, with a time to end.
 
 Keys are Ed25519, or ECDSA on P-256 or secp256k1. Signatures of canisters and of WebAuthn are refused.
 """
@@ -34,7 +34,7 @@ _TAGS: Final = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260
 
 
 class BadRequest(IcError):
-    """Bytes are no request, or nobody signed it."""
+    """Bytes are no request or answer, or not signed by whom they name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Request:
 
 def read_request(body: bytes, kind: str, now: int) -> Request:
     """Read a request of a kind (`call`, `query`, `read_state`) at a time (ns). Raises `BadRequest`."""
-    envelope = _Fields(_decoded(body), "the envelope")
+    envelope = Fields(read_cbor(body, MOST_DEPTH), "the envelope")
     content = envelope.map("content")
     if content.text("request_type") != kind:
         raise BadRequest(f"request_type is not {kind!r}, which this address takes")
@@ -74,8 +74,8 @@ def read_request(body: bytes, kind: str, now: int) -> Request:
     return Request(identity, sender, canister, content.text("method_name"), content.blob("arg"), ())
 
 
-class _Fields:
-    """The fields of a map, by name and type."""
+class Fields:
+    """The fields of a map, by name and type. Each raises `BadRequest` where it is not there or something else."""
 
     def __init__(self, values: object, place: str) -> None:
         if not isinstance(values, Mapping):
@@ -87,53 +87,61 @@ class _Fields:
         raise BadRequest(f"{self._place}: {name} is not {wanted}")
 
     def has(self, name: str) -> bool:
+        """True where there is a value."""
         return self.values.get(name) is not None
 
     def text(self, name: str) -> str:
+        """Text."""
         value = self.values.get(name)
         return value if isinstance(value, str) else self._wrong(name, "text")
 
     def blob(self, name: str) -> bytes:
+        """Bytes."""
         value = self.values.get(name)
         return value if isinstance(value, bytes) else self._wrong(name, "bytes")
 
     def nat(self, name: str) -> int:
+        """A natural of 64 bits."""
         value = self.values.get(name)
         natural = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 64
         return value if natural and isinstance(value, int) else self._wrong(name, "a natural of 64 bits")
 
     def list(self, name: str, most: int) -> tuple[object, ...]:
+        """A list of so many values at most."""
         value = self.values.get(name)
         found = tuple(value) if isinstance(value, (list, tuple)) else None
         return self._wrong(name, f"a list of up to {most}") if found is None or len(found) > most else found
 
-    def map(self, name: str) -> "_Fields":
-        return _Fields(self.values.get(name), name)
+    def map(self, name: str) -> "Fields":
+        """The fields of a map within."""
+        return Fields(self.values.get(name), name)
 
     def principal(self, name: str) -> Principal:
+        """A principal."""
         value = self.blob(name)
         return Principal(value) if len(value) <= LONGEST else self._wrong(name, "a principal")
 
 
-def _decoded(body: bytes) -> object:
+def read_cbor(body: bytes, depth: int) -> object:
+    """A value without tags, of so many containers in each other. Raises `BadRequest`."""
     try:
         found: object = cbor2.loads(
             body,
             semantic_decoders=dict.fromkeys(_TAGS, _no_tag),
             tag_hook=_no_tag,
-            max_depth=MOST_DEPTH,
+            max_depth=depth,
             allow_duplicate_keys=False,
         )
     except (cbor2.CBORDecodeError, TypeError) as error:
-        raise BadRequest(f"the body is no CBOR of a request: {error}") from None
+        raise BadRequest(f"the body is no CBOR: {error}") from None
     return found
 
 
 def _no_tag(_value: object, _immutable: bool) -> NoReturn:
-    raise BadRequest("a request has no tags")
+    raise BadRequest("the body is no CBOR: it has tags")
 
 
-def _paths(content: _Fields) -> tuple[Path, ...]:
+def _paths(content: Fields) -> tuple[Path, ...]:
     found: list[Path] = []
     for path in content.list("paths", MOST_PATHS):
         each = path if isinstance(path, (list, tuple)) else (None,)
@@ -144,7 +152,7 @@ def _paths(content: _Fields) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _check_sender(envelope: _Fields, sender: Principal, canister: Principal | None, message: bytes, now: int) -> None:
+def _check_sender(envelope: Fields, sender: Principal, canister: Principal | None, message: bytes, now: int) -> None:
     """Raises `BadRequest` where the sender did not sign the message."""
     if sender == ANONYMOUS:
         if envelope.has("sender_pubkey") or envelope.has("sender_sig"):
@@ -155,7 +163,7 @@ def _check_sender(envelope: _Fields, sender: Principal, canister: Principal | No
         raise BadRequest(f"sender_pubkey is not the key of {sender.text}")
     if envelope.has("sender_delegation"):
         for at, each in enumerate(envelope.list("sender_delegation", MOST_DELEGATIONS)):
-            signed = _Fields(each, f"sender_delegation[{at}]")
+            signed = Fields(each, f"sender_delegation[{at}]")
             delegation = signed.map("delegation")
             if delegation.nat("expiration") < now:
                 raise BadRequest(f"sender_delegation[{at}] has ended")
@@ -166,12 +174,12 @@ def _check_sender(envelope: _Fields, sender: Principal, canister: Principal | No
                 digest = hash_of(delegation.values)
             except TypeError as error:
                 raise BadRequest(f"sender_delegation[{at}]: {error}") from None
-            _verify(key, signed.blob("signature"), separated("ic-request-auth-delegation") + digest)
+            check_signature(key, signed.blob("signature"), separated("ic-request-auth-delegation") + digest)
             key = delegation.blob("pubkey")
-    _verify(key, envelope.blob("sender_sig"), message)
+    check_signature(key, envelope.blob("sender_sig"), message)
 
 
-def _verify(key: bytes, signature: bytes, message: bytes) -> None:
+def check_signature(key: bytes, signature: bytes, message: bytes) -> None:
     """Check a signature of a key in DER. Raises `BadRequest`."""
     try:
         found = load_der_public_key(key)

@@ -5,7 +5,7 @@ a fork, `[2, label, tree]` labelled, `[3, value]` a leaf, `[4, hash]` pruned.
 """
 
 from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import TypeAlias
 
@@ -50,6 +50,52 @@ def _joined(parts: list[tuple[Form, bytes]]) -> tuple[Form, bytes]:
 
 def _kept(form: Form, digest: bytes, *, shown: bool) -> tuple[Form, bytes]:
     return (form if shown else [4, digest]), digest
+
+
+def digest(form: object) -> bytes:
+    """The hash of the state that a form shows. Raises `ValueError` for what is no form."""
+    match form:
+        case [0]:
+            return _hash("empty", b"")
+        case [1, left, right]:
+            return _hash("fork", digest(left) + digest(right))
+        case [2, bytes(label), tree]:
+            return _hash("labeled", label + digest(tree))
+        case [3, bytes(value)]:
+            return _hash("leaf", value)
+        case [4, bytes(pruned)] if len(pruned) == sha256().digest_size:
+            return pruned
+    raise ValueError("a part of a tree is no form of one")
+
+
+def shown(form: object, *path: bytes) -> object:
+    """The form at a path; `None` where a form shows none."""
+    match form:
+        case [1, left, right] if path:
+            return shown(left, *path) or shown(right, *path)
+        case [2, label, tree] if path and label == path[0]:
+            return shown(tree, *path[1:])
+    return None if path else form
+
+
+def leaves(form: object) -> Iterator[bytes]:
+    """The values that a form shows, in the order of their labels."""
+    match form:
+        case [1, left, right]:
+            yield from leaves(left)
+            yield from leaves(right)
+        case [2, _, tree]:
+            yield from leaves(tree)
+        case [3, bytes(value)]:
+            yield value
+
+
+def leaf(form: object, *path: bytes) -> bytes | None:
+    """The value at a path; `None` where a form shows none."""
+    match shown(form, *path):
+        case [3, bytes(value)]:
+            return value
+    return None
 
 
 def _hash(kind: str, data: bytes) -> bytes:

@@ -18,10 +18,10 @@ INTERFACE: Final = """service : {
 """
 MOST_KEPT: Final = 1000
 """Messages of others that it keeps: the newest."""
-_FORWARD: Final = Codec(parse_types("(principal, text, blob)"))
-_FORWARDED: Final = Codec(parse_types("(variant { Ok : blob; Err : record { code : nat; message : text } })"))
-_AFTER: Final = Codec(parse_types("(nat)"))
-_RECEIVED: Final = Codec(parse_types("(vec record { caller : principal; method : text; arg : blob })"))
+FORWARD: Final = Codec(parse_types("(principal, text, blob)"))
+FORWARDED: Final = Codec(parse_types("(variant { Ok : blob; Err : record { code : nat; message : text } })"))
+AFTER: Final = Codec(parse_types("(nat)"))
+RECEIVED: Final = Codec(parse_types("(vec record { caller : principal; method : text; arg : blob })"))
 
 
 class Received(NamedTuple):
@@ -49,7 +49,7 @@ class Proxy(Canister):
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
         """Forward a call, or keep what came."""
         if method == "forward":
-            raw, name, inner = cast("tuple[bytes, str, bytes]", _FORWARD.decode(arg))
+            raw, name, inner = cast("tuple[bytes, str, bytes]", FORWARD.decode(arg))
             ctx.call(Principal(raw), name, inner, self._back)
             return
         kept = (*self.received, Received(ctx.caller, method, arg))
@@ -61,12 +61,12 @@ class Proxy(Canister):
     def _back(ctx: Context, answer: Answer) -> None:
         told: Variant[str, object]
         told = Variant("Ok", answer.data) if answer.ok else Variant("Err", (answer.code, answer.message))
-        ctx.reply(_FORWARDED.encode(told))
+        ctx.reply(FORWARDED.encode(told))
 
     def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
         """Answer what was kept behind the first `after` messages."""
         del caller, time
         if method != "received":
             raise Trap(f"IC0536: there is no query {method}")
-        after = max(cast("tuple[int]", _AFTER.decode(arg))[0] - self.dropped, 0)
-        return _RECEIVED.encode(self.received[after:])
+        after = max(cast("tuple[int]", AFTER.decode(arg))[0] - self.dropped, 0)
+        return RECEIVED.encode(self.received[after:])

@@ -75,8 +75,7 @@ class Port:
         canister = "/api/{version:v[234]}/canister/{id}"
         app.router.add_post(f"{canister}/call", self._call)
         app.router.add_post(f"{canister}/query", self._query)
-        app.router.add_post(f"{canister}/read_state", self._read_state)
-        app.router.add_post("/api/{version:v[23]}/subnet/{id}/read_state", self._read_subnet)
+        app.router.add_post("/api/{version:v[234]}/{place:canister|subnet}/{id}/read_state", self._read_state)
         return app
 
     async def tick(self, ended: asyncio.Event) -> None:
@@ -129,27 +128,23 @@ class Port:
 
     async def _read_state(self, http: web.Request) -> web.Response:
         request = await self._read(http, "read_state")
-        subnet = self._subnet(http, None)
-        for path in request.paths:
-            self._check_path(path, _principal(http), request.sender)
-        return self._certified(subnet, request)
-
-    async def _read_subnet(self, http: web.Request) -> web.Response:
-        request = await self._read(http, "read_state")
-        subnet = self.authority.numbered(_principal(http))
+        named = _principal(http)
+        canister = named if http.match_info["place"] == "canister" else None
+        subnet = self.authority.numbered(named) if canister is None else self.network.host(named).subnet
         if subnet is None:
-            raise BadRequest(f"there is no subnet {_principal(http).text}")
+            raise BadRequest(f"there is no subnet {named.text}")
         for path in request.paths:
-            self._check_path(path, None, request.sender)
-        return self._certified(subnet, request)
+            self._check_path(path, canister, request.sender)
+        certificate = self.authority.certify(subnet, self._clock(), self._state(subnet), request.paths)
+        return _answered({"certificate": certificate})
 
     async def _read(self, http: web.Request, kind: str) -> Request:
         return read_request(await read_body(http), kind, self._clock())
 
-    def _subnet(self, http: web.Request, request: Request | None) -> int:
+    def _subnet(self, http: web.Request, request: Request) -> int:
         """The subnet of the canister in the address, which is the one that the request is for."""
         named = _principal(http)
-        if request is not None and request.canister not in {named, MANAGEMENT}:
+        if request.canister not in {named, MANAGEMENT}:
             raise BadRequest(f"the request is for {request.canister.text}, the address for {named.text}")
         return self.network.host(named).subnet
 
@@ -165,10 +160,6 @@ class Port:
         if head == b"canister" and len(path) > 2 and canister == path[1] and path[2] in _PROVED:
             return
         raise BadRequest(f"the path {[each.decode(errors='backslashreplace') for each in path]} is not read here")
-
-    def _certified(self, subnet: int, request: Request) -> web.Response:
-        certificate = self.authority.certify(subnet, self._clock(), self._state(subnet), request.paths)
-        return _answered({"certificate": certificate})
 
     def _state(self, subnet: int) -> dict[bytes, State]:
         """The part of a subnet's state that its canisters and requests make."""

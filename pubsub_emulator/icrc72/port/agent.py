@@ -1,0 +1,196 @@
+"""An agent: calls canisters of a replica over its HTTP interface, and believes what its root key certifies."""
+
+import os
+import time
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Final, cast
+from urllib.parse import urlsplit
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import Answer
+from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, NotAdmitted
+from pubsub_emulator.icrc72.ic.principal import Principal, self_authenticating
+from pubsub_emulator.icrc72.port.authority import cbor, hash_of
+from pubsub_emulator.icrc72.port.certificate import Certified, check_time, number, read_certificate
+from pubsub_emulator.icrc72.port.envelope import LONGEST_STAY, BadRequest, Fields, check_signature, read_cbor
+from pubsub_emulator.icrc72.port.hash_tree import Path, separated
+from pubsub_emulator.icrc72.port.proxy import AFTER, FORWARD, FORWARDED, RECEIVED
+
+MOST_ANSWER: Final = 8 << 20
+"""Bytes of an answer."""
+PATIENCE: Final = 90.0
+"""Seconds that an answer, and the end of a call, may take."""
+_PAUSE: Final = 0.3
+_MOST_DEPTH: Final = 8
+_NO_ROUTE: Final = {404, 405}
+
+
+class AgentError(IcError):
+    """A replica does not answer, or not what its root key certifies."""
+
+
+class Agent:
+    """A canister of a replica, called by a key that is drawn anew, or for that by a proxy.
+
+    The root key is fetched. Raises `AgentError`, here and in every method.
+    """
+
+    def __init__(self, url: str, canister: Principal, proxy: Principal | None = None, *, pause: float = 3.0) -> None:
+        self.url = url.rstrip("/")
+        try:
+            self._parts = urlsplit(self.url)
+            port = self._parts.port
+        except ValueError:
+            port = 0
+        if port == 0 or self._parts.scheme not in {"http", "https"} or not self._parts.hostname:
+            raise AgentError(f"{url}: the URL of a replica is http:// or https://, a host, and a port")
+        self._key = Ed25519PrivateKey.generate()
+        self._der = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        self._user = self_authenticating(self._der)
+        self.canister, self._proxy, self._pause = canister, proxy, pause
+        self.caller = self._user if proxy is None else proxy
+        """Who calls: the key's principal, or the proxy."""
+        self.calls = 0
+        self._met: dict[Principal, Certified] = {}
+        _, body = self._http("/api/v2/status")
+        try:
+            self.root_key = Fields(read_cbor(body, _MOST_DEPTH), "the status").blob("root_key")
+        except BadRequest as error:
+            raise AgentError(f"{self.url} is no replica: {error}") from None
+        for each in (canister, proxy):
+            if each is not None:
+                self._meet(each)
+
+    def _meet(self, canister: Principal) -> Certified:
+        """The subnet of a canister, with the keys of its nodes."""
+        if canister not in self._met:
+            about = (b"canister", canister, b"controllers")
+            found = self._read_state(canister, ((b"subnet",), about))
+            if found.value(*about) is None:
+                raise AgentError(f"{self.url} has no canister {canister.text}")
+            self._met[canister] = found
+        return self._met[canister]
+
+    def call(self, method: str, arg: bytes) -> Answer:
+        """Call a method, and wait for its end. Raises `NotAdmitted` where the canister takes no call of the caller."""
+        self.calls += 1
+        if self._proxy is None:
+            return self._call(self.canister, method, arg)
+        told = self._call(self._proxy, "forward", FORWARD.encode(self.canister, method, arg))
+        try:
+            answer = cast("Variant[str, object]", FORWARDED.decode(told.data)[0])
+        except CandidError:
+            raise AgentError(f"{self._proxy.text} is no proxy: {told.message or 'forward answers otherwise'}") from None
+        if answer.tag == "Ok":
+            return Answer(cast("bytes", answer.value))
+        return Answer(b"", *cast("tuple[int, str]", answer.value))
+
+    def query(self, method: str, arg: bytes) -> Answer:
+        """The answer to a query, signed by a node of the canister's subnet."""
+        return self._query(self.canister, method, arg)
+
+    def wait(self) -> None:
+        """Sleep."""
+        time.sleep(self._pause)
+
+    def moment(self) -> str:
+        """The number of the call."""
+        return f"call {self.calls}"
+
+    def heard(self) -> list[str] | None:
+        """The methods of the proxy that the canister has called, of late; `None` without a proxy."""
+        if self._proxy is None:
+            return None
+        kept = RECEIVED.decode(self._query(self._proxy, "received", AFTER.encode(0)).data)[0]
+        return [method for by, method, _ in cast("tuple[tuple[bytes, str, bytes], ...]", kept) if by == self.canister]
+
+    # Requests
+
+    def _query(self, canister: Principal, method: str, arg: bytes) -> Answer:
+        met = self._meet(canister)
+        content = self._content("query", canister_id=bytes(canister), method_name=method, arg=arg)
+        _, body = self._post(canister, "v2", "query", content)
+        try:
+            told = Fields(read_cbor(body, _MOST_DEPTH), "the answer")
+            replied = told.text("status") == "replied"
+            names = ("reply",) if replied else ("reject_code", "reject_message", "error_code")
+            said = {name: told.values[name] for name in ("status", *names) if told.has(name)}
+            signature = Fields(told.list("signatures", 100)[0], "the signature")
+            key = met.value(b"subnet", met.subnet, b"node", signature.blob("identity"), b"public_key")
+            said |= {"request_id": hash_of(content), "timestamp": signature.nat("timestamp")}
+            check_signature(key or b"", signature.blob("signature"), separated("ic-response") + hash_of(said))
+            check_time(signature.nat("timestamp"), time.time_ns())
+            if replied:
+                return Answer(told.map("reply").blob("arg"))
+            return Answer(b"", told.nat("reject_code"), told.text("reject_message"))
+        except (BadRequest, TypeError, IndexError) as error:
+            raise AgentError(f"{self.url}: query {method}: {error}") from error
+
+    def _call(self, canister: Principal, method: str, arg: bytes) -> Answer:
+        self._meet(canister)
+        more = {"canister_id": bytes(canister), "method_name": method, "arg": arg, "nonce": os.urandom(16)}
+        content = self._content("call", **more)
+        status, body = self._post(canister, "v3", "call", content)
+        if status in _NO_ROUTE:
+            status, body = self._post(canister, "v2", "call", content)
+        path = (b"request_status", hash_of(content))
+        found = self._told(canister, body) if body else None
+        ends = time.monotonic() + PATIENCE
+        while True:
+            state = found.value(*path, b"status") if found is not None else None
+            if found is not None and state == b"replied":
+                return Answer(found.value(*path, b"reply") or b"")
+            if found is not None and state == b"rejected":
+                code, words = (found.value(*path, each) or b"" for each in (b"reject_code", b"reject_message"))
+                return Answer(b"", number(code), words.decode(errors="backslashreplace"))
+            if time.monotonic() > ends:
+                raise AgentError(f"{self.url}: {method} has not ended in {PATIENCE:g} s")
+            time.sleep(_PAUSE)
+            found = self._read_state(canister, (path,))
+
+    def _told(self, canister: Principal, body: bytes) -> Certified:
+        """What is certified in the answer to a call, or to reading state."""
+        try:
+            told = Fields(read_cbor(body, _MOST_DEPTH), "the answer")
+            if told.has("reject_code"):
+                raise NotAdmitted(f"{canister.text} refused the call: {told.text('reject_message')}")
+            return read_certificate(told.blob("certificate"), self.root_key, canister, time.time_ns())
+        except BadRequest as error:
+            raise AgentError(f"{self.url}: {error}") from error
+
+    def _read_state(self, canister: Principal, paths: tuple[Path, ...]) -> Certified:
+        shown = [[bytes(label) for label in path] for path in paths]
+        return self._told(
+            canister, self._post(canister, "v2", "read_state", self._content("read_state", paths=shown))[1]
+        )
+
+    def _content(self, kind: str, **more: object) -> dict[str, object]:
+        expiry = time.time_ns() + LONGEST_STAY * 2 // 3
+        return {"request_type": kind, "sender": bytes(self._user), "ingress_expiry": expiry, **more}
+
+    def _post(self, canister: Principal, version: str, kind: str, content: dict[str, object]) -> tuple[int, bytes]:
+        signature = self._key.sign(separated("ic-request") + hash_of(content))
+        envelope = {"content": content, "sender_pubkey": self._der, "sender_sig": signature}
+        return self._http(f"/api/{version}/canister/{canister.text}/{kind}", cbor(envelope))
+
+    def _http(self, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
+        line = kind(self._parts.hostname or "", self._parts.port, timeout=PATIENCE)
+        try:
+            headers = {"Content-Type": "application/cbor"}
+            line.request("GET" if body is None else "POST", self._parts.path + path, body, headers)
+            answer = line.getresponse()
+            data = answer.read(MOST_ANSWER + 1)
+        except (OSError, HTTPException) as error:
+            raise AgentError(f"no replica answers at {self.url}: {error or type(error).__name__}") from error
+        finally:
+            line.close()
+        if len(data) > MOST_ANSWER:
+            raise AgentError(f"{self.url}: {path}: the answer has more than {MOST_ANSWER:,} bytes")
+        if answer.status not in {200, 202, *_NO_ROUTE}:
+            words = data[:200].decode(errors="backslashreplace").partition("\n")[0]
+            raise AgentError(f"{self.url}: {path}: {answer.status}: {words}")
+        return answer.status, data
