@@ -141,8 +141,8 @@ def test_an_emulated_subscriber_and_an_emulated_publisher_understand_them() -> N
 )
 def test_a_broadcaster_and_an_orchestrator_break_no_rule(name: str, tries: Callable[..., Trial]) -> None:
     trial = tries(Candidate(lambda who: built(name, who)), b"motoko", 10)
-    assert [each for each in trial.verdicts if not each.holds] == []
-    assert all(each.shown for each in trial.verdicts)
+    assert [each for each in trial.book.verdicts if not each.holds] == []
+    assert all(each.shown for each in trial.book.verdicts)
 
 
 def test_a_story_with_a_canister_in_each_role_loses_and_doubles_nothing() -> None:

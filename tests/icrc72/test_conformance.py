@@ -22,7 +22,7 @@ def publish(network: CanisterNetwork, who: Principal, number: int) -> None:
 
 
 def broken(trial: Trial) -> list[str]:
-    return [each.rule for each in trial.verdicts if not each.holds]
+    return [each.rule for each in trial.book.verdicts if not each.holds]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -34,8 +34,8 @@ def test_honest_roles_break_nothing(seed: int) -> None:
         try_broadcaster(Candidate(lambda me: RoleCanister([Broadcaster(me)])), drawn, 5 * seed),
         try_orchestrator(Candidate(lambda broker: RoleCanister([Orchestrator([broker])])), drawn, 5 * seed),
     ):
-        assert [each for each in trial.verdicts if not each.holds] == []
-        assert all(each.shown for each in trial.verdicts)
+        assert [each for each in trial.book.verdicts if not each.holds] == []
+        assert all(each.shown for each in trial.book.verdicts)
 
 
 @pytest.mark.parametrize("name", SUBSCRIBERS)

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys, methods
-from pubsub_emulator.icrc72.alerts import MemberAlert, member_alert
+from pubsub_emulator.icrc72.alerts import MemberAlert
 from pubsub_emulator.icrc72.cheats.stage import Actor
-from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
+from pubsub_emulator.icrc72.conformance.book import Book
+from pubsub_emulator.icrc72.conformance.probes import Probes, fake, fake_alert
+from pubsub_emulator.icrc72.conformance.trial import ActorLine, Candidate, Trial
 from pubsub_emulator.icrc72.deployment import deploy
 from pubsub_emulator.icrc72.errors import ConfigError, Icrc72Error
 from pubsub_emulator.icrc72.headers import read
@@ -15,54 +17,13 @@ from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening
-from pubsub_emulator.icrc72.messages import Event, EventNotification, ReplayRegistration
+from pubsub_emulator.icrc72.messages import Event, ReplayRegistration
 from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, PUBLISH
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
 from pubsub_emulator.icrc72.results import is_ok
 from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import Value, map_, nat
 
 _PATIENCE: Final = 400
-_OF_BOTH: Final = {
-    "IC-39 alerts": "it subscribes to its own alerts",
-    "IC-44": "it confirms each notification to whoever sent it",
-    "IC-44 own": "it confirms nothing that it was not notified of",
-    "IC-49b": "it asks who is a valid broadcaster",
-    "IC-49b strangers": "it confirms nothing to a stranger",
-}
-_SUBSCRIBER: Final = {
-    **_OF_BOTH,
-    "IC-32": "what it registers is accepted",
-    "IC-39 subscription": "it registers a subscription",
-    "RP-10": "it asks for what it misses",
-    "I1": "it handles every event",
-    "I1 once": "it handles no event twice",
-    "I1 order": "it handles events in order",
-    "IC-49b events": "it handles no event of a stranger",
-}
-_PUBLISHER: Final = {
-    **_OF_BOTH,
-    "IC-31": "what it registers is accepted",
-    "IC-39 publication": "it registers a publication",
-    "IC-39 entry": "it publishes where it was told to, and not before",
-    "IC-22 source": "the source of its events is itself",
-    "IC-41 namespace": "it publishes under what it registered",
-    "IC-23": "its events have no headers that broadcasters append",
-    "IC-21": "a hash in a header is that of the data",
-    "IC-48 repeats": "an event that is sent again is the same",
-    "IC-25": "its ids ascend",
-    "IC-42": "prevEventId is null or the event before",
-    "IC-22 time": "the timestamp of an event is when it was made",
-    "IC-30a": "it sends at most 100 events in one call",
-    "IC-48 batches": "one batch at a time is under way to an entry",
-    "IC-48": "every event is published until it is accepted",
-    "RP-6": "it is told of the replay",
-    "RP-6 entry": "it replays to the broadcaster that it was told",
-    "RP-7 marks": "replayed events say which replay, and its last event",
-    "RP-7": "a replayed event is as it was",
-    "RP-2": "it replays the range, in order, and nothing else",
-    "RP-5": "it reports running, then completed with the number of events",
-}
 Sent = list[tuple[Happening, Event]]
 
 
@@ -70,7 +31,7 @@ def _begin(candidate: Candidate, role: str, seed: bytes, refuse: int) -> Trial:
     network = CanisterNetwork(2, seed=seed, schedule=Schedule(seed, 2, refuse))
     subscribes = role == "subscription"
     system = deploy(network, broadcasters=(0, 1, 1) if subscribes else (0, 1))
-    trial = Trial(system, candidate, _SUBSCRIBER if subscribes else _PUBLISHER)
+    trial = Trial(system, candidate, Book("subscriber" if subscribes else "publisher"))
     trial.install(int(subscribes))
     network.step(300)  # who tries again once a minute has tried five times
     return trial
@@ -83,9 +44,9 @@ def _registered(trial: Trial, role: str) -> tuple[str, ...]:
     every = trial.answers(method, by=trial.system.orchestrator, to=trial.who)
     answers = [each for each in every if each.at.code != SYS_TRANSIENT]
     refused = [f"round {each.at.round}: {each.value}" for each in answers if not is_ok(each.value)]
-    trial.judge("IC-32" if role == "subscription" else "IC-31", len(answers), refused)
+    trial.book.judge("IC-32" if role == "subscription" else "IC-31", len(answers), refused)
     names = tuple(dict.fromkeys(name for name in asked if not is_system(name)))
-    trial.must(f"IC-39 {role}", names, f"no {role} was registered", len(asked))
+    trial.book.must(f"IC-39 {role}", names, f"no {role} was registered", len(asked))
     return names
 
 
@@ -93,26 +54,21 @@ def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
     """What both publishers and subscribers owe to those who notify them."""
     own = system_namespace(role, trial.who)
     asked = [item.namespace for _, item in trial.items(methods.REGISTER_SUBSCRIPTION, "send", by=trial.who)]
-    trial.must("IC-39 alerts", own in asked, f"not to {own}", len(asked))
+    trial.book.must("IC-39 alerts", own in asked, f"not to {own}", len(asked))
     notified = trial.items(HANDLE, "execute", to=trial.who)
     got = {(at.sender, each.notificationId): at.round for at, each in notified}
     confirmed = {(at.receiver, number): at.round for at, number in trial.items(CONFIRM, "send", by=trial.who)}
     due = [each for each in got if each[0] != stranger and each[0] in trial.network.running()]
     lacking = [f"round {got[each]}: {each[1]} of {each[0].text} never" for each in due if each not in confirmed]
-    trial.judge("IC-44", len(due), lacking)
+    trial.book.judge("IC-44", len(due), lacking)
     invented = [each for each in confirmed if each not in got]
     words = [f"round {confirmed[to, n]}: {n} to {to.text}, who never sent it" for to, n in invented]
-    trial.judge("IC-44 own", len(confirmed), words)
+    trial.book.judge("IC-44 own", len(confirmed), words)
     both = (methods.GET_VALID, methods.GET_VALID_ONE)
-    trial.must("IC-49b", any([*trial.seen(each, "send", by=trial.who)] for each in both), "it never asked")
+    trial.book.must("IC-49b", any([*trial.seen(each, "send", by=trial.who)] for each in both), "it never asked")
     to_stranger = trial.seen(CONFIRM, "send", by=trial.who, to=stranger)
-    trial.judge("IC-49b strangers", 1, [f"round {each.at.round}" for each in to_stranger])
+    trial.book.judge("IC-49b strangers", 1, [f"round {each.at.round}" for each in to_stranger])
     trial.judge_traps()
-
-
-def _fake(number: int, namespace: str, source: Principal, data: Value | None = None) -> EventNotification:
-    value = map_({"n": nat(number)}) if data is None else data
-    return EventNotification(number, number, None, 1, namespace, value, (), source, None)
 
 
 # The subscriber
@@ -131,7 +87,7 @@ def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) ->
     trial.tell(teller, name, range(20))
     network.step(60)
     for number in (901, 902):
-        trial.say(stranger, trial.who, HANDLE, (_fake(number, name, teller),))
+        trial.say(stranger, trial.who, HANDLE, (fake(number, name, teller),))
     trial.disturb(stranger, HANDLE.name)
     trial.tell(teller, name, range(4))
     trial.upgrade()
@@ -139,7 +95,7 @@ def try_subscriber(candidate: Candidate, seed: bytes = b"", refuse: int = 20) ->
     network.step(120)
     _lose(trial, teller, name)
     _judge_inbox(trial, "subscriber", stranger)
-    trial.judge_stats("icrc72_get_subscriber_stats")
+    Probes(trial.book, ActorLine(trial, stranger)).stats("subscriber")
     _judge_handled(trial, teller)
     return trial
 
@@ -163,7 +119,7 @@ def _lose(trial: Trial, teller: Principal, name: str) -> None:
     ranges = [each.range for _, each in trial.items(methods.REGISTER_REPLAY, "send", by=trial.who)]
     end = max((number for _, number in trial.system.logs()[teller]), default=0) - 5
     covered = any(low <= end - 4 and (high is None or high > end) for low, high in ranges)
-    trial.must("RP-10", covered, f"events {end - 4} to {end} are missing, it asked for {ranges or 'nothing'}")
+    trial.book.must("RP-10", covered, f"events {end - 4} to {end} are missing, it asked for {ranges or 'nothing'}")
 
 
 def _judge_handled(trial: Trial, teller: Principal) -> None:
@@ -174,10 +130,10 @@ def _judge_handled(trial: Trial, teller: Principal) -> None:
     got = trial.candidate.handled(trial.network, trial.who)
     lost, strange = sorted(set(log) - set(got)), sorted(set(got) - set(log))
     twice = sorted({each for each in got if got.count(each) > 1})
-    trial.must("I1", not lost, f"not {lost}", len(log))
-    trial.must("I1 once", not twice, f"{twice}", len(got))
-    trial.must("I1 order", got == sorted(got), f"{got}", len(got))
-    trial.must("IC-49b events", not strange, f"{strange}", 2)
+    trial.book.must("I1", not lost, f"not {lost}", len(log))
+    trial.book.must("I1 once", not twice, f"{twice}", len(got))
+    trial.book.must("I1 order", got == sorted(got), f"{got}", len(got))
+    trial.book.must("IC-49b events", not strange, f"{strange}", 2)
 
 
 # The publisher
@@ -203,9 +159,7 @@ def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> 
     network.step(60)
     publications = trial.system.registry.state.publications
     ids = [each for each, mine in publications.items() if trial.who in mine.publishers]
-    claim = member_alert("publisher", {("bc", each): (stranger,) for each in ids}, (), ())
-    alert = _fake(9_000, system_namespace("publisher", trial.who), trial.system.orchestrator, claim)
-    trial.say(stranger, trial.who, HANDLE, (alert,))
+    trial.say(stranger, trial.who, HANDLE, (fake_alert(trial.who, trial.system.orchestrator, ids, stranger),))
     trial.disturb(stranger, HANDLE.name)
     trial.upgrade()
     for number in range(12, 20):
@@ -276,7 +230,9 @@ def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Pr
         "IC-21": hashed,
     }
     for rule, judge in wrong.items():
-        trial.judge(rule, len(live), [f"round {at.round}: {words}" for at, each in live if (words := judge(at, each))])
+        trial.book.judge(
+            rule, len(live), [f"round {at.round}: {words}" for at, each in live if (words := judge(at, each))]
+        )
 
 
 def _judge_ids(trial: Trial, live: Sent) -> None:
@@ -299,13 +255,13 @@ def _judge_ids(trial: Trial, live: Sent) -> None:
             broken["IC-22 time"].append(f"round {at_}: {each.timestamp} of event {number} is not of now, {now}")
         last[name] = number
     for rule, words in broken.items():
-        trial.judge(rule, len(live) if rule == "IC-48 repeats" else len(firsts), words)
+        trial.book.judge(rule, len(live) if rule == "IC-48 repeats" else len(firsts), words)
 
 
 def _judge_sending(trial: Trial) -> None:
     calls = list(trial.seen(PUBLISH, "send", by=trial.who))
     large = [f"round {each.at.round}: {len(each.value)} events" for each in calls if len(each.value) > 100]
-    trial.judge("IC-30a", len(calls), large)
+    trial.book.judge("IC-30a", len(calls), large)
     order = {id(each): at for at, each in enumerate(trial.recorder.happenings)}
     answered = [each for each in trial.recorder.happenings if (each.kind, each.method) == ("answer", PUBLISH.name)]
     done = {each.number: order[id(each)] for each in answered}
@@ -318,7 +274,7 @@ def _judge_sending(trial: Trial) -> None:
         if begun < busy.get(each.at.receiver, -1):
             both.append(f"round {each.at.round}: a batch while another is under way")
         busy[each.at.receiver] = done.get(each.at.number, begun)
-    trial.judge("IC-48 batches", len(calls), both)
+    trial.book.judge("IC-48 batches", len(calls), both)
 
 
 def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
@@ -329,13 +285,13 @@ def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
     words = [f"{lost} were not taken by its entry"] if lost else []
     if len(sent) < 20:
         words.append(f"20 events were made, {len(sent)} were published")
-    trial.judge("IC-48", len(sent), words)
+    trial.book.judge("IC-48", len(sent), words)
 
 
 def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     originals = {each.eventId: each for _, each in live}
     asked = [each for _, _, alert in _told(trial) for each in alert.replays]
-    trial.must("RP-6", asked, "the orchestrator told nothing", len(asked))
+    trial.book.must("RP-6", asked, "the orchestrator told nothing", len(asked))
     ids, entries = {each[0] for each in asked}, {each[4] for each in asked}
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
@@ -351,12 +307,12 @@ def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
         if before is None or before[:6] != each[:6]:
             broken["RP-7"].append(f"{what} is not what it was")
     for rule, words in broken.items():
-        trial.judge(rule, len(sent), words)
+        trial.book.judge(rule, len(sent), words)
     firsts = list(dict.fromkeys(each.eventId for _, each in sent))
-    trial.must("RP-2", firsts == due, f"{firsts} of {name} instead of {due}", len(due))
+    trial.book.must("RP-2", firsts == due, f"{firsts} of {name} instead of {due}", len(due))
     states = trial.items(methods.REPLAY_STATUS, "send", by=trial.who)
     words = [f"round {at.round}: {item}" for at, item in states if item.replayId not in ids]
     steps = list(dict.fromkeys(f"{item.status.tag} {item.status.value}" for _, item in states))
     if steps != ["running None", f"completed {len(due)}"]:
         words.append(f"it reported {', '.join(steps) or 'nothing'}, due are running, completed {len(due)}")
-    trial.judge("RP-5", len(states), words)
+    trial.book.judge("RP-5", len(states), words)

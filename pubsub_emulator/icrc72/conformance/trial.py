@@ -1,25 +1,19 @@
 """A trial: a candidate in one role among emulated ones, what it was seen to do, and the verdict of each rule."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple
+from typing import Generic, NamedTuple
 
 from pubsub_emulator.icrc72.cheats.stage import Troupe
-from pubsub_emulator.icrc72.ic.canister import Canister
+from pubsub_emulator.icrc72.conformance.book import Book
+from pubsub_emulator.icrc72.conformance.probes import GARBAGE, Line
+from pubsub_emulator.icrc72.ic.canister import SYS_TRANSIENT, Answer, Canister
 from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.messaging import RUNNING, STOPPED
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.methods import A, Method, R
-
-GARBAGE: Final = b"no Candid"
-OF_ALL: Final = {
-    "IC-4": "what it is sent, if it can be read, does not make it trap",
-    "IC-8": "it can be stopped and upgraded",
-    "IC-35d": "it tells its statistics",
-}
-"""The rules of every role, and what each is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +28,6 @@ class Candidate:
     """The ids of the events that a subscriber has handled, in order."""
 
 
-class Verdict(NamedTuple):
-    """What a trial says about one rule: `broken` names each breach with its round; `shown` is how often it was met."""
-
-    rule: str
-    about: str
-    shown: int
-    broken: tuple[str, ...]
-
-    @property
-    def holds(self) -> bool:
-        """True when nothing broke it."""
-        return not self.broken
-
-
 class Seen(NamedTuple, Generic[A]):
     """A message that was read."""
 
@@ -57,14 +37,13 @@ class Seen(NamedTuple, Generic[A]):
 
 @dataclass(slots=True)
 class Trial(Troupe):
-    """A network with a candidate; `about` has the rules of its role, and what each is about."""
+    """A network with a candidate."""
 
     candidate: Candidate
-    about: Mapping[str, str]
+    book: Book
     recorder: Recorder = field(default_factory=Recorder)
     """All that happened, in order: the trace behind each verdict."""
     who: Principal = field(default_factory=Principal)
-    verdicts: list[Verdict] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.network.observers.append(self.recorder)
@@ -90,7 +69,7 @@ class Trial(Troupe):
         stopped = self.network.status(self.who) == STOPPED
         done = stopped and self.network.upgrade(self.who, self.candidate.make(self.system.orchestrator))
         self.network.start(self.who)
-        self.must("IC-8", done, f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}")
+        self.book.must("IC-8", done, f"round {self.network.round}: {'it trapped' if stopped else 'it does not stop'}")
 
     # What was seen
 
@@ -133,28 +112,38 @@ class Trial(Troupe):
         """True while the candidate runs."""
         return self.network.status(self.who) == RUNNING
 
-    # What is judged
-
-    def judge(self, rule: str, shown: int, broken: Iterable[str]) -> None:
-        """Add a verdict. A rule that was never met is no rule that holds: that itself is said."""
-        self.verdicts.append(Verdict(rule, {**OF_ALL, **self.about}[rule], shown, tuple(broken)))
-
-    def must(self, rule: str, holds: object, words: str, shown: int = 1) -> None:
-        """Add a verdict that rests on one thing; `words` say what is where it does not hold."""
-        self.judge(rule, shown, [] if holds else [words])
-
-    def same(self, rule: str, found: list[int], due: list[int]) -> None:
-        """Add a verdict on numbers that are to be what is due."""
-        self.must(rule, found == due, f"{found} instead of {due}", len(due))
-
     def judge_traps(self) -> None:
-        """What is well-formed makes nobody trap."""
+        """Judge whether what is well-formed makes nobody trap."""
         shown = sum(each.kind == "execute" and each.receiver == self.who for each in self.recorder.happenings)
-        self.judge(
+        self.book.judge(
             "IC-4", shown, [f"round {each.round}: {each.data.decode(errors='replace')}" for each in self.traps()]
         )
 
-    def judge_stats(self, method: str) -> None:
-        """Whether a query of the candidate's statistics is answered."""
-        answer = self.network.query(ANONYMOUS, self.who, method, b"DIDL\0\0")
-        self.must("IC-35d", answer.ok, answer.message)
+
+@dataclass(frozen=True, slots=True)
+class ActorLine(Line):
+    """A line to the candidate of a trial: the calls of one actor."""
+
+    trial: Trial
+    caller: Principal
+
+    def call(self, method: str, arg: bytes) -> Answer:
+        """Let the actor call the candidate."""
+        trial, before = self.trial, len(self.trial.recorder.happenings)
+        trial.shout(self.caller, trial.who, method, arg)
+        for each in reversed(trial.recorder.happenings[before:]):
+            if (each.kind, each.method, each.sender, each.receiver) == ("respond", method, trial.who, self.caller):
+                return Answer(each.data, each.code)
+        return Answer(b"", SYS_TRANSIENT)
+
+    def query(self, method: str, arg: bytes) -> Answer:
+        """Ask as nobody."""
+        return self.trial.network.query(ANONYMOUS, self.trial.who, method, arg)
+
+    def wait(self) -> None:
+        """Let ten rounds pass."""
+        self.trial.network.step(10)
+
+    def moment(self) -> str:
+        """The round."""
+        return f"round {self.trial.network.round}"

@@ -185,7 +185,7 @@ class Agent:
             answer = line.getresponse()
             data = answer.read(MOST_ANSWER + 1)
         except (OSError, HTTPException) as error:
-            raise AgentError(f"no replica answers at {self.url}: {error or type(error).__name__}") from error
+            raise AgentError(f"no replica answers at {self.url}: {str(error) or type(error).__name__}") from error
         finally:
             line.close()
         if len(data) > MOST_ANSWER:

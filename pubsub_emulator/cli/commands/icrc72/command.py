@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.groups import Group
@@ -107,16 +108,23 @@ def serve(scenario: str, host: str, names: tuple[str, ...], origins: tuple[str, 
     serve_scenario(scenario, Names(host, names, origins), port)
 
 
+_IN_NETWORK = ("publish", "bare", "seed", "refuse", "trace")
+
+
 @command.command(
     "conform",
     epilog="\b\nExamples:\n  pubsub icrc72 conform --subscriber my.wasm --handled ids\n"
     "  pubsub icrc72 conform --publisher my.wasm --publish publish --trace out/trace.txt\n"
+    "  pubsub icrc72 conform --url http://127.0.0.1:4943 --orchestrator rwlgt-iiaaa-aaaaa-aaaaa-cai\n"
     "\n\b\nExit codes:\n  0 every rule that was met holds, 1 a rule is broken\n",
 )
-@click.option("--subscriber", type=options.FILE, help="The module of a subscriber.")
-@click.option("--publisher", type=options.FILE, help="The module of a publisher.")
-@click.option("--broadcaster", type=options.FILE, help="The module of a broadcaster.")
-@click.option("--orchestrator", type=options.FILE, help="The module of an orchestrator.")
+@click.option("--subscriber", metavar="MODULE|ID", help="The module of a subscriber.")
+@click.option("--publisher", metavar="MODULE|ID", help="The module of a publisher.")
+@click.option("--broadcaster", metavar="MODULE|ID", help="The module of a broadcaster.")
+@click.option("--orchestrator", metavar="MODULE|ID", help="The module of an orchestrator.")
+@click.option("--url", help="A replica: the canister runs there, and has an id instead of a module.")
+@click.option("--proxy", metavar="ID", help="With --url: the canister that makes the calls (see below).")
+@click.option("--namespace", help="With --url: a namespace to which the subscriber subscribes.")
 @click.option("--publish", help="The publisher's update, of a nat, that makes an event.")
 @click.option("--handled", help="The subscriber's query, `vec nat`: ids of handled events, in order.")
 @click.option("--bare", is_flag=True, help="The canister takes no argument; otherwise, a principal (see below).")
@@ -124,27 +132,43 @@ def serve(scenario: str, host: str, names: tuple[str, ...], origins: tuple[str, 
 @click.option("--refuse", type=click.IntRange(0, 50), default=10, show_default=True, help="Percent of calls refused.")
 @click.option("--trace", type=options.NEW_FILE, help="Write all that happened into this file.")
 @with_json_option
+@click.pass_context
 def conform(  # noqa: PLR0917 — the options
-    subscriber: Path | None,
-    publisher: Path | None,
-    broadcaster: Path | None,
-    orchestrator: Path | None,
+    context: click.Context,
+    /,
+    url: str | None,
+    proxy: str | None,
+    namespace: str | None,
     publish: str | None,
     handled: str | None,
     seed: str,
     refuse: int,
     trace: Path | None,
     bare: bool,
+    **roles: str | None,
 ) -> Result:
     """Try a canister that somebody else wrote in one role, and say rule by rule what holds.
 
     The emulator plays every other role, with refusals, delays, strangers and upgrades. The module is installed with the
     principal of the orchestrator; an orchestrator, with that of its broadcaster.
-    """
-    from pubsub_emulator.cli.commands.icrc72.conform import conform
 
-    given = {"subscriber": subscriber, "publisher": publisher, "broadcaster": broadcaster, "orchestrator": orchestrator}
-    roles = [(role, place) for role, place in given.items() if place is not None]
-    if len(roles) != 1:
-        raise click.UsageError("name one module: --subscriber, --publisher, --broadcaster or --orchestrator")
-    return conform(*roles[0], publish=publish, handled=handled, bare=bare, seed=seed, refuse=refuse, trace=trace)
+    A canister that runs on a replica is called as a stranger may call it: rules for which that is not enough are not
+    testable there. Where it lets no user in, a proxy calls it: `forward(canister, method, arg)`.
+    """
+    from pubsub_emulator.cli.commands.icrc72.conform import conform, conform_url
+
+    given = [(role, place) for role, place in roles.items() if place is not None]
+    if len(given) != 1:
+        raise click.UsageError("name one canister: --subscriber, --publisher, --broadcaster or --orchestrator")
+    idle = _IN_NETWORK if url is not None else ("proxy", "namespace")
+    for name in idle:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(
+                f"--{name} is for canisters {'of a module' if url else 'of a replica: name its --url'}"
+            )
+    ((role, place),) = given
+    if url is not None:
+        return conform_url(url, role, place, proxy=proxy, handled=handled, namespace=namespace)
+    return conform(
+        role, Path(place), publish=publish, handled=handled, bare=bare, seed=seed, refuse=refuse, trace=trace
+    )

@@ -1,6 +1,6 @@
 """`pubsub icrc72 conform`: tries a canister that somebody else wrote in one role, and says which rules hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -9,11 +9,14 @@ from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.icrc72.modules import canister_of, read_module
 from pubsub_emulator.cli.screen import say
 from pubsub_emulator.emulator.files import write_whole
+from pubsub_emulator.icrc72.conformance.book import Verdict
 from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
+from pubsub_emulator.icrc72.conformance.remote import visit
 from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
 from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
+from pubsub_emulator.icrc72.ic.canister import Answer
 from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
@@ -49,13 +52,7 @@ def conform(
         network.submit(ANONYMOUS, who, publish or "", _NUMBER.encode(number))
 
     def say_handled(network: CanisterNetwork, who: Principal) -> list[int]:
-        answer = network.query(ANONYMOUS, who, handled or "", NOTHING)
-        if not answer.ok:
-            raise Icrc72Error(f"{place}: the query {handled} fails: {answer.message}")
-        try:
-            return list(cast("tuple[int, ...]", _IDS.decode(answer.data)[0]))
-        except CandidError as error:
-            raise Icrc72Error(f"{place}: {handled} does not answer `vec nat`: {error}") from error
+        return _ids(str(place), handled or "", network.query(ANONYMOUS, who, handled or "", NOTHING))
 
     if role == "publisher" and publish is None:
         raise Icrc72Error("--publisher needs --publish: the update, of a nat, that makes an event")
@@ -65,25 +62,57 @@ def conform(
     trial = _TRIALS[role](candidate, seed.encode(), refuse)
     if trace is not None:
         write_whole(trace, _trace(trial))
-    for each in trial.verdicts:
-        word = "broken" if each.broken else "holds" if each.shown else "not met"
-        say(f"{word:<8} {each.rule:<18} {each.about}")
+    _say(trial.book.verdicts, "not met")
+    end = f"; the trace is in {trace}" if trace else ""
+    return _summed(role, trial.book.verdicts, {"rounds": trial.network.round}, end)
+
+
+def conform_url(
+    url: str, role: str, canister: str, *, proxy: str | None, handled: str | None, namespace: str | None
+) -> Result:
+    """Try a canister of a replica in a role; exit code 1 where a rule is broken."""
+    from pubsub_emulator.icrc72.port.agent import Agent
+
+    who = Principal.from_text(canister)
+    agent = Agent(url, who, None if proxy is None else Principal.from_text(proxy))
+    other = Agent(url, who) if proxy is None else None
+
+    def ids() -> list[int]:
+        return _ids(canister, handled or "", agent.query(handled or "", NOTHING))
+
+    verdicts, note = visit(role, agent, other, namespace, ids if handled else None)
+    _say(verdicts, "not testable here")
+    if note:
+        say(note + ("" if proxy else "; --proxy sends calls through a canister"))
+    return _summed(role, verdicts, {"url": url, "canister": canister}, "")
+
+
+def _ids(place: str, method: str, answer: Answer) -> list[int]:
+    if not answer.ok:
+        raise Icrc72Error(f"{place}: the query {method} fails: {answer.message}")
+    try:
+        return list(cast("tuple[int, ...]", _IDS.decode(answer.data)[0]))
+    except CandidError as error:
+        raise Icrc72Error(f"{place}: {method} does not answer `vec nat`: {error}") from error
+
+
+def _say(verdicts: Sequence[Verdict], unmet: str) -> None:
+    width = max(len(unmet), 8)
+    for each in verdicts:
+        word = "broken" if each.broken else "holds" if each.shown else unmet
+        say(f"{word:<{width}} {each.rule:<18} {each.about}")
         for words in each.broken[:_SHOWN]:
-            say(f"         {words}")
+            say(f"{'':<{width}} {words}")
         if len(each.broken) > _SHOWN:
-            say(f"         and {len(each.broken) - _SHOWN} more")
-    broken = [each.rule for each in trial.verdicts if each.broken]
-    met = sum(each.shown > 0 or not each.holds for each in trial.verdicts)
-    say("", f"{role}: {met - len(broken)} of {met} rules hold" + (f"; the trace is in {trace}" if trace else ""))
-    document = {
-        "role": role,
-        "rounds": trial.network.round,
-        "rules": [
-            {"rule": e.rule, "about": e.about, "shown": e.shown, "holds": e.holds, "broken": e.broken}
-            for e in trial.verdicts
-        ],
-    }
-    return Result(document, 1 if broken else 0)
+            say(f"{'':<{width}} and {len(each.broken) - _SHOWN} more")
+
+
+def _summed(role: str, verdicts: Sequence[Verdict], about: dict[str, object], end: str) -> Result:
+    broken = [each.rule for each in verdicts if each.broken]
+    met = sum(each.shown > 0 or not each.holds for each in verdicts)
+    say("", f"{role}: {met - len(broken)} of {met} rules hold{end}")
+    rules = [{**each._asdict(), "holds": each.holds if each.shown or each.broken else None} for each in verdicts]
+    return Result({"role": role, **about, "rules": rules}, 1 if broken else 0)
 
 
 def _trace(trial: Trial) -> str:

@@ -1,0 +1,270 @@
+"""The conformance kit over HTTP: an agent judges as the trial in the network does, and refuses a replica that lies."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import cbor2
+import pytest
+from support import wrong_roles
+from support.command import pubsub
+from support.replica import Replica, replica
+
+from pubsub_emulator.icrc72.conformance.book import Verdict, rules_of
+from pubsub_emulator.icrc72.conformance.remote import visit
+from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
+from pubsub_emulator.icrc72.port import agent
+from pubsub_emulator.icrc72.port.agent import Agent, AgentError
+from pubsub_emulator.icrc72.port.authority import Authority, cbor
+from pubsub_emulator.icrc72.port.certificate import MOST_DEPTH, MOST_RANGES, OLDEST, read_certificate
+from pubsub_emulator.icrc72.port.envelope import BadRequest
+from pubsub_emulator.icrc72.port.hash_tree import witness
+from pubsub_emulator.icrc72.port.server import Port
+from pubsub_emulator.icrc72.scenario import Run
+
+PLACES = {"orchestrator": "orchestrator", "broadcaster": "broadcaster 0", "publisher": "prices", "subscriber": "desk"}
+
+
+def tried(role: str, change: Callable[[Run], None] = lambda _run: None) -> list[Verdict]:
+    """The verdicts on the canister of a role in a replica."""
+    with replica(change) as there:
+        who = there.who[PLACES[role]]
+        code: Any = there.port.network.canister(who)
+        handled = (lambda: list(code.data)) if role == "subscriber" else None
+        caller = Agent(there.url, who, there.who["proxy"], pause=0.05)
+        verdicts, note = visit(role, caller, None, "org.example.price", handled)
+        assert not note
+        return verdicts
+
+
+def instead(role: str, make: Callable[[Principal], Any]) -> Callable[[Run], None]:
+    """Have a wrong canister in a role, before the first round."""
+
+    def change(run: Run) -> None:
+        run.network.observers.remove(run.audit)  # it reads only what an honest orchestrator takes
+        other = "broadcaster 0" if role == "orchestrator" else "orchestrator"
+        run.network.reinstall(run.who[PLACES[role]], make(run.who[other]))
+
+    return change
+
+
+def broken(verdicts: list[Verdict]) -> list[str]:
+    return [each.rule for each in verdicts if not each.holds]
+
+
+@pytest.mark.parametrize(
+    ("role", "met"), [("orchestrator", 24), ("broadcaster", 6), ("publisher", 2), ("subscriber", 4)]
+)
+def test_honest_roles_break_nothing_and_every_other_rule_is_said_to_be_untested(role: str, met: int) -> None:
+    verdicts = tried(role)
+    assert broken(verdicts) == []
+    assert sorted(each.rule for each in verdicts) == sorted(rules_of(role))
+    assert sum(each.shown > 0 for each in verdicts) == met
+
+
+def always_trapping(app: Any) -> None:
+    def update(_ctx: Context, method: str, _arg: bytes) -> None:
+        raise Trap(method)
+
+    app.update = update
+
+
+WRONG = [
+    *[("orchestrator", name, *each) for name, each in wrong_roles.orchestrators().items() if "traps" not in name],
+    *[("broadcaster", name, *each) for name, each in wrong_roles.broadcasters().items() if "answers" in name],
+    *[
+        ("subscriber", name, wrong_roles.subscriber(wrong_roles.SUBSCRIBERS[name][0]), rule)
+        for name, rule in (
+            ("takes everybody for a broadcaster", "IC-49b strangers"),
+            ("tells no statistics", "IC-35d"),
+        )
+    ],
+    ("subscriber", "always traps", wrong_roles.subscriber(always_trapping), "IC-4"),
+    (
+        "publisher",
+        "believes a stranger's alert",
+        wrong_roles.publisher(wrong_roles.PUBLISHERS["believes a stranger's alert"][0]),
+        "IC-49b strangers",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("role", "make", "rule"),
+    [pytest.param(role, make, rule, id=f"{role} {name}") for role, name, make, rule in WRONG],
+)
+def test_a_wrong_role_breaks_the_same_rule_as_in_the_network(role: str, make: Any, rule: str) -> None:
+    assert rule in broken(tried(role, instead(role, make)))
+
+
+def test_who_lets_no_user_in_is_queried_and_the_proxy_is_named() -> None:
+    with replica() as there:
+        verdicts, note = visit("orchestrator", Agent(there.url, there.who["orchestrator"]))
+    assert sorted(each.rule for each in verdicts if each.shown) == ["IC-35a", "IC-35a pages"]
+    assert "refused at inspect" in note
+
+
+# Replicas that lie
+
+CANISTER = Principal(bytes(7) + b"\1\1\1")
+NOW = 10**18
+
+
+def test_a_certificate_shows_its_part_of_the_state_and_of_what_there_is_not_nothing() -> None:
+    for subnet, path in ((0, (b"a", b"x")), (1, (b"b",)), (2, (b"c",))):
+        authority = Authority(b"seed", 3)
+        canister = Principal(authority.subnets[subnet].first)
+        shown = read_certificate(
+            authority.certify(subnet, NOW, {b"a": {b"x": b"1"}, b"b": b"2"}, [path]), authority.root_key, canister, NOW
+        )
+        assert shown.subnet == authority.subnets[subnet].id
+        assert [shown.value(b"a", b"x"), shown.value(b"b"), shown.value(b"c")].count(None) == 3 - (subnet < 2)
+
+
+def delegated_twice(authority: Authority) -> bytes:
+    lie = cbor2.loads(authority.certify(1, NOW, {}, []))
+    inner = cbor2.loads(authority.certify(1, NOW, {}, []))
+    return cbor({**lie, "delegation": {**lie["delegation"], "certificate": cbor(inner)}})
+
+
+def deep(levels: int) -> bytes:
+    """A certificate of so many levels of lists, and a map around them."""
+    tree: list[object] = [3, b""]
+    for _ in range(levels - 1):
+        tree = [2, b"", tree]
+    return cbor2.dumps({"tree": tree, "signature": b""})
+
+
+def ranges(count: int) -> bytes:
+    authority = Authority(b"seed", 2)
+    keys = authority.subnets[1]
+    keys.ranges = cbor([[b"\xff", b"\xff"]] * (count - 1) + [[bytes(keys.first), bytes(keys.first)]])
+    return authority.certify(1, NOW, {}, [])
+
+
+LIES: dict[str, tuple[Callable[[Authority], bytes], str]] = {
+    "another's key": (lambda _: Authority(b"other", 1).certify(0, NOW, {}, []), "does not verify"),
+    "another value": (
+        lambda a: a.certify(0, NOW, {b"x": b"12345"}, [(b"x",)]).replace(b"12345", b"12346"),
+        "does not verify",
+    ),
+    "no signature": (lambda a: cbor({**cbor2.loads(a.certify(0, NOW, {}, [])), "signature": b""}), "does not verify"),
+    "no tree": (lambda a: cbor({**cbor2.loads(a.certify(0, NOW, {}, [])), "tree": [5]}), "does not verify"),
+    "a subnet that does not have it": (lambda a: a.certify(1, NOW, {}, []), "which does not have"),
+    "a subnet that delegates on": (delegated_twice, "is delegated itself"),
+    "yesterday": (lambda a: a.certify(0, NOW - OLDEST - 1, {}, []), "the answer is of"),
+    "no time": (
+        lambda a: cbor({"tree": witness({}, [()])[0], "signature": a.subnets[0].sign(witness({}, [()])[1])}),
+        "the answer is of 0 ns",
+    ),
+    "a deep tree": (lambda _: deep(MOST_DEPTH), "the body is no CBOR"),
+    "many ranges": (lambda _: ranges(MOST_RANGES + 1), "a list of up to 10000"),
+    "no map": (lambda _: cbor([]), "is no map"),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_certificate_that_does_not_verify_is_refused(name: str) -> None:
+    make, words = LIES[name]
+    authority = Authority(b"seed", 2)
+    with pytest.raises(BadRequest, match=words):
+        read_certificate(make(authority), authority.root_key, CANISTER, NOW)
+
+
+def test_a_certificate_at_its_limits_is_read() -> None:
+    authority = Authority(b"seed", 2)
+    first = Principal(authority.subnets[1].first)
+    assert read_certificate(ranges(MOST_RANGES), authority.root_key, first, NOW).subnet == authority.subnets[1].id
+    with pytest.raises(BadRequest, match="does not verify"):  # it was read
+        read_certificate(deep(MOST_DEPTH - 1), authority.root_key, first, NOW)
+
+
+def test_an_answer_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    with replica() as there:
+        monkeypatch.setattr(agent, "MOST_ANSWER", 100)
+        with pytest.raises(AgentError, match="the answer has more than 100 bytes"):
+            Agent(there.url, there.who["desk"])
+
+
+def other_root(port: Port) -> None:
+    port.authority.subnets[0].key = Authority(b"other", 1).root_key
+
+
+def other_node(port: Port) -> None:
+    for each in port.authority.subnets:
+        each._node = Authority(b"other", 1).subnets[0]._node
+
+
+def other_status(port: Port) -> None:
+    honest = port.authority.certify
+    port.authority.certify = lambda *told: honest(*told).replace(b"replied", b"rejected"[1:])  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("lie", "words"),
+    [
+        (other_root, "does not verify"),
+        (other_node, "the signature is not one of its key"),
+        (other_status, "does not verify"),
+    ],
+)
+def test_a_replica_that_lies_is_refused_in_one_line(lie: Callable[[Port], None], words: str) -> None:
+    def ask(there: Replica) -> None:
+        caller = Agent(there.url, there.who["desk"], there.who["proxy"])
+        caller.call("icrc72_handle_notification", b"DIDL\0\0")
+        caller.query("icrc72_get_subscriber_stats", b"DIDL\0\0")
+
+    with replica() as there:
+        ask(there)
+        lie(there.port)
+        with pytest.raises(AgentError, match=words) as refused:
+            ask(there)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_replica_that_does_not_know_the_newer_call_is_asked_for_the_end_of_the_older() -> None:
+    with replica() as there:
+        caller = Agent(there.url, there.who["orchestrator"], there.who["proxy"])
+        honest = caller._http
+        asked: list[str] = []
+
+        def old(path: str, body: bytes | None = None) -> tuple[int, bytes]:
+            asked.append(path)
+            return (404, b"not found") if "/v3/" in path else honest(path, body)
+
+        caller._http = old  # type: ignore[method-assign]
+        answer = caller.call("icrc72_get_valid_broadcasters", b"DIDL\0\0")
+    assert answer.ok
+    assert [path.rpartition("/")[2] for path in asked[-3:]] == ["call", "call", "read_state"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--url", "http://127.0.0.1:1", "--orchestrator", "aaaaa-aa"], "no replica answers at http://127.0.0.1:1"),
+        (["--url", "ftp://127.0.0.1", "--orchestrator", "aaaaa-aa"], "the URL of a replica is"),
+        (["--url", "http://127.0.0.1:1", "--orchestrator", "my.wasm"], "'my.wasm' is not the text of a principal"),
+        (["--url", "http://127.0.0.1:1", "--publisher", "aaaaa-aa", "--publish", "x"], "--publish is for"),
+        (["--publisher", "my.wasm", "--proxy", "aaaaa-aa"], "--proxy is for"),
+    ],
+)
+def test_a_wrong_word_is_said_in_one_line(
+    words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pubsub(monkeypatch, "icrc72", "conform", *words) != 0
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_command_tries_a_canister_and_names_the_one_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with replica() as there:
+        words = ["icrc72", "conform", "--url", there.url, "--broadcaster"]
+        ids = there.who["broadcaster 0"].text, there.who["proxy"].text
+        assert pubsub(monkeypatch, *words, ids[0], "--proxy", ids[1], "--json") == 0
+        told = json.loads(capsys.readouterr().out)
+        assert {each["rule"]: each["holds"] for each in told["rules"]}.items() >= {"IC-41": True, "IC-43": None}.items()
+        assert pubsub(monkeypatch, *words, canister_id(1, 999).text) == 2
+        assert "there is no canister" in capsys.readouterr().err
