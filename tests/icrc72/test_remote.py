@@ -43,7 +43,6 @@ def instead(role: str, make: Callable[[Principal], Any]) -> Callable[[Run], None
     """Have a wrong canister in a role, before the first round."""
 
     def change(run: Run) -> None:
-        run.network.observers.remove(run.audit)  # it reads only what an honest orchestrator takes
         other = "broadcaster 0" if role == "orchestrator" else "orchestrator"
         run.network.reinstall(run.who[PLACES[role]], make(run.who[other]))
 

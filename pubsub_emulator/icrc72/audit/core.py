@@ -12,7 +12,7 @@ from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.alerts import Parts, entries, read_broker_alert
 from pubsub_emulator.icrc72.audit.losses import Losses
 from pubsub_emulator.icrc72.audit.record import PATIENCE, Finding, error_of
-from pubsub_emulator.icrc72.config import changed_subscription, new_subscription, read_publication
+from pubsub_emulator.icrc72.config import changed_subscription, new_subscription, read_publication, read_subscription
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import Headers, read
@@ -277,7 +277,7 @@ class Audit(Losses):
                 self._find("Floods", call.sender, call.round, "more subscriptions than its quota")
 
     def _note_config(self, who: Principal, pattern: str, config: Pairs) -> None:
-        made = new_subscription(who, config)
+        made = read_subscription(config)  # an orchestrator may have taken what it must refuse (IC-26)
         self._configs.setdefault(who, {}).setdefault(pattern, []).append((made.filter, made.skip))
 
     def _changed(self, call: Happening, response: bytes) -> None:
