@@ -67,6 +67,8 @@ class _Life:
         self.store = MemoryStore()
         self.ledger: EvmLedger | None = None
         self.log: list[str | None] = []
+        self.looked = asyncio.Condition()
+        """Notified when the log was read."""
         self.is_over = False
         """Whether nothing is killed or taken back any more."""
         self.highest: int | None = None
@@ -80,10 +82,10 @@ class _Life:
             publishers = [group.create_task(self._publish(each)) for each in self.stories]
             trouble = [self._take_back(), self._kill(), self._strangers(self.stories[::10])]
             await asyncio.gather(*(group.create_task(each) for each in trouble))
-            await asyncio.sleep(2)  # until the log is told without what was taken back
+            await self._look()  # until the log is told without what was taken back
             self.is_over = True
             await asyncio.gather(*publishers)
-            await asyncio.sleep(2)  # what was sent twice would be there now
+            await self._look()  # what was sent twice would be there now
             for each in always:
                 each.cancel()
         assert self.ledger is not None
@@ -125,7 +127,16 @@ class _Life:
         while True:
             if self.ledger is not None:
                 self.log = await _ids(self.ledger)
+                async with self.looked:
+                    self.looked.notify_all()
             await asyncio.sleep(0.15)
+
+    async def _look(self) -> None:
+        """Two seconds, and as long as it takes to read the log from begin to end after them."""
+        await asyncio.sleep(2)
+        async with self.looked:
+            await self.looked.wait()
+            await self.looked.wait()
 
     async def _strangers(self, stories: Sequence[Sequence[Event]]) -> None:
         async with connect(self.chain.url) as rpc:
