@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from pyarrow import fs
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 from support.audits import drop_a_node, write_history
 from support.object_store import s3_server
 
@@ -20,6 +22,9 @@ from pubsub_emulator.spark_audit.history import schema, storage
 from pubsub_emulator.spark_audit.history.address import StorageError, canonical_uri
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.judge.results import Results
+from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
+from pubsub_emulator.spark_audit.spark.session import register
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +98,14 @@ def test_a_lost_object_is_named_and_one_that_changed_is_judged_again(bucket: str
     assert entry.path in {row["path"] for row in lost.results.rows(schema.QUARANTINE)}
     place.put(entry.path, kept)
     assert audit(address, f"{bucket}/two/audit", engine="python").digest == first.digest
+
+
+@pytest.mark.spark
+def test_spark_without_the_package_for_object_stores_says_so_in_one_line(bucket: str, spark: SparkContext) -> None:
+    write_history(f"{bucket}/three/history", 2)  # type: ignore[arg-type]
+    audit(f"{bucket}/three/history", f"{bucket}/three/audit", engine="python")
+    with pytest.raises(SparkUnavailable, match=r"three/audit: Spark here cannot read S3; .* hadoop-aws$"):
+        register(SparkSession(spark), Results.open(f"{bucket}/three/audit"))
 
 
 def test_a_server_that_is_away_is_an_infrastructure_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
