@@ -26,7 +26,7 @@ STATS: Final = {"broadcaster": "icrc72_get_broadcaster_stats", "subscriber": "ic
 
 
 class Line(Protocol):
-    """A way to call the canister that is tried, as somebody to whom it has promised nothing."""
+    """Calls the canister under trial, as a caller that has no rights there."""
 
     @property
     def caller(self) -> Principal:

@@ -83,5 +83,5 @@ def _signed(certificate: Fields, key: bytes) -> object:
     except ValueError as error:
         raise BadRequest(f"the certificate does not verify: {error}") from error
     if not holds:
-        raise BadRequest("the certificate does not verify: it is not signed by the root key or whom that names")
+        raise BadRequest("the certificate does not verify: neither the root key nor a key it delegates to signed it")
     return tree

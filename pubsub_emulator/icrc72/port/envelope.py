@@ -34,7 +34,7 @@ _TAGS: Final = (0, 1, 2, 3, 4, 5, 25, 28, 29, 30, 35, 36, 37, 100, 256, 258, 260
 
 
 class BadRequest(IcError):
-    """Bytes are no request or answer, or not signed by whom they name."""
+    """Bytes are no request and no answer, or the key that they name did not sign them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,8 +184,8 @@ def read_file(
 ) -> Iterator[pa.Table | Fault]:
     """The row groups of one file, each checked against its manifest; a `Fault` for each that is not well.
 
-    A read that fails is tried again; what fails three times is a passing fault. A row group is left out, and not
-    checked, where one with the whole numbers of which the footer has bounds is not `wanted`; the footer itself is.
+    A read that fails is tried again; what fails three times is a passing fault. The footer has bounds of whole
+    numbers for each row group; a row group whose bounds are not `wanted` is neither read nor checked.
     """
     store = open_store(root)
     given = 0  # row groups handed out: another attempt goes on after them
