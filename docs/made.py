@@ -3,7 +3,9 @@
 `.venv/bin/python docs/made.py scenarios` prints `docs/scenarios.md` so.
 """
 
+import json
 import re
+import runpy
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +15,7 @@ from pydantic import BaseModel
 from rule_tests import PAGES, with_places
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+VERIFIER: Final = ROOT / "examples" / "verifier" / "verifier.py"
 _MARK: Final = re.compile(r"\[made: ([a-z0-9-]+)\]\(made\.py\)")
 
 
@@ -21,8 +24,6 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
     sys.path[:0] = [each for each in (str(ROOT), str(ROOT / "docs"), str(ROOT / "tests")) if each not in sys.path]
     from command_reference import MADE  # noqa: PLC0415  # after the path
     from node_methods import methods  # noqa: PLC0415  # as above
-    from support.worked import cases  # noqa: PLC0415  # as above
-    from support.worked_page import page  # noqa: PLC0415  # as above
     from table_columns import columns  # noqa: PLC0415  # as above
 
     return {
@@ -37,7 +38,7 @@ def parts() -> Mapping[str, Callable[[], Iterable[str]]]:
         "parachain-items": parachain_items,
         "prism-cheats": prism_cheats,
         "subscriber-events": subscriber_events,
-        "worked-cases": lambda: [page(cases())],
+        "worked-cases": worked_cases,
         "xcm-others": xcm_others,
     }
 
@@ -131,11 +132,32 @@ def fixture_fields() -> Iterable[str]:
             yield f"| | `{name}` | {field.get('description', '')} |"
 
 
+def worked_cases() -> Iterator[str]:
+    """The fixtures of `tests/vectors/worked`, valid ones first, each with the steps of the verifier of `examples/`."""
+    verifier = runpy.run_path(str(VERIFIER))
+    fixtures = [json.loads(path.read_bytes()) for path in sorted((ROOT / "tests/vectors/worked").glob("*.json"))]
+    order = (None, *verifier["VERDICTS"])
+    walks: dict[tuple[str, ...], int] = {}
+    for number, fixture in enumerate(sorted(fixtures, key=lambda each: order.index(each["expected"]["verdict"])), 1):
+        outcome = verifier["judged"](fixture)
+        found, steps = verifier["expected"](outcome), tuple(outcome.walk.steps)
+        same = walks.setdefault(steps, number)
+        walk = (f"The walk is that of case {same}.",) if same < number else ("```text", *steps, "```")
+        yield from (f"## {number}. {fixture['name']}", "", fixture["about"], "", *walk, "")
+        for offence in found["evidence"]:
+            subject = ", ".join(f"`{part[2:]}`" if len(part) <= 66 else "a node" for part in offence["subject"])
+            yield from (f"Verdict: `{offence['verdict']}`. Subject: {subject or 'none'}.", "")
+        if not found["evidence"]:
+            at = "none" if found["cursor"] is None else f"publisher {found['cursor'][0]}, `{found['cursor'][1][2:]}`"
+            said = f"The walk used {found['used']:,} bytes; cursor: {at}. Deliveries: {len(found['deliveries'])}."
+            yield from (f"{said} Post-state root: `{found['post_state_root'][2:]}`.", "")
+
+
 def parachain_items() -> Iterable[str]:
     """The table of the storage items of a parachain that the verifier of `examples/` names."""
     from pubsub_emulator.runtime.parachain.pallets import PARACHAIN  # noqa: PLC0415  # after the path
 
-    named = (ROOT / "examples" / "verifier" / "verifier.py").read_text(encoding="utf-8")
+    named = VERIFIER.read_text(encoding="utf-8")
     yield from ("| item | prefix | keys | value | meaning |", "|---|---|---|---|---|")
     for name, item in PARACHAIN.items.items():
         if f'"{item.item}"' in named:
