@@ -120,20 +120,6 @@ class CampaignResult:
         row = self.by_strategy.setdefault("+".join(names), {})
         row[verdict] = row.get(verdict, 0) + 1
 
-    def add(self, later: "CampaignResult") -> None:
-        """Add the result of the next part of the same campaign."""
-        self.cases += later.cases
-        self.honest += later.honest
-        self.rejected += later.rejected
-        self.accepted_equal += later.accepted_equal
-        self.stopped += later.stopped
-        for group in later.found.groups.values():
-            self.found.add(group.case, group.count)
-        for names, verdicts in later.by_strategy.items():
-            row = self.by_strategy.setdefault(names, {})
-            for verdict, count in verdicts.items():
-                row[verdict] = row.get(verdict, 0) + count
-
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
@@ -223,25 +209,6 @@ def next_world(kept: Path, seed: bytes) -> int:
     if not isinstance(number, int) or isinstance(number, bool) or number < 0:
         raise BadCorpus(f"{kept / PROGRESS}: next_world: not a number from 0 on")
     return number
-
-
-def replay_kept(
-    seed: bytes | int | str, strategies: Sequence[str] | None, out: Path | None, first: Iterable[Case] | None
-) -> CampaignResult:
-    """Replay the cases in `first`, by default the corpus, as every campaign begins; raises and writes as `campaign`."""
-    run = _Campaign(0, _seed(seed), strategies, None, out)
-    run.replay(first)
-    return run.result
-
-
-def try_world(seed: bytes | int | str, number: int, strategies: Sequence[str] | None, most: int) -> CampaignResult:
-    """Run world `number` of the campaign with this seed, with at most about `most` cases.
-
-    A campaign is its worlds one after the other, until all cases are tried or `IDLE_WORLDS` in a row gave none.
-    """
-    run = _Campaign(most, _seed(seed), strategies, None, None)
-    run.world(number)
-    return run.result
 
 
 def _seed(seed: bytes | int | str) -> bytes:

@@ -78,12 +78,6 @@ def test_a_strategy_whose_steps_change_nothing_is_seen_in_the_table(folder: Path
     assert re.search(r"cheats that changed nothing: silence in \d+ blocks", done.stdout), done.stdout
 
 
-def test_workers_elsewhere_do_not_know_it_and_it_says_so(folder: Path) -> None:
-    refused = program("fuzz", "--cases", "1", "--cheats", "mine.py", "--master", "local[1]", folder=folder)
-    assert refused.returncode == 2
-    assert "Spark workers cannot load your strategy 'silence'" in refused.stderr
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -17,7 +17,6 @@ class Campaign:
     seed: str
     strategies: tuple[str, ...]
     out: Path
-    master: str | None
     minutes: float | None
     corpus: Path | None
     verifier: str | None

@@ -12,7 +12,6 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "fuzz",
     epilog="\b\nExamples:\n  pubsub fuzz --cases 20000 --seed 7\n"
     "  pubsub fuzz --cases 500 --strategy omit-node --strategy stale-root\n"
-    "  pubsub fuzz --cases 1000000 --seed 7 --master spark://127.0.0.1:7077\n"
     "  pubsub fuzz --minutes 600 --corpus out/corpus\n"
     "  pubsub fuzz --target fixture --target candidate --minutes 10 --out out/mutations\n"
     "  pubsub fuzz --target all --cases 100000\n"
@@ -39,11 +38,6 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @options.rules
 @click.option("--out", type=options.OUT, default=Path("out/surprises"), show_default=True, help="Folder for surprises.")
 @click.option(
-    "--master",
-    default=None,
-    help="Spark master to run on, for example local[*]; by default this process.",
-)
-@click.option(
     "--target",
     "targets",
     multiple=True,
@@ -56,7 +50,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     type=options.OUT,
     default=None,
     help="Folder of cases that reached something new. The campaign starts from them, adds to them, and continues where "
-    "the last one ended. With --master or --verifier they are tried first, and none are added.",
+    "the last one ended. With --verifier they are tried first, and none are added.",
 )
 @click.option(
     "--replay",
@@ -101,6 +95,4 @@ def command(*, targets: tuple[str, ...], again: Path | None, listing: bool, **gi
         return run_fuzz(request)
     from pubsub_emulator.cli.commands.fuzz.verifier import run_verifier
 
-    if request.master is not None:
-        raise click.UsageError("--verifier runs in this process and takes no --master")
     return run_verifier(request.verifier, request)

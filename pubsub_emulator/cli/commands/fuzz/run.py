@@ -1,17 +1,15 @@
 """`pubsub fuzz`: a campaign of cheats against the verifier, and its results."""
 
 from collections import Counter
-from functools import partial
 from time import monotonic
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.commands.fuzz.campaigns import Campaign
 from pubsub_emulator.cli.exits import FINDINGS, INTERRUPTED
-from pubsub_emulator.cli.screen import Advance, files, say, stage, table
+from pubsub_emulator.cli.screen import files, say, stage, table
 from pubsub_emulator.cli.session.terminal import Interrupts
-from pubsub_emulator.collator.cheats import BUILT_IN, STRATEGIES, WITH_ACCOUNTS
-from pubsub_emulator.laboratory.campaign import NO_EFFECT, CampaignResult, UnknownStrategy, campaign, corpus
-from pubsub_emulator.laboratory.cases import Case
+from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.laboratory.campaign import NO_EFFECT, CampaignResult, campaign, corpus
 from pubsub_emulator.laboratory.novelty import read_corpus
 from pubsub_emulator.laboratory.surprises import Kind
 
@@ -19,7 +17,7 @@ MANY = {2: "two at once", 3: "three at once"}
 
 
 def run_fuzz(request: Campaign) -> Result:
-    """The command; with a master, worlds are tried by Spark.
+    """The command.
 
     Ctrl-C ends the campaign after the case under way, and what was found is shown.
     """
@@ -28,31 +26,26 @@ def run_fuzz(request: Campaign) -> Result:
     interrupts = Interrupts()
     wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {request.minutes:g} minutes"
     with stage(f"replaying {len(first)} kept cases, then trying {wanted}", cases) as advance:
-        if request.master is None:
 
-            def watch(done: int, most: int | None) -> None:
-                advance(done, most, "trying cheats")
+        def watch(done: int, most: int | None) -> None:
+            advance(done, most, "trying cheats")
 
-            with interrupts.taken():
-                result = campaign(
-                    cases,
-                    request.seed,
-                    request.strategies or None,
-                    watch,
-                    request.out,
-                    first,
-                    minutes=request.minutes,
-                    kept=kept,
-                    stop=lambda: interrupts.noted,
-                )
-        else:
-            if kept is not None:
-                first += read_corpus(kept)
-            result = _on_spark(request, first, advance)
+        with interrupts.taken():
+            result = campaign(
+                cases,
+                request.seed,
+                request.strategies or None,
+                watch,
+                request.out,
+                first,
+                minutes=request.minutes,
+                kept=kept,
+                stop=lambda: interrupts.noted,
+            )
     show_campaign(result, len(first), monotonic() - began)
     if result.files:
         files("the smallest case of each group, for `pubsub replay`:", ((path, "") for path in result.files))
-    if kept is not None and request.master is None:
+    if kept is not None:
         files("corpus:", ((kept, f"{len(read_corpus(kept)):,} cases that showed something new; --corpus goes on"),))
     if interrupts.noted:
         say("pubsub: interrupted; the figures are of what was tried until then", aside=True)
@@ -85,22 +78,6 @@ def _document(result: CampaignResult) -> dict[str, object]:
         "never_tried": list(result.missed),
         "by_strategy": result.by_strategy,
     }
-
-
-def _on_spark(request: Campaign, kept: list[Case], advance: Advance) -> CampaignResult:
-    own = [name for name in STRATEGIES if name not in (*BUILT_IN, *WITH_ACCOUNTS)]
-    if own:
-        raise UnknownStrategy(f"Spark workers cannot load your strategy {own[0]!r}; run it without --master")
-    from pubsub_emulator.spark_audit.choice import open_mapper
-    from pubsub_emulator.spark_audit.engine.campaign import distribute
-
-    def watch(done: int, wanted: int) -> None:
-        advance(done, wanted, "trying cheats: worlds")
-
-    until = None if request.minutes is None else monotonic() + 60 * request.minutes
-    stop = None if until is None else lambda: monotonic() >= until
-    spark, strategies = partial(open_mapper, "spark", request.master), request.strategies or None
-    return distribute(spark, request.counted, request.seed, strategies, watch, out=request.out, first=kept, stop=stop)
 
 
 def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
