@@ -230,31 +230,11 @@ def _reached(wanted: list[str]) -> tuple[set[str], set[str]]:
     return {name for name, _ in asked}, absent
 
 
-def test_rooms_of_the_core_are_tested_with_the_core_pytest_and_hypothesis_alone(
-    dev: ModuleType, tmp_path: Path
-) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    needed, absent = _reached([*project["project"]["dependencies"], "pytest", "hypothesis"])
-    for found in map(metadata.distribution, needed - absent):
-        for name in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
-            (tmp_path / name).exists() or (tmp_path / name).symlink_to(str(found.locate_file(name)))
-    pytest_words = ("-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q")
-    done = python("-S", *pytest_words, *dev.CORE_TESTS, PYTHONPATH=str(tmp_path))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert all(f"{folder}/" in done.stdout for folder in dev.CORE_TESTS)
-
-
 def test_an_older_python_is_told_in_one_line() -> None:
     script = f"import sys, runpy; sys.version_info = (3, 10, 4); runpy.run_path({str(ROOT / 'dev.py')!r})"
     done = python("-c", script)
     assert done.returncode == 1
     assert re.fullmatch(r"dev\.py: Python 3\.11 or newer is needed; this is [^\n]*\n", done.stderr)
-
-
-def test_an_unknown_job_is_wrong_usage() -> None:
-    done = python("dev.py", "fly")
-    assert done.returncode == 2
-    assert "invalid choice: 'fly'" in done.stderr
 
 
 def test_a_failing_setup_is_one_line_and_a_bad_exit_code(

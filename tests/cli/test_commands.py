@@ -177,8 +177,16 @@ def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
-@pytest.mark.parametrize("command", ["run demo", "fixtures", "experiment --preset latency", "explore demo"])
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [
+        ("run demo", signal.SIGINT),
+        ("run demo", signal.SIGTERM),
+        ("fixtures", signal.SIGTERM),
+        ("experiment --preset latency", signal.SIGINT),
+        ("explore demo", signal.SIGINT),
+    ],
+)
 def test_an_interrupted_command_ends_with_130_and_leaves_nothing_behind(
     tmp_path: Path, command: str, how: signal.Signals
 ) -> None:

@@ -41,6 +41,14 @@ def test_an_example_prints_what_the_index_says(script: Path, capsys: pytest.Capt
     assert capsys.readouterr().out == shown.group(1)
 
 
+def test_the_readme_shows_the_example_of_ten_lines_as_it_is() -> None:
+    shown = re.search(r"```python\n(.*?)```", (EXAMPLES.parent / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert shown is not None
+    source = (EXAMPLES / "publish_subscribe.py").read_text(encoding="utf-8")
+    assert shown.group(1) == source.split('"""\n\n', 1)[1]
+    assert len(shown.group(1).strip().splitlines()) <= 11
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_an_example_is_short(script: Path) -> None:
     assert len(script.read_text(encoding="utf-8").splitlines()) <= 45

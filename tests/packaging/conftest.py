@@ -37,7 +37,7 @@ def wheel(sdist: Path) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a fresh environment with the wheel, and the packages that this one has, but not the project."""
     home = tmp_path_factory.mktemp("environment")

@@ -14,6 +14,9 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 
+CORE = ("tests/trie", "tests/xcm", "tests/collator")
+"""Tests of rooms that need the core, pytest and hypothesis alone."""
+
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 
@@ -25,7 +28,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(folder / "sources.zip", "w") as archive:
         for link in links:
             archive.writestr(link.name, str(link.readlink()))
-        for room in ("pubsub_emulator", "tests/trie", "tests/support", "tests/vectors/tries", "examples"):
+        for room in ("pubsub_emulator", *CORE, "tests/support", "tests/vectors", "examples"):
             for path in (ROOT / room).rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts:
                     archive.write(path, path.relative_to(ROOT))
@@ -80,7 +83,7 @@ def test_tests_of_a_room_pass_where_only_the_core_and_pytest_are_installed(unpac
 
 def test_pytest_alone_finds_the_tests_that_python_finds(unpacked: Path, bare: Path) -> None:
     def found(*program: str | Path) -> list[str]:
-        return _run(unpacked, *program, "--collect-only", "-qq", "-p", "no:cacheprovider", "tests/trie").splitlines()
+        return _run(unpacked, *program, "--collect-only", "-qq", "-p", "no:cacheprovider", *CORE).splitlines()
 
     (script := bare / "pytest").write_text(f"#!{bare / 'python'}\nimport pytest\nraise SystemExit(pytest.main())\n")
     script.chmod(0o755)

