@@ -9,7 +9,7 @@ from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import run
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, block_hash, hexadecimal, list_of, text, u64
+from pubsub_emulator.node.rpc.params import Param, block_hash, fields, hexadecimal, list_of, one_of, text, u64
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -131,39 +131,29 @@ async def _answer(subscription: StorageQuery, block: Block | None, items: list[Q
 class DiffItem:
     """One trie, or the keys below a prefix in it."""
 
-    prefix: bytes
-    shown: str
-    child: bytes | None
+    return_type: str = "value"
+    key: bytes = b""
+    child_trie_key: bytes | None = None
 
 
-def diff_item(value: object) -> DiffItem:
-    """An item of `archive_v1_storageDiff`. Raises `ValueError`."""
-    if not isinstance(value, dict):
-        raise ValueError("an object with returnType is wanted")
-    unknown = [name for name in value if name not in {"key", "returnType", "childTrieKey"}]
-    if unknown:
-        raise ValueError(f"an item has no {unknown[0]!r}")
-    shown, key, child = value.get("returnType"), value.get("key"), value.get("childTrieKey")
-    if shown not in {"value", "hash"}:
-        raise ValueError("returnType is value or hash")
-    return DiffItem(
-        b"" if key is None else hexadecimal(key),
-        shown,
-        None if child is None else hexadecimal(child),
-    )
+_DIFF_ITEM: Final = fields(
+    DiffItem,
+    {"returnType": one_of(("value", "hash")), "key": hexadecimal, "childTrieKey": hexadecimal},
+    ("returnType",),
+)
 
 
 @method(
     "archive_v1_storageDiff",
     HASH,
-    Param("items", list_of(diff_item), optional=True),
+    Param("items", list_of(_DIFF_ITEM), optional=True),
     Param("previousHash", block_hash, optional=True, aliases=("previous_hash",)),
     live=True,
 )
 def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None) -> Json:
     """The differences of storage between two blocks; the second one is the parent unless given."""
     subscription = StorageDiff(call.chain)
-    wanted = [DiffItem(b"", "value", None)] if items is None else items
+    wanted = [DiffItem()] if items is None else items
     return _start(call, subscription, _difference(call, subscription, name, wanted, previous))
 
 
@@ -198,16 +188,16 @@ def _descends(call: Call, block: Block, ancestor: Block) -> bool:
 
 
 def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, object]]:
-    old, new = (trie_of(each, item.child) or Trie() for each in (before, block))
+    old, new = (trie_of(each, item.child_trie_key) or Trie() for each in (before, block))
     for key, was, now in old.differences(new):
-        if not key.startswith(item.prefix):
+        if not key.startswith(item.key):
             continue
         kind = "added" if was is None else "deleted" if now is None else "modified"
         event: dict[str, object] = {"event": "storageDiff", "key": hexed(key), "type": kind}
         if now is not None:
-            event[item.shown] = hexed(now if item.shown == "value" else blake2_256(now))
-        if item.child is not None:
-            event["childTrieKey"] = hexed(item.child)
+            event[item.return_type] = hexed(now if item.return_type == "value" else blake2_256(now))
+        if item.child_trie_key is not None:
+            event["childTrieKey"] = hexed(item.child_trie_key)
         yield event
 
 

@@ -1,9 +1,9 @@
 """`dev_*` (`--dev`): blocks on request, storage, time, rewinds, snapshots. They fail with code 1."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action
@@ -14,7 +14,20 @@ from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, development
 from pubsub_emulator.node.rpc.legacy_state import KEYS
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.node import Snapshot
-from pubsub_emulator.node.rpc.params import AT, Pair, Param, block_hash, hexadecimal, list_of, pairs_of, para, text, u32
+from pubsub_emulator.node.rpc.params import (
+    AT,
+    Pair,
+    Param,
+    Read,
+    block_hash,
+    fields,
+    hexadecimal,
+    list_of,
+    pairs_of,
+    para,
+    text,
+    u32,
+)
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -57,18 +70,24 @@ async def attempt(work: Awaitable[T]) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class NewBlock:
+class Messages:
+    """Messages that come from elsewhere; those to the relay chain, and of parachains, are by who sends them."""
+
+    ump: ByPara | None = None
+    dmp: tuple[bytes, ...] | None = None
+    hrmp: ByPara | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock(Messages):
     """Parameters of `dev_newBlock`."""
 
     count: int | None = None
     to: int | None = None
     transactions: tuple[bytes, ...] = ()
-    ump: ByPara = ()
-    dmp: tuple[bytes, ...] = ()
-    hrmp: ByPara = ()
 
 
-def messages_of(field: str) -> Callable[[object], tuple[bytes, ...]]:
+def _messages_of(field: str) -> Callable[[object], tuple[bytes, ...]]:
     """Reads a list of messages, whose bytes are called `field`."""
 
     def read(value: object) -> bytes:
@@ -93,31 +112,20 @@ def _by_para(read: Callable[[object], tuple[bytes, ...]]) -> Callable[[object], 
     return read_all
 
 
-upward_messages: Final = _by_para(lambda value: tuple(list_of(hexadecimal)(value)))
-"""Reads messages by who sends them to the relay chain."""
-hrmp_messages: Final = _by_para(messages_of("data"))
-"""Reads messages by which parachain sends them."""
-_NEW_BLOCK: Final[dict[str, Callable[[object], Any]]] = {
-    "count": u32,
-    "to": u32,
-    "transactions": lambda value: tuple(list_of(hexadecimal)(value)),
-    "ump": upward_messages,
-    "dmp": messages_of("msg"),
-    "hrmp": hrmp_messages,
+def _byte_strings(value: object) -> tuple[bytes, ...]:
+    return tuple(list_of(hexadecimal)(value))
+
+
+MESSAGES: Final[Mapping[str, Read[object]]] = {
+    "ump": _by_para(_byte_strings),
+    "dmp": _messages_of("msg"),
+    "hrmp": _by_para(_messages_of("data")),
 }
+"""Reads the fields of `Messages`."""
+_NEW_BLOCK: Final = fields(NewBlock, {"count": u32, "to": u32, "transactions": _byte_strings, **MESSAGES})
 
 
-def new_block_config(value: object) -> NewBlock:
-    """The parameter of `dev_newBlock`. Raises `ValueError`, also for fields that it does not have."""
-    if not isinstance(value, dict):
-        raise ValueError("an object is wanted")
-    for name in value:
-        if name not in _NEW_BLOCK:
-            raise ValueError(f"there is no {name!r}; there are {', '.join(_NEW_BLOCK)}")
-    return NewBlock(**{name: _NEW_BLOCK[name](given) for name, given in value.items() if given is not None})
-
-
-@method("dev_newBlock", Param("config", new_block_config, optional=True), unsafe=True)
+@method("dev_newBlock", Param("config", _NEW_BLOCK, optional=True), unsafe=True)
 async def new_block(call: Call, config: NewBlock | None) -> Json:
     """Build blocks of this chain; returns the hash of the last."""
     wanted = config or NewBlock()
@@ -127,7 +135,7 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
     count = wanted.to - best if wanted.to is not None else 1 if wanted.count is None else wanted.count
     if not 1 <= count <= MOST_BLOCKS:
         raise refuse(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
-    todo = list(_inputs(call, wanted))
+    todo = list(inputs(call, wanted))
     submit_all(call, wanted.transactions)
     if call.chain is RELAY:
         for at in range(count):
@@ -166,18 +174,19 @@ async def build_on(call: Call, chain: ParaId, todo: Iterable[Action] = ()) -> No
     raise refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
 
 
-def _inputs(call: Call, wanted: NewBlock) -> Iterable[Action]:
+def inputs(call: Call, wanted: Messages) -> Iterable[Action]:
+    """Messages as actions on the call's chain. Raises `RpcError` for a kind that it does not take."""
     chain = call.chain
     if chain is RELAY:
         if wanted.dmp or wanted.hrmp:
             raise refuse("dmp and hrmp go to a parachain: call its path")
-        for sender, messages in wanted.ump:
+        for sender, messages in wanted.ump or ():
             yield from (actions.Upward(para=sender, message=message) for message in messages)
         return
     if wanted.ump:
         raise refuse("ump goes to the relay chain: call its path")
-    yield from (actions.Downward(para=chain, message=message) for message in wanted.dmp)
-    for sender, messages in wanted.hrmp:
+    yield from (actions.Downward(para=chain, message=message) for message in wanted.dmp or ())
+    for sender, messages in wanted.hrmp or ():
         yield from (actions.Horizontal(sender=sender, recipient=chain, message=message) for message in messages)
 
 

@@ -1,20 +1,20 @@
 """`dev_dryRun` and `dev_runBlock` (`--dev`): what would happen, and what happened in a block; nothing is kept."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.node.api.runs import CannotRun, Phase, Run, run_block
 from pubsub_emulator.node.api.trials import Changes, try_call, try_extrinsic, try_messages
 from pubsub_emulator.node.at import At
-from pubsub_emulator.node.chain.block import RELAY, Block
+from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.dev import attempt, hrmp_messages, messages_of, refuse, upward_messages
+from pubsub_emulator.node.rpc.dev import MESSAGES, Messages, attempt, inputs, refuse
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.errors import development
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, Read, block_hash, boolean, height, hexadecimal, list_of, text
+from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, fields, height, hexadecimal, list_of, text
 from pubsub_emulator.node.types import decode_events, decode_extrinsic, parse_row
 from pubsub_emulator.node.types.delta import delta
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -30,23 +30,6 @@ methods: Final = Methods()
 method = methods.method
 
 
-def _fields(value: object, known: Mapping[str, Read[object]]) -> dict[str, Any]:
-    """An object's fields, each read as `known` says, `None` for those that lack. Raises `ValueError`."""
-    if not isinstance(value, dict):
-        raise ValueError("an object is wanted")
-    for name in value:
-        if name not in known:
-            raise ValueError(f"there is no {name!r}; there are {', '.join(known)}")
-    out: dict[str, Any] = dict.fromkeys(known)
-    for name, given in value.items():
-        if given is not None:
-            try:
-                out[name] = known[name](given)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from None
-    return out
-
-
 # Dry runs
 
 
@@ -55,7 +38,17 @@ class _Unsigned:
     """A call, and whose it would be."""
 
     call: bytes
-    who: AccountId
+    address: AccountId
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun(Messages):
+    """Parameters of `dev_dryRun`: an extrinsic or messages of one kind, and what is told of them."""
+
+    extrinsic: bytes | _Unsigned | None = None
+    raw: bool = False
+    html: bool = False
+    at: bytes | None = None
 
 
 def _account(value: object) -> AccountId:
@@ -69,43 +62,31 @@ def _account(value: object) -> AccountId:
 
 
 def _extrinsic(value: object) -> bytes | _Unsigned:
-    if not isinstance(value, dict):
-        return hexadecimal(value)
-    given = _fields(value, {"call": hexadecimal, "address": _account})
-    for name, found in given.items():
-        if found is None:
-            raise ValueError(f"{name} is missing")
-    return _Unsigned(given["call"], given["address"])
+    return _UNSIGNED(value) if isinstance(value, dict) else hexadecimal(value)
 
 
-_MESSAGES: Final = ("ump", "dmp", "hrmp")
-_DRY_RUN: Final = {
-    "extrinsic": _extrinsic,
-    "ump": upward_messages,
-    "dmp": messages_of("msg"),
-    "hrmp": hrmp_messages,
-    "raw": boolean,
-    "html": boolean,
-    "at": block_hash,
-}
+_UNSIGNED: Final = fields(_Unsigned, {"call": hexadecimal, "address": _account}, ("call", "address"))
+_DRY_RUN: Final = fields(
+    DryRun, {**MESSAGES, "extrinsic": _extrinsic, "raw": boolean, "html": boolean, "at": block_hash}
+)
 
 
-@method("dev_dryRun", Param("config", lambda value: _fields(value, _DRY_RUN)), unsafe=True)
-async def dry_run(call: Call, config: dict[str, Any]) -> Json:
+@method("dev_dryRun", Param("config", _DRY_RUN), unsafe=True)
+async def dry_run(call: Call, config: DryRun) -> Json:
     """Changes that an extrinsic or messages would make: old and new values, and jsondiffpatch's delta."""
-    wanted = [name for name in ("extrinsic", *_MESSAGES) if config[name] is not None]
+    wanted = [name for name in ("extrinsic", "ump", "dmp", "hrmp") if getattr(config, name) is not None]
     if len(wanted) != 1:
         raise refuse(f"one of extrinsic, ump, dmp and hrmp is tried at a time, not {' and '.join(wanted) or 'none'}")
-    block = call.block(config["at"])
+    block = call.block(config.at)
     at = call.node.runtimes.at(block)
-    if wanted == ["extrinsic"]:
-        changes = _tried(at, config["extrinsic"])
+    if config.extrinsic is not None:
+        changes = _tried(at, config.extrinsic)
     else:
-        changes = await _sent(call, block, _actions(call, wanted[0], config[wanted[0]]))
-    if config["raw"]:
+        changes = await _sent(call, block, list(inputs(call, config)))
+    if config.raw:
         return [[hexed(key), maybe_hexed(new)] for key, (_, new) in changes.items()]
     shown = difference(at, changes)
-    if not config["html"]:
+    if not config.html:
         return shown
     if call.node.draw is None:
         raise refuse("this node draws no pages")
@@ -115,27 +96,10 @@ async def dry_run(call: Call, config: dict[str, Any]) -> Json:
 def _tried(at: At, extrinsic: bytes | _Unsigned) -> Changes:
     try:
         if isinstance(extrinsic, _Unsigned):
-            return try_call(at, extrinsic.call, extrinsic.who)
+            return try_call(at, extrinsic.call, extrinsic.address)
         return try_extrinsic(at, extrinsic)
     except PubsubError as error:
         raise development(error) from error
-
-
-def _actions(call: Call, kind: str, given: Any) -> list[actions.Action]:
-    chain = call.chain
-    if chain is RELAY:
-        if kind != "ump":
-            raise refuse("dmp and hrmp go to a parachain: call its path")
-        return [actions.Upward(para=sender, message=each) for sender, messages in given for each in messages]
-    if kind == "ump":
-        raise refuse("ump goes to the relay chain: call its path")
-    if kind == "dmp":
-        return [actions.Downward(para=chain, message=message) for message in given]
-    return [
-        actions.Horizontal(sender=sender, recipient=chain, message=each)
-        for sender, messages in given
-        for each in messages
-    ]
 
 
 async def _sent(call: Call, block: Block, todo: list[actions.Action]) -> Changes:
@@ -181,65 +145,61 @@ def _digest_item(value: object) -> DigestItem:
     return item
 
 
-def _header(value: object) -> Header:
-    known = {
+_NO_ROOT: Final = Hash(bytes(32))
+_HEADER: Final = fields(
+    partial(Header, state_root=_NO_ROOT, extrinsics_root=_NO_ROOT, digest=()),
+    {
         "parentHash": block_hash,
         "number": height,
         "stateRoot": block_hash,
         "extrinsicsRoot": block_hash,
-        "digest": lambda given: _fields(given, {"logs": list_of(_digest_item)}),
-    }
-    found = _fields(value, known)
-    for name in ("parentHash", "number"):
-        if found[name] is None:
-            raise ValueError(f"{name} is missing")
-    empty = bytes(32)
-    return Header(
-        Hash(found["parentHash"]),
-        found["number"],
-        Hash(found["stateRoot"] or empty),
-        Hash(found["extrinsicsRoot"] or empty),
-        tuple((found["digest"] or {}).get("logs") or ()),
-    )
+        "digest": fields(lambda logs=(): tuple(logs), {"logs": list_of(_digest_item)}),
+    },
+    ("parentHash", "number"),
+)
+_BLOCK: Final = {"header": _HEADER, "extrinsics": list_of(hexadecimal)}
 
 
-def _block(value: object) -> tuple[Header, list[bytes]]:
-    found = _fields(value, {"header": _header, "extrinsics": list_of(hexadecimal)})
-    for name, given in found.items():
-        if given is None:
-            raise ValueError(f"{name} is missing")
-    return found["header"], found["extrinsics"]
+@dataclass(frozen=True, slots=True)
+class RunBlock:
+    """Parameters of `dev_runBlock`."""
+
+    block: tuple[Header, list[bytes]]
+    parent: bytes | None = None
+    include_raw: bool = True
+    include_parsed: bool = False
+    include_block_details: bool = False
 
 
-_RUN_BLOCK: Final = {
-    "parent": block_hash,
-    "block": _block,
-    "includeRaw": boolean,
-    "includeParsed": boolean,
-    "includeBlockDetails": boolean,
-}
+_RUN_BLOCK: Final = fields(
+    RunBlock,
+    {
+        "parent": block_hash,
+        "block": fields(lambda header, extrinsics: (header, extrinsics), _BLOCK, _BLOCK),
+        "includeRaw": boolean,
+        "includeParsed": boolean,
+        "includeBlockDetails": boolean,
+    },
+    ("block",),
+)
 
 
-@method("dev_runBlock", Param("config", lambda value: _fields(value, _RUN_BLOCK)), unsafe=True)
-async def run(call: Call, config: dict[str, Any]) -> Json:
+@method("dev_runBlock", Param("config", _RUN_BLOCK), unsafe=True)
+async def run(call: Call, config: RunBlock) -> Json:
     """Run a block again and tell what each of its parts wrote; `stateRoot` is what it led to."""
-    if config["block"] is None:
-        raise refuse("block is missing")
-    header, body = config["block"]
-    parent = call.block(config["parent"] or header.parent_hash)
+    header, body = config.block
+    parent = call.block(config.parent or header.parent_hash)
     at = call.node.runtimes.at(parent)
     try:
         done = await call.node.control.aside(lambda _: run_block(at, header, body))
     except CannotRun as error:
         raise development(error) from error
     after = At(at.relay, header, done.state, at.genesis)
-    raw = config["includeRaw"] is not False
-    parsed = bool(config["includeParsed"])
     out: dict[str, object] = {
-        "phases": [_phase(after, each, raw=raw, parsed=parsed) for each in done.phases],
+        "phases": [_phase(after, each, raw=config.include_raw, parsed=config.include_parsed) for each in done.phases],
         "stateRoot": hexed(done.state.root()),
     }
-    if config["includeBlockDetails"]:
+    if config.include_block_details:
         out["blockDetails"] = _details(at, after, body, done)
     return out
 

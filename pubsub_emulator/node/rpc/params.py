@@ -1,7 +1,8 @@
 """Parameters by place or by name, read strictly: what is not of the wanted type is -32602 and named."""
 
+import re
 from binascii import unhexlify
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -12,6 +13,7 @@ from pubsub_emulator.primitives.types import U32_MAX, U64_MAX, ParaId, PubsubKey
 T = TypeVar("T")
 Read = Callable[[object], T]
 """Makes a value of its JSON. Raises `ValueError` that says what is wanted."""
+_CAPITAL: Final = re.compile("[A-Z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +93,30 @@ def boolean(value: object) -> bool:
     return value
 
 
-def _integer(most: int) -> Read[int]:
+def integer(most: int, least: int = 0) -> Read[int]:
+    """Reads whole numbers of a range."""
+
     def read(value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
-            raise ValueError(f"a whole number from 0 to {most} is wanted")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ValueError(f"a whole number from {least} to {most} is wanted")
         return value
 
     return read
 
 
-u32: Final = _integer(U32_MAX)
-u64: Final = _integer(U64_MAX)
+u32: Final = integer(U32_MAX)
+u64: Final = integer(U64_MAX)
+
+
+def one_of(names: Collection[str]) -> Read[str]:
+    """Reads one of a few words."""
+
+    def read(value: object) -> str:
+        if value not in names or not isinstance(value, str):
+            raise ValueError(f"one of {', '.join(names)} is wanted")
+        return value
+
+    return read
 
 
 def height(value: object) -> int:
@@ -141,6 +156,29 @@ def list_of(read: Read[T], most: int | None = None) -> Read[list[T]]:
         return [read(item) for item in value]
 
     return read_list
+
+
+def fields(make: Callable[..., T], known: Mapping[str, Read[object]], needed: Collection[str] = ()) -> Read[T]:
+    """Reads an object: `make` gets the fields that are not null, by names_like_this. Those `needed` must be there."""
+
+    def read(value: object) -> T:
+        if not isinstance(value, dict):
+            raise ValueError("an object is wanted")
+        for name in value:
+            if name not in known:
+                raise ValueError(f"there is no {name!r}; there are {', '.join(known)}")
+        found = {}
+        for name, field in known.items():
+            if value.get(name) is not None:
+                try:
+                    found[_CAPITAL.sub(r"_\g<0>", name).lower()] = field(value[name])
+                except ValueError as error:
+                    raise ValueError(f"{name}: {error}") from None
+            elif name in needed:
+                raise ValueError(f"{name} is missing")
+        return make(**found)
+
+    return read
 
 
 def hexadecimals(value: object) -> list[bytes]:

@@ -20,7 +20,7 @@ from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.errors import development
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import Param, Read, block_hash
+from pubsub_emulator.node.rpc.params import Param, block_hash, integer
 from pubsub_emulator.node.rpc.pubsub_act import act
 from pubsub_emulator.node.rpc.pubsub_read import RELAY_BLOCK, candidate_json, deliveries, moment_at
 from pubsub_emulator.node.rpc.pubsub_session import failures
@@ -124,16 +124,7 @@ def _failures(moment: Moment) -> Iterator[str]:
             yield f"a call on the relay chain: {record.event.dispatch_error}"
 
 
-def _at_most(most: int) -> Read[int]:
-    def read(value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-            raise ValueError(f"a number from 1 to {most} is wanted")
-        return value
-
-    return read
-
-
-@method("pubsub_columns", RELAY_BLOCK, Param("count", _at_most(MOST_COLUMNS), optional=True), heavy=True)
+@method("pubsub_columns", RELAY_BLOCK, Param("count", integer(MOST_COLUMNS, 1), optional=True), heavy=True)
 async def columns(call: Call, at: int | bytes, count: int | None) -> Json:
     """A relay block and those before it on its branch, `count` at most (1), the newest first; those that are kept."""
     found: list[Moment] = []
@@ -240,7 +231,7 @@ async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
     return {"line": line(action), "result": result, "action": action.model_dump(mode="json")}
 
 
-@method("pubsub_tryAct", ACTION, Param("blocks", _at_most(MOST_TRIED), optional=True), unsafe=True)
+@method("pubsub_tryAct", ACTION, Param("blocks", integer(MOST_TRIED, 1), optional=True), unsafe=True)
 async def try_act(call: Call, given: tuple[Action, dict[PubsubKey, str]], count: int | None) -> Json:
     """Try an action for a few relay blocks (4): why it would be refused, what would happen."""
     action, _ = given

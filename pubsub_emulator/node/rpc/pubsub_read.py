@@ -10,7 +10,7 @@ from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.method import Json, Methods
-from pubsub_emulator.node.rpc.params import AT, Param, block_hash, height, para, pubsub_key
+from pubsub_emulator.node.rpc.params import AT, Param, Read, block_hash, fields, height, para, pubsub_key
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
@@ -392,19 +392,10 @@ class Deliveries(RpcSubscription):
                 self.notify(compact(document))
 
 
-_FILTERS: Final = {"para": para, "publisher": para, "key": pubsub_key}
+_FILTER: Final[Read[dict[str, object]]] = fields(dict, {"para": para, "publisher": para, "key": pubsub_key})
 
 
-def _filter(value: object) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise ValueError("an object is wanted")
-    for name in value:
-        if name not in _FILTERS:
-            raise ValueError(f"deliveries are filtered by {', '.join(_FILTERS)}, not by {name!r}")
-    return {name: _FILTERS[name](wanted) for name, wanted in value.items() if wanted is not None}
-
-
-@method("pubsub_subscribeDeliveries", Param("filter", _filter, optional=True), live=True)
+@method("pubsub_subscribeDeliveries", Param("filter", _FILTER, optional=True), live=True)
 def subscribe_deliveries(call: Call, wanted: dict[str, object] | None) -> Json:
     """Subscribe to the calls of handlers from now on."""
     return call.open(Deliveries(call, wanted or {}))

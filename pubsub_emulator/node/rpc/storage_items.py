@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.params import hexadecimal
+from pubsub_emulator.node.rpc.params import fields, hexadecimal, one_of
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -17,11 +17,15 @@ DESCENDANTS: Final = ("descendantsValues", "descendantsHashes")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One item asked for; `after` is where a listing goes on."""
+    """One item asked for, and where a listing goes on. Raises `ValueError` where there is none."""
 
     key: bytes
     type: str
-    after: bytes | None = None
+    pagination_start_key: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if self.pagination_start_key is not None and not self.lists:
+            raise ValueError(f"paginationStartKey goes with {' and '.join(DESCENDANTS)} only")
 
     @property
     def lists(self) -> bool:
@@ -29,19 +33,10 @@ class Query:
         return self.type in DESCENDANTS
 
 
-def query(value: object) -> Query:
-    """A query of its JSON. Raises `ValueError`."""
-    if not isinstance(value, dict):
-        raise ValueError("an object with key and type is wanted")
-    unknown = [name for name in value if name not in {"key", "type", "paginationStartKey"}]
-    if unknown:
-        raise ValueError(f"an item has no {unknown[0]!r}")
-    kind, after = value.get("type"), value.get("paginationStartKey")
-    if kind not in TYPES:
-        raise ValueError(f"type is one of {', '.join(TYPES)}")
-    if after is not None and kind not in DESCENDANTS:
-        raise ValueError(f"paginationStartKey goes with {' and '.join(DESCENDANTS)} only")
-    return Query(hexadecimal(value.get("key")), kind, None if after is None else hexadecimal(after))
+query: Final = fields(
+    Query, {"key": hexadecimal, "type": one_of(TYPES), "paginationStartKey": hexadecimal}, ("key", "type")
+)
+"""Reads a query."""
 
 
 def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
@@ -56,7 +51,7 @@ def find(trie: StateTrie | None, asked: Query) -> Iterator[dict[str, str]]:
     if trie is None:
         return
     if asked.lists:
-        for key, value in trie.items(asked.key, asked.after):
+        for key, value in trie.items(asked.key, asked.pagination_start_key):
             yield _item(key, value, "value" if asked.type == "descendantsValues" else "hash")
         return
     if asked.type == "closestDescendantMerkleValue":
