@@ -12,7 +12,7 @@ from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, encode_weight, read_weight
 from pubsub_emulator.runtime.accounts.chain import NextBlock
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, UndecodableExtrinsic, decode
-from pubsub_emulator.runtime.accounts.transaction_payment import LENGTH_FEE, Fee, fee_of, weight_fee
+from pubsub_emulator.runtime.accounts.transaction_payment import LENGTH_FEE, fee_of, weight_fee
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import BASE_WEIGHT
@@ -114,11 +114,7 @@ def _query_fee_details(at: At, reader: Reader) -> bytes:
     extrinsic, length = _priced(at, reader)
     if isinstance(extrinsic, BareExtrinsic):
         return b"\x00" + scale.u128.encode(0)
-    return encode_fee_details(fee_of(length, at.runtime.calls.weight(extrinsic.call), extrinsic.extra.tip))
-
-
-def encode_fee_details(fee: Fee) -> bytes:
-    """`FeeDetails` of a signed extrinsic."""
+    fee = fee_of(length, at.runtime.calls.weight(extrinsic.call), extrinsic.extra.tip)
     parts = (fee.base, fee.length, fee.weight, fee.tip)
     return b"\x01" + b"".join(scale.u128.encode(part) for part in parts)
 

@@ -1,6 +1,6 @@
 """`archive_v1_*`: kept blocks by hash and height, their storage, and differences between two of them."""
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,12 +20,6 @@ methods: Final = Methods()
 method = methods.method
 
 HASH: Final = Param("hash", block_hash)
-
-
-@method("archive_v1_genesisHash")
-def genesis_hash(call: Call) -> Json:
-    """The hash of block 0."""
-    return hexed(call.view.genesis.hash)
 
 
 @method("archive_v1_finalizedHeight")
@@ -87,15 +81,25 @@ class StorageDiff(RpcSubscription):
     group = "archiveStorageDiff"
 
 
-def _start(call: Call, subscription: RpcSubscription, work: Coroutine[object, None, None]) -> Json:
-    try:
-        opened = call.open(subscription)
-    except RpcError:
-        work.close()
-        raise
+Events = Iterator[dict[str, object] | None]
+"""Events of one answer; `None` where others may have a turn."""
+
+
+def _start(call: Call, subscription: RpcSubscription, events: Events) -> Json:
+    opened = call.open(subscription)
     if call.session is not None:
-        call.session.outlet.spawn(work)
+        call.session.outlet.spawn(_tell(subscription, events))
     return opened
+
+
+async def _tell(subscription: RpcSubscription, events: Events) -> None:
+    for event in events:
+        if subscription.session is None:
+            return
+        if event is not None:
+            subscription.notify(compact(event))
+        await subscription.room()
+    subscription.end()
 
 
 @method(
@@ -107,24 +111,19 @@ def _start(call: Call, subscription: RpcSubscription, work: Coroutine[object, No
 )
 def storage(call: Call, name: bytes, items: list[Query], child: bytes | None) -> Json:
     """Storage entries of a block."""
-    subscription = StorageQuery(call.chain)
-    return _start(call, subscription, _answer(subscription, call.find(name), items, child))
+    return _start(call, StorageQuery(call.chain), _found(call.find(name), items, child))
 
 
-async def _answer(subscription: StorageQuery, block: Block | None, items: list[Query], child: bytes | None) -> None:
+def _found(block: Block | None, items: list[Query], child: bytes | None) -> Events:
     if block is None:
-        subscription.notify(compact({"event": "storageError", "error": "the block is not kept"}))
-    else:
-        label = {} if child is None else {"childTrieKey": hexed(child)}
-        for item in items:
-            await subscription.room()  # also where nothing is found
-            for found in find(trie_of(block, child), item):
-                if subscription.session is None:
-                    return
-                subscription.notify(compact({"event": "storage", **found, **label}))
-                await subscription.room()
-        subscription.notify('{"event":"storageDone"}')
-    subscription.end()
+        yield {"event": "storageError", "error": "the block is not kept"}
+        return
+    label = {} if child is None else {"childTrieKey": hexed(child)}
+    for item in items:
+        yield None
+        for found in find(trie_of(block, child), item):
+            yield {"event": "storage", **found, **label}
+    yield {"event": "storageDone"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,32 +151,23 @@ _DIFF_ITEM: Final = fields(
 )
 def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None) -> Json:
     """The differences of storage between two blocks; the second one is the parent unless given."""
-    subscription = StorageDiff(call.chain)
     wanted = [DiffItem()] if items is None else items
-    return _start(call, subscription, _difference(call, subscription, name, wanted, previous))
+    return _start(call, StorageDiff(call.chain), _differing(call, name, wanted, previous))
 
 
-async def _difference(
-    call: Call, subscription: StorageDiff, name: bytes, items: list[DiffItem], previous: bytes | None
-) -> None:
+def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes | None) -> Events:
     block = call.find(name)
     before = None if block is None else call.find(block.header.parent_hash if previous is None else previous)
-    if block is None or before is None:
-        why = "the block is not kept" if block is None else "the block to compare with is not kept"
-        subscription.notify(compact({"event": "storageDiffError", "error": why}))
-    elif previous is not None and not _descends(call, block, before):
+    if block is None or before is None or (previous is not None and not _descends(call, block, before)):
         why = "the block to compare with is no ancestor of the block"
-        subscription.notify(compact({"event": "storageDiffError", "error": why}))
-    else:
-        for item in items:
-            await subscription.room()  # also where nothing differs
-            for event in _changes(before, block, item):
-                if subscription.session is None:
-                    return
-                subscription.notify(compact(event))
-                await subscription.room()
-        subscription.notify('{"event":"storageDiffDone"}')
-    subscription.end()
+        if before is None:
+            why = f"the block{'' if block is None else ' to compare with'} is not kept"
+        yield {"event": "storageDiffError", "error": why}
+        return
+    for item in items:
+        yield None
+        yield from _changes(before, block, item)
+    yield {"event": "storageDiffDone"}
 
 
 def _descends(call: Call, block: Block, ancestor: Block) -> bool:

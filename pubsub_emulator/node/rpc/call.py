@@ -1,14 +1,18 @@
 """The context of a call: the node, the chain of the path, the connection."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
+from typing import TypeVar
 
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import ChainView
-from pubsub_emulator.node.rpc.errors import discarded_block, method_not_found, unknown_block
+from pubsub_emulator.node.rpc.errors import RpcError, development, discarded_block, method_not_found, unknown_block
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.params import Param, text
 from pubsub_emulator.node.rpc.session import RpcSubscription, Session
+from pubsub_emulator.primitives.errors import PubsubError
+
+T = TypeVar("T")
 
 
 class Call:
@@ -62,3 +66,13 @@ def unsubscribes(methods: Methods, name: str, kind: type[RpcSubscription], alias
     def unsubscribe(call: Call, subscription: str) -> Json:
         """End the subscription. Returns whether there was one."""
         return call.session is not None and call.session.remove(subscription, kind.group)
+
+
+async def attempt(work: Awaitable[T]) -> T:
+    """Run `work` and return its result. Raises `RpcError` with code 1 where it fails."""
+    try:
+        return await work
+    except RpcError:
+        raise
+    except PubsubError as error:
+        raise development(error) from error

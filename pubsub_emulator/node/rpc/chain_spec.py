@@ -18,58 +18,22 @@ def rpc_methods(call: Call) -> Json:
     return {"methods": sorted(allowed)}
 
 
-@method("chainSpec_v1_chainName")
+@method("system_chain", aliases=("chainSpec_v1_chainName",))
 def chain_name(call: Call) -> Json:
     """The chain's name."""
     return call.node.chain_name(call.chain)
 
 
-@method("chainSpec_v1_genesisHash")
+@method("chainSpec_v1_genesisHash", aliases=("archive_v1_genesisHash",))
 def genesis_hash(call: Call) -> Json:
     """The hash of block 0."""
     return hexed(call.view.genesis.hash)
-
-
-@method("chainSpec_v1_properties")
-def properties(_call: Call) -> Json:
-    """Address format and token."""
-    return PROPERTIES
-
-
-@method("system_name")
-def system_name(_call: Call) -> Json:
-    """The client's name."""
-    return CLIENT
 
 
 @method("system_version")
 def system_version(call: Call) -> Json:
     """The client's version."""
     return call.node.version
-
-
-@method("system_chain")
-def system_chain(call: Call) -> Json:
-    """The chain's name."""
-    return call.node.chain_name(call.chain)
-
-
-@method("system_chainType")
-def system_chain_type(_call: Call) -> Json:
-    """A chain for development."""
-    return "Development"
-
-
-@method("system_properties")
-def system_properties(_call: Call) -> Json:
-    """Address format and token."""
-    return PROPERTIES
-
-
-@method("system_health")
-def system_health(_call: Call) -> Json:
-    """Always in sync, without peers."""
-    return {"peers": 0, "isSyncing": False, "shouldHavePeers": False}
 
 
 @method("system_syncState")
@@ -79,13 +43,23 @@ def system_sync_state(call: Call) -> Json:
     return {"startingBlock": 0, "currentBlock": best, "highestBlock": best}
 
 
-@method("system_peers")
-def system_peers(_call: Call) -> Json:
-    """No peers."""
-    return []
+_ALWAYS: Final[dict[str, Json]] = {
+    "chainSpec_v1_properties": PROPERTIES,
+    "system_properties": PROPERTIES,
+    "system_name": CLIENT,
+    "system_chainType": "Development",
+    "system_health": {"peers": 0, "isSyncing": False, "shouldHavePeers": False},
+    "system_peers": [],
+    "system_nodeRoles": ["Authority"],
+}
+"""Answers that are always the same: a chain for development, always in sync, without peers, which builds blocks."""
 
 
-@method("system_nodeRoles")
-def system_node_roles(_call: Call) -> Json:
-    """An authority: it builds blocks."""
-    return ["Authority"]
+def _declare(name: str, answer: Json) -> None:
+    @method(name)
+    def always(_call: Call) -> Json:
+        return answer
+
+
+for _name, _answer in _ALWAYS.items():
+    _declare(_name, _answer)

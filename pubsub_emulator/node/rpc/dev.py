@@ -1,15 +1,15 @@
 """`dev_*` (`--dev`): blocks on request, storage, time, rewinds, snapshots. They fail with code 1."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action
-from pubsub_emulator.node.chain.block import RELAY, Moment
+from pubsub_emulator.node.chain.block import RELAY, Block, Moment
 from pubsub_emulator.node.pool import Refused
-from pubsub_emulator.node.rpc.call import Call
+from pubsub_emulator.node.rpc.call import Call, attempt
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, development
 from pubsub_emulator.node.rpc.legacy_state import KEYS
 from pubsub_emulator.node.rpc.method import Json, Methods
@@ -54,16 +54,6 @@ SLOT: Final = 6000
 def refuse(why: str) -> RpcError:
     """A failure of a development method."""
     return RpcError(DEVELOPMENT, why)
-
-
-async def attempt(work: Awaitable[T]) -> T:
-    """Run `work` and return its result. Raises `RpcError` with code 1 where it fails."""
-    try:
-        return await work
-    except RpcError:
-        raise
-    except PubsubError as error:
-        raise development(error) from error
 
 
 # Blocks
@@ -165,11 +155,15 @@ def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
 async def build_on(call: Call, chain: ParaId, todo: Iterable[Action] = ()) -> None:
     """Step until a parachain has one more block. Raises `RpcError` with code 1 when it builds none."""
     before = call.view.best.number
+    await _until(call, chain, lambda block: block.number > before, todo)
+
+
+async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo: Iterable[Action] = ()) -> None:
     first = list(todo)
     for _ in range(MOST_STEPS):
         await attempt(call.node.control.build([*first, actions.Turn(para=chain)]))
         first = []
-        if call.node.timeline.views[chain].best.number > before:
+        if done(call.node.timeline.views[chain].best):
             return
     raise refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
 
@@ -235,12 +229,7 @@ def _named_pairs(call: Call, values: dict[str, object]) -> list[Pair]:
 
 async def _arrived(call: Call, chain: ParaId, sent: Moment) -> None:
     """Step until a parachain has a block on the relay block that sent it a message."""
-    for _ in range(MOST_STEPS):
-        await attempt(call.node.control.build((actions.Turn(para=chain),)))
-        parent = LAST_RELAY_PARENT.get(Storage(call.node.timeline.views[chain].best.state))
-        if parent is not None and parent >= sent.number:
-            return
-    raise refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
+    await _until(call, chain, lambda block: (LAST_RELAY_PARENT.get(Storage(block.state)) or 0) >= sent.number)
 
 
 def _moment_in_time(value: object) -> int:

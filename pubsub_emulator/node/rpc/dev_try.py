@@ -9,8 +9,8 @@ from pubsub_emulator.node.api.runs import CannotRun, Phase, Run, run_block
 from pubsub_emulator.node.api.trials import Changes, try_call, try_extrinsic, try_messages
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.chain.block import Block
-from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.dev import MESSAGES, Messages, attempt, inputs, refuse
+from pubsub_emulator.node.rpc.call import Call, attempt
+from pubsub_emulator.node.rpc.dev import MESSAGES, Messages, inputs, refuse
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.errors import development
 from pubsub_emulator.node.rpc.method import Json, Methods

@@ -1,5 +1,6 @@
 """`childstate_*` and child read proofs: the tries that publishers write to, by their prefixed storage key."""
 
+from collections.abc import Callable
 from typing import Final
 
 from pubsub_emulator.node.chain.block import Block
@@ -32,29 +33,17 @@ def _trie(block: Block, prefixed: bytes) -> StateTrie | None:
     return block.state.children.get(child_key(prefixed))
 
 
-def _get(call: Call, child: bytes, key: bytes, at: bytes | None) -> bytes | None:
-    trie = _trie(call.block(at), child)
-    return None if trie is None else trie.get(key)
+def _declare(what: str, shown: Callable[[bytes], Json]) -> None:
+    @method(f"childstate_getStorage{what}", CHILD, KEY, AT)
+    def get(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
+        trie = _trie(call.block(at), child)
+        value = None if trie is None else trie.get(key)
+        return None if value is None else shown(value)
 
 
-@method("childstate_getStorage", CHILD, KEY, AT)
-def get_storage(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
-    """A value."""
-    return maybe_hexed(_get(call, child, key, at))
-
-
-@method("childstate_getStorageHash", CHILD, KEY, AT)
-def get_storage_hash(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
-    """The blake2b-256 of a value."""
-    value = _get(call, child, key, at)
-    return None if value is None else hexed(blake2_256(value))
-
-
-@method("childstate_getStorageSize", CHILD, KEY, AT)
-def get_storage_size(call: Call, child: bytes, key: bytes, at: bytes | None) -> Json:
-    """Bytes of a value."""
-    value = _get(call, child, key, at)
-    return None if value is None else len(value)
+_declare("", hexed)
+_declare("Hash", lambda value: hexed(blake2_256(value)))
+_declare("Size", len)
 
 
 @method("childstate_getStorageEntries", CHILD, KEYS, AT, heavy=True)

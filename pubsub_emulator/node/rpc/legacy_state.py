@@ -109,7 +109,7 @@ def query_storage(call: Call, keys: list[bytes], first: bytes, last: bytes | Non
     view = call.view
     if start.number > end.number or any(view.at_height(each.number) is not each for each in (start, end)):
         details = "from number > to number" if start.number > end.number else "from and to should be on one chain"
-        raise RpcError(4001, f"Cannot resolve a block range ['{_shown(first)}' ... '{_shown(end.hash)}]. {details}")
+        raise RpcError(4001, f"Cannot resolve a block range ['{hexed(first)}' ... '{hexed(end.hash)}]. {details}")
     places = {key: at for at, key in enumerate(dict.fromkeys(keys))}
     blocks = chained(((start, keys),), _changed_in(view, start, end.number, places))
     changes = (_changes(block, found) for block, found in blocks)
@@ -129,10 +129,6 @@ def _changed_in(
         if changed:
             yield block, changed
         before = block
-
-
-def _shown(name: bytes) -> str:
-    return hexed(name)
 
 
 # Proofs
@@ -276,23 +272,22 @@ class RuntimeVersions(RpcSubscription):
     def __init__(self, call: Call) -> None:
         super().__init__(call.chain)
         self._runtimes = call.node.runtimes
-        self._told: RuntimeVersion | None = None
+        self._known: RuntimeVersion | None = None
 
     def newest(self, timeline: Timeline) -> None:
-        """The version at the best block, unless it was told already."""
-        version = self._runtimes.version(timeline.views[self.chain].best)
-        if version != self._told:
-            self._told = version
-            self.notify(compact(version_json(version)))
+        """The version at the best block, unless it is known."""
+        self._report(timeline.views[self.chain].best)
 
     def advanced(self, advance: Advance) -> None:
         """Another version, if the best block has one."""
         change = advance.chains[self.chain]
-        if change.view.best.state.top.get(CODE) == change.before.state.top.get(CODE):
-            return
-        version = self._runtimes.version(change.view.best)
-        if version != self._told:
-            self._told = version
+        if change.view.best.state.top.get(CODE) != change.before.state.top.get(CODE):
+            self._report(change.view.best)
+
+    def _report(self, block: Block) -> None:
+        version = self._runtimes.version(block)
+        if version != self._known:
+            self._known = version
             self.notify(compact(version_json(version)))
 
 

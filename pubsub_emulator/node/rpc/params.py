@@ -206,10 +206,5 @@ def pairs_of(value: object) -> list[Pair]:
     return list_of(pair)(value)
 
 
-def anything(value: object) -> object:
-    """Any JSON value."""
-    return value
-
-
 AT: Final = Param("at", block_hash, optional=True, aliases=("hash", "block"))
 """A block; the best one where it lacks."""

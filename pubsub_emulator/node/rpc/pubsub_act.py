@@ -5,30 +5,28 @@ from typing import Final
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action
-from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.errors import RpcError, development, invalid_params
+from pubsub_emulator.node.rpc.call import Call, attempt
+from pubsub_emulator.node.rpc.errors import invalid_params
 from pubsub_emulator.node.rpc.method import Json, Methods
 from pubsub_emulator.node.rpc.params import Pair, Param, hexadecimal, list_of, pairs_of, para, pubsub_key, text, u32
 from pubsub_emulator.node.rpc.pubsub_read import PARA
-from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
 
 methods: Final = Methods()
 method = methods.method
 
+_QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
+"""Actions that wait for no block."""
 Item = tuple[ParaId, tuple[PubsubKey, ...]]
 
 
 async def act(call: Call, action: Action) -> int | None:
-    """Do it before the next step. Raises `RpcError` with code 1."""
-    try:
-        done = await call.node.control.act((action,))
-    except RpcError:
-        raise
-    except PubsubError as error:
-        raise development(error) from error
-    return done[0]
+    """Do it before the next step, which it asks for unless it waits for none. Raises `RpcError` with code 1."""
+    (done,) = await attempt(call.node.control.act((action,)))
+    if not isinstance(action, _QUIET):
+        call.node.control.ask()
+    return done
 
 
 @method(
@@ -42,14 +40,12 @@ async def act(call: Call, action: Action) -> int | None:
 async def publish(call: Call, chain: ParaId, key: PubsubKey, value: bytes, ttl: int | None) -> None:
     """Have a parachain publish a key with its next block."""
     await act(call, actions.Publish(para=chain, key=key, value=value, ttl=ttl or 0))
-    call.node.control.ask()
 
 
 @method("pubsub_delete", PARA, Param("keys", list_of(pubsub_key)), unsafe=True)
 async def delete(call: Call, chain: ParaId, keys: list[PubsubKey]) -> None:
     """Have keys of a publisher deleted with the next relay block, by its manager or, for a system para, by root."""
     await act(call, actions.Delete(para=chain, keys=tuple(keys)))
-    call.node.control.ask()
 
 
 @method("pubsub_order", PARA, Param("call", text), Param("publisher", para), unsafe=True)
@@ -58,7 +54,6 @@ async def order(call: Call, chain: ParaId, name: str, publisher: ParaId) -> None
     if name not in SUBSCRIBER_CALLS:
         raise invalid_params(f"call: one of {', '.join(SUBSCRIBER_CALLS)} is wanted")
     await act(call, actions.Downward(para=chain, message=transact(subscriber_call(name, publisher))))
-    call.node.control.ask()
 
 
 def _item(value: object) -> Item:
@@ -71,7 +66,6 @@ def _item(value: object) -> Item:
 async def set_subscriptions(call: Call, chain: ParaId, items: list[Item]) -> Json:
     """Give a parachain another set of subscriptions."""
     version = await act(call, actions.Subscribe(para=chain, items=tuple(items)))
-    call.node.control.ask()
     return {"specVersion": version}
 
 
@@ -79,7 +73,6 @@ async def set_subscriptions(call: Call, chain: ParaId, items: list[Item]) -> Jso
 async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
     """Give a parachain another runtime, by the SCALE bytes of its spec."""
     version = await act(call, actions.Upgrade(para=chain, code=code))
-    call.node.control.ask()
     return {"specVersion": version}
 
 
@@ -87,7 +80,6 @@ async def set_runtime(call: Call, chain: ParaId, code: bytes) -> Json:
 async def set_storage(call: Call, chain: ParaId | None, values: list[Pair]) -> None:
     """Have root write storage of a parachain, or of the relay chain, with the next relay block."""
     await act(call, actions.SetStorage(chain=chain, entries=tuple(values)))
-    call.node.control.ask()
 
 
 def _share(value: object) -> int:

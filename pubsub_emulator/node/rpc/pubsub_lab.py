@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.fixtures import first_fault
-from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action, action_adapter
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.runtimes import EVERY
@@ -45,8 +44,6 @@ MOST_NAMED: Final = 512
 MOST_NAMES: Final = 4096
 MOST_LETTERS: Final = 64
 """Of a key's name that the node remembers."""
-_QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
-"""What waits for no block."""
 
 
 # Columns
@@ -226,8 +223,6 @@ async def do(call: Call, given: tuple[Action, dict[PubsubKey, str]]) -> Json:
     result = await act(call, action)
     if len(call.node.names) + len(names) <= MOST_NAMES:
         call.node.names |= names
-    if not isinstance(action, _QUIET):
-        call.node.control.ask()
     return {"line": line(action), "result": result, "action": action.model_dump(mode="json")}
 
 

@@ -4,7 +4,7 @@ A subscription's events wait until its id was sent to the client. What becomes o
 take is the subscription's `overflow`.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from enum import Enum
 from json import JSONEncoder
 from typing import ClassVar, Final, Protocol
@@ -14,7 +14,6 @@ import orjson
 from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.rpc.errors import TOO_MANY_SUBSCRIPTIONS, RpcError
-from pubsub_emulator.primitives.types import Hash
 
 MOST_SUBSCRIPTIONS: Final = 1024
 MOST_KEYS: Final = 65_536
@@ -41,6 +40,11 @@ def compact(value: object) -> str:
         return orjson.dumps(value).decode()
     except TypeError:
         return _encode(value)  # a number beyond 64 bits, or half of a surrogate pair
+
+
+def _too_many(limit: str) -> RpcError:
+    why = f"Exceeded max limit of {limit}"
+    return RpcError(TOO_MANY_SUBSCRIPTIONS, "Too many subscriptions on the connection", why)
 
 
 class Outlet(Protocol):
@@ -82,9 +86,6 @@ class RpcSubscription:
     def advanced(self, advance: Advance) -> None:
         """A step or a rewind happened."""
 
-    def transaction(self, name: Hash, status: object) -> None:
-        """The pool says something of an extrinsic."""
-
     def silent(self) -> None:
         """Nothing was sent for a while."""
 
@@ -123,12 +124,11 @@ class RpcSubscription:
 
 
 class Session:
-    """One connection. `on_change` is told of each subscription that comes or goes."""
+    """One connection."""
 
     def __init__(self, name: str, outlet: Outlet, most: int = MOST_SUBSCRIPTIONS) -> None:
         self.outlet = outlet
         self.subscriptions: dict[str, RpcSubscription] = {}
-        self.on_close: list[Callable[[], None]] = []
         self._name = name
         self._most = most
         self._count = 0
@@ -136,14 +136,9 @@ class Session:
     def add(self, subscription: RpcSubscription) -> str:
         """Give a subscription its id. Raises `RpcError` when the connection has too many."""
         if len(self.subscriptions) >= self._most:
-            raise RpcError(
-                TOO_MANY_SUBSCRIPTIONS,
-                "Too many subscriptions on the connection",
-                f"Exceeded max limit of {self._most}",
-            )
+            raise _too_many(f"{self._most}")
         if sum(each.weight for each in self.subscriptions.values()) + subscription.weight > MOST_KEYS:
-            why = f"Exceeded max limit of {MOST_KEYS} keys"
-            raise RpcError(TOO_MANY_SUBSCRIPTIONS, "Too many subscriptions on the connection", why)
+            raise _too_many(f"{MOST_KEYS} keys")
         self._count += 1
         subscription.id = f"{self._name}s{self._count}"
         subscription.session = self
@@ -184,5 +179,3 @@ class Session:
         """The connection is gone."""
         for subscription in list(self.subscriptions.values()):
             self.remove(subscription.id, subscription.group)
-        for each in self.on_close:
-            each()

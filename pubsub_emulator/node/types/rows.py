@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from pubsub_emulator.node.at import At
 from pubsub_emulator.node.types import values
-from pubsub_emulator.node.types.values import BadValue, Names, camel
+from pubsub_emulator.node.types.values import BadValue, Names, camel, folded
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.type_info import TypeInfo
@@ -108,13 +108,9 @@ def _storage(runtime: RuntimeDefinition) -> _Storage:
     items = (item for each in runtime.pallets for item in each.pallet.items.values() if item.codec.info is not None)
     entries = [StorageEntry(item, names) for item in items]
     return _Storage(
-        {(_folded(entry.pallet), _folded(entry.name)): entry for entry in entries},
+        {(folded(entry.pallet), folded(entry.name)): entry for entry in entries},
         {entry.prefix: entry for entry in entries},
     )
-
-
-def _folded(name: str) -> str:
-    return name.replace("_", "").lower()
 
 
 def names_of(at: At) -> Names:
@@ -124,7 +120,7 @@ def names_of(at: At) -> Names:
 
 def storage_entry(at: At, pallet: str, item: str) -> StorageEntry | None:
     """A storage item by its names, in whatever case; `None` when the chain has none of that name."""
-    return _storage(at.runtime.definition).by_name.get((_folded(pallet), _folded(item)))
+    return _storage(at.runtime.definition).by_name.get((folded(pallet), folded(item)))
 
 
 def entry_of(at: At, key: bytes) -> StorageEntry | None:

@@ -51,7 +51,8 @@ def camel(name: str) -> str:
     return head[:1].lower() + head[1:] + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
-def _folded(name: str) -> str:
+def folded(name: str) -> str:
+    """A name as it is compared."""
     return name.replace("_", "").lower()
 
 
@@ -270,13 +271,13 @@ def _write_fields(fields: tuple[Field, ...], value: object, names: Names, place:
     if fields and fields[0].name is not None:
         if value is not None and not isinstance(value, Mapping):
             raise BadValue(f"{place}: an object wanted")
-        given = {_folded(str(key)): each for key, each in (value or {}).items()}
-        unknown = [key for key in given if key not in {_folded(field.name or "") for field in fields}]
+        given = {folded(str(key)): each for key, each in (value or {}).items()}
+        unknown = [key for key in given if key not in {folded(field.name or "") for field in fields}]
         if unknown:
             raise BadValue(f"{place}: no field is called {unknown[0]}")
         return b"".join(
             from_json(
-                field.info, given.get(_folded(field.name or "")), names, f"{place}.{camel(field.name or '')}", depth
+                field.info, given.get(folded(field.name or "")), names, f"{place}.{camel(field.name or '')}", depth
             )
             for field in fields
         )
@@ -304,7 +305,7 @@ def _write_variant(info: Variants, value: object, names: Names, place: str, dept
         ((name, inner),) = value.items()
     else:
         raise BadValue(f"{place}: a name, or an object with one name, wanted")
-    found = next((variant for variant in info.variants if _folded(variant.name) == _folded(str(name))), None)
+    found = next((variant for variant in info.variants if folded(variant.name) == folded(str(name))), None)
     if found is None:
         raise BadValue(f"{place}: {'::'.join(info.path)} has no variant {name}"[:200])
     return bytes((found.index,)) + _write_fields(found.fields, inner, names, f"{place}.{found.name}", depth)
