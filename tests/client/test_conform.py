@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click.testing
 import pytest
@@ -175,7 +175,15 @@ def test_a_node_that_nobody_runs_is_the_infrastructure() -> None:
     assert failed.value.is_infrastructure
 
 
-Mutant = tuple[str, Callable[..., Any], str, str]
+class Mutant(NamedTuple):
+    """A function of the node with a part of it replaced, and the rule that it then breaks."""
+
+    rule: str
+    function: Callable[..., Any]
+    old: str
+    new: str
+
+
 DEREGISTERED = "deposit_event(storage, PublisherDeregistered(para))"
 HELD = "balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount)"
 RELEASED = "balances.release(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit, Precision.BEST_EFFORT)"
@@ -197,207 +205,153 @@ RENEWED = "if is_finite and not was_finite:\n        storage.put(rows.ttl_row"
 SYSTEM = "config.is_system(para) or "
 
 MUTANTS: dict[str, Mutant] = {
-    "the owner is not asked for": (
+    "the owner is not asked for": Mutant(
         "register_publisher",
         Calls.register_publisher,
         "registry.ensure_owner(self.registrar, storage, origin, para)",
         "pass",
     ),
-    "a para is registered twice": (
-        "register_publisher",
-        registry.ensure_vacant,
-        "if RegisteredPublishers.contains(storage, para):",
-        "if False:",
+    "a para is registered twice": Mutant(
+        "register_publisher", registry.ensure_vacant, "if RegisteredPublishers.contains(storage, para):", "if False:"
     ),
-    "the event names another manager": (
+    "the event names another manager": Mutant(
         "register_publisher",
         registry.register,
         "PublisherRegistered(para, manager)",
         "PublisherRegistered(para, AccountId(bytes(32)))",
     ),
-    "a registration has no event": (
-        "register_publisher",
-        registry.register,
-        "deposit_event(storage, PublisherRegistered(para, manager))",
-        "pass",
+    "a registration has no event": Mutant(
+        "register_publisher", registry.register, "deposit_event(storage, PublisherRegistered(para, manager))", "pass"
     ),
-    "no deposit is held": ("PS-12", registry.register, HELD, "pass"),
-    "half the deposit is held": (
+    "no deposit is held": Mutant("PS-12", registry.register, HELD, "pass"),
+    "half the deposit is held": Mutant(
         "PS-12",
         Calls.register_publisher,
         "self.config.deposit_of(para))",
         "Balance(self.config.deposit_of(para) // 2))",
     ),
-    "the deposit is not released": ("PS-12", registry.remove, RELEASED, "pass"),
-    "the deposit is lost": (
+    "the deposit is not released": Mutant("PS-12", registry.remove, RELEASED, "pass"),
+    "the deposit is lost": Mutant(
         "PS-12",
         Calls.deregister_publisher,
         "registry.remove(self.config, self.balances, storage, para)",
         "registry.remove(self.config, self.balances, storage, para, slash=True)",
     ),
-    "another deposit is stored than is held": (
-        "PS-12",
-        registry.register,
-        "PublisherInfo(manager, amount)",
-        "PublisherInfo(manager, Balance(0))",
+    "another deposit is stored than is held": Mutant(
+        "PS-12", registry.register, "PublisherInfo(manager, amount)", "PublisherInfo(manager, Balance(0))"
     ),
-    "anybody registers as root": (
-        "force_register_publisher",
-        Calls.force_register_publisher,
-        "ensure_root(origin)",
-        "pass",
+    "anybody registers as root": Mutant(
+        "force_register_publisher", Calls.force_register_publisher, "ensure_root(origin)", "pass"
     ),
-    "root's deposit is the usual one": (
+    "root's deposit is the usual one": Mutant(
         "force_register_publisher",
         Calls.force_register_publisher,
         "manager, deposit)",
         "manager, self.config.publisher_deposit)",
     ),
-    "anybody deregisters": (
-        "deregister_publisher",
-        Calls.deregister_publisher,
-        "registry.ensure_manager(info, origin, para)",
-        "pass",
+    "anybody deregisters": Mutant(
+        "deregister_publisher", Calls.deregister_publisher, "registry.ensure_manager(info, origin, para)", "pass"
     ),
-    "the data outlives its publisher": (
-        "deregister_publisher",
-        registry._remove_data,
-        "return storage.child_clear(child, prefix)",
-        "return 0",
+    "the data outlives its publisher": Mutant(
+        "deregister_publisher", registry._remove_data, "return storage.child_clear(child, prefix)", "return 0"
     ),
-    "the lifetimes outlive their publisher": (
-        "deregister_publisher",
-        registry._remove_data,
-        "TtlData.clear(storage, para)",
-        "pass",
+    "the lifetimes outlive their publisher": Mutant(
+        "deregister_publisher", registry._remove_data, "TtlData.clear(storage, para)", "pass"
     ),
-    "the size outlives its publisher": (
-        "deregister_publisher",
-        registry._remove_data,
-        "TotalStorageSize.remove(storage, para)",
-        "pass",
+    "the size outlives its publisher": Mutant(
+        "deregister_publisher", registry._remove_data, "TotalStorageSize.remove(storage, para)", "pass"
     ),
-    "a deregistration has no event": ("deregister_publisher", registry.remove, DEREGISTERED, "pass"),
-    "anybody deregisters as root": (
-        "force_deregister_publisher",
-        Calls.force_deregister_publisher,
-        "ensure_root(origin)",
-        "pass",
+    "a deregistration has no event": Mutant("deregister_publisher", registry.remove, DEREGISTERED, "pass"),
+    "anybody deregisters as root": Mutant(
+        "force_deregister_publisher", Calls.force_deregister_publisher, "ensure_root(origin)", "pass"
     ),
-    "root deregisters what is not there": (
+    "root deregisters what is not there": Mutant(
         "force_deregister_publisher",
         Calls.force_deregister_publisher,
         "if not registry.is_known(storage, para):",
         "if False:",
     ),
-    "anybody publishes": ("PS-7", publish, "if not allowed:", "if False:"),
-    "system parachains must register": ("PS-7", publish, SYSTEM, ""),
-    "an entry lacks its ttl": ("PS-1", publish, "value + lifetime", "value + lifetime[4:]"),
-    "an entry's lifetime is big endian": ("PS-1", publish, 'to_bytes(8, "little")', 'to_bytes(8, "big")'),
-    "an entry is dated a block late": ("PS-1", publish, "now << 32", "now + 1 << 32"),
-    "an entry lacks its value's length": ("PS-1", publish, "encode_compact(size) + value", "value"),
-    "child tries have another prefix": ("PS-1", derive_child_key, 'b"pubsub"', 'b"pubsus"'),
-    "child tries are named big endian": ("PS-1", derive_child_key, '"little"', '"big"'),
-    "the root of an empty child trie stays": ("PS-2", State._apply_child, "return None", "return trie.root()"),
-    "a root is not updated": ("PS-2", State.apply, SET_ROOT, OLD_ROOT),
-    "keys are stored backwards": ("PS-4", publish, PUT, "storage.child_put(child, at[::-1],"),
-    "a write goes into two child tries": (
-        "PS-5",
-        publish,
-        PUT,
-        f"storage.child_put(rows_of(ParaId(2000)).child, key, value)\n    {PUT}",
+    "anybody publishes": Mutant("PS-7", publish, "if not allowed:", "if False:"),
+    "system parachains must register": Mutant("PS-7", publish, SYSTEM, ""),
+    "an entry lacks its ttl": Mutant("PS-1", publish, "value + lifetime", "value + lifetime[4:]"),
+    "an entry's lifetime is big endian": Mutant("PS-1", publish, 'to_bytes(8, "little")', 'to_bytes(8, "big")'),
+    "an entry is dated a block late": Mutant("PS-1", publish, "now << 32", "now + 1 << 32"),
+    "an entry lacks its value's length": Mutant("PS-1", publish, "encode_compact(size) + value", "value"),
+    "child tries have another prefix": Mutant("PS-1", derive_child_key, 'b"pubsub"', 'b"pubsus"'),
+    "child tries are named big endian": Mutant("PS-1", derive_child_key, '"little"', '"big"'),
+    "the root of an empty child trie stays": Mutant("PS-2", State._apply_child, "return None", "return trie.root()"),
+    "a root is not updated": Mutant("PS-2", State.apply, SET_ROOT, OLD_ROOT),
+    "keys are stored backwards": Mutant("PS-4", publish, PUT, "storage.child_put(child, at[::-1],"),
+    "a write goes into two child tries": Mutant(
+        "PS-5", publish, PUT, f"storage.child_put(rows_of(ParaId(2000)).child, key, value)\n    {PUT}"
     ),
-    "a publish has no event": ("Publish", publish, "deposit(storage, DataPublished(para, key, size))", "pass"),
-    "the event counts the key": (
-        "Publish",
-        publish,
-        "DataPublished(para, key, size)",
-        "DataPublished(para, key, size + 32)",
+    "a publish has no event": Mutant("Publish", publish, "deposit(storage, DataPublished(para, key, size))", "pass"),
+    "the event counts the key": Mutant(
+        "Publish", publish, "DataPublished(para, key, size)", "DataPublished(para, key, size + 32)"
     ),
-    "the same value again is no write": ("PS-9", publish, UPDATE, f"{UPDATE}{SAME}"),
-    "deleting nothing succeeds": ("PS-10", Calls._remove, "if not removed:", "if False:"),
-    "anybody deletes": (
-        "delete_keys",
-        Calls.delete_keys,
-        "registry.ensure_manager(info, origin, para)",
-        "pass",
+    "the same value again is no write": Mutant("PS-9", publish, UPDATE, f"{UPDATE}{SAME}"),
+    "deleting nothing succeeds": Mutant("PS-10", Calls._remove, "if not removed:", "if False:"),
+    "anybody deletes": Mutant("delete_keys", Calls.delete_keys, "registry.ensure_manager(info, origin, para)", "pass"),
+    "a deletion keeps the entry": Mutant("delete_keys", remove_key, "storage.child_kill(child, at)", "pass"),
+    "a deletion keeps the lifetime": Mutant(
+        "delete_keys", remove_key, "_set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)", "pass"
     ),
-    "a deletion keeps the entry": ("delete_keys", remove_key, "storage.child_kill(child, at)", "pass"),
-    "a deletion keeps the lifetime": (
-        "delete_keys",
-        remove_key,
-        "_set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)",
-        "pass",
+    "keys that are absent are counted": Mutant(
+        "delete_keys", Calls._remove, "return removed", "return len(list(keys))"
     ),
-    "keys that are absent are counted": ("delete_keys", Calls._remove, "return removed", "return len(list(keys))"),
-    "anybody deletes as root": ("force_delete_keys", Calls.force_delete_keys, "ensure_root(origin)", "pass"),
-    "root's deletion is said to be the manager's": (
-        "force_delete_keys",
-        Calls.force_delete_keys,
-        "KeysForcedDeleted(para",
-        "KeysDeleted(para",
+    "anybody deletes as root": Mutant("force_delete_keys", Calls.force_delete_keys, "ensure_root(origin)", "pass"),
+    "root's deletion is said to be the manager's": Mutant(
+        "force_delete_keys", Calls.force_delete_keys, "KeysForcedDeleted(para", "KeysDeleted(para"
     ),
-    "a value is refused a byte early": (
-        "PS-8",
-        publish,
-        "size > config.max_value_length",
-        "size >= config.max_value_length",
+    "a value is refused a byte early": Mutant(
+        "PS-8", publish, "size > config.max_value_length", "size >= config.max_value_length"
     ),
-    "a key costs nothing": ("PS-8", publish, "growth = KEY_LENGTH + size", "growth = size"),
-    "what shrinks frees nothing": ("PS-8", publish, "if growth:", "if growth > 0:"),
-    "a key too many": ("PS-8 keys", publish, "stored >= config.max_stored_keys", "stored > config.max_stored_keys"),
-    "a key too few": ("PS-8 keys", publish, "stored >= config.max_stored_keys", "stored + 1 >= config.max_stored_keys"),
-    "no update at the limit of keys": ("PS-8 keys", publish, UPDATE, f"{UPDATE}{FULL}"),
-    "a refused key does not stop its message": (
+    "a key costs nothing": Mutant("PS-8", publish, "growth = KEY_LENGTH + size", "growth = size"),
+    "what shrinks frees nothing": Mutant("PS-8", publish, "if growth:", "if growth > 0:"),
+    "a key too many": Mutant(
+        "PS-8 keys", publish, "stored >= config.max_stored_keys", "stored > config.max_stored_keys"
+    ),
+    "a key too few": Mutant(
+        "PS-8 keys", publish, "stored >= config.max_stored_keys", "stored + 1 >= config.max_stored_keys"
+    ),
+    "no update at the limit of keys": Mutant("PS-8 keys", publish, UPDATE, f"{UPDATE}{FULL}"),
+    "a refused key does not stop its message": Mutant(
         "PS-21",
         _Machine._publish,
         "raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure",
         "return",
     ),
-    "a subscriber stores another root than it walked": (
-        "PS-31",
-        _put_roots,
-        "dict(roots)",
-        "{para: Hash(bytes(32)) for para in roots}",
+    "a subscriber stores another root than it walked": Mutant(
+        "PS-31", _put_roots, "dict(roots)", "{para: Hash(bytes(32)) for para in roots}"
     ),
-    "a byte too many": (
-        "PS-8 size",
-        publish,
-        "total > config.max_total_storage_size",
-        "total > config.max_total_storage_size + 1",
+    "a byte too many": Mutant(
+        "PS-8 size", publish, "total > config.max_total_storage_size", "total > config.max_total_storage_size + 1"
     ),
-    "a byte too few": (
-        "PS-8 size",
-        publish,
-        "total > config.max_total_storage_size",
-        "total >= config.max_total_storage_size",
+    "a byte too few": Mutant(
+        "PS-8 size", publish, "total > config.max_total_storage_size", "total >= config.max_total_storage_size"
     ),
-    "a publisher too many": (
-        "PS-8 publishers",
-        registry.ensure_vacant,
-        ">= config.max_publishers",
-        "> config.max_publishers",
+    "a publisher too many": Mutant(
+        "PS-8 publishers", registry.ensure_vacant, ">= config.max_publishers", "> config.max_publishers"
     ),
-    "an entry expires a block early": ("PS-13", sweep, "row.expiry <= now", "row.expiry <= now + 1"),
-    "an entry expires a block late": ("PS-13", sweep, "row.expiry <= now", "row.expiry < now"),
-    "the longest lifetime wraps": ("PS-13", sweep, "row.expiry <= now", "row.expiry % 2**32 <= now"),
-    "nothing expires": ("PS-13", sweep, "row.expiry <= now", "False"),
-    "a lifetime is not renewed": ("PS-14", _set_lifetime, "if is_finite:\n        storage.put(rows.ttl_row", RENEWED),
-    "what lasts forever keeps its row": ("PS-14", _set_lifetime, "elif was_finite:", "elif False:"),
-    "an expiry has no event": ("PS-16", sweep, "deposit(storage, KeyExpired(row.para, row.key))", "pass"),
-    "an expiry names another key": (
-        "PS-16",
-        sweep,
-        "KeyExpired(row.para, row.key)",
-        "KeyExpired(row.para, row.key[::-1])",
+    "an entry expires a block early": Mutant("PS-13", sweep, "row.expiry <= now", "row.expiry <= now + 1"),
+    "an entry expires a block late": Mutant("PS-13", sweep, "row.expiry <= now", "row.expiry < now"),
+    "the longest lifetime wraps": Mutant("PS-13", sweep, "row.expiry <= now", "row.expiry % 2**32 <= now"),
+    "nothing expires": Mutant("PS-13", sweep, "row.expiry <= now", "False"),
+    "a lifetime is not renewed": Mutant(
+        "PS-14", _set_lifetime, "if is_finite:\n        storage.put(rows.ttl_row", RENEWED
     ),
-    "an expiry is not counted": (
+    "what lasts forever keeps its row": Mutant("PS-14", _set_lifetime, "elif was_finite:", "elif False:"),
+    "an expiry has no event": Mutant("PS-16", sweep, "deposit(storage, KeyExpired(row.para, row.key))", "pass"),
+    "an expiry names another key": Mutant(
+        "PS-16", sweep, "KeyExpired(row.para, row.key)", "KeyExpired(row.para, row.key[::-1])"
+    ),
+    "an expiry is not counted": Mutant(
         "PS-16",
         remove_key,
         "left = _counter(storage, rows.published_keys) - 1",
         "left = _counter(storage, rows.published_keys)",
     ),
-    "a write renews a list of all keys": (
+    "a write renews a list of all keys": Mutant(
         "PS-6",
         publish,
         "lifetime = (ttl",
@@ -406,14 +360,14 @@ MUTANTS: dict[str, Mutant] = {
             "    lifetime = (ttl"
         ),
     ),
-    "a sweep examines what it likes": ("PS-15", sweep, SCANS, "99 - examined"),
-    "what is expired counts as absent": (
+    "a sweep examines what it likes": Mutant("PS-15", sweep, SCANS, "99 - examined"),
+    "what is expired counts as absent": Mutant(
         "PS-17",
         publish,
         "    stored = 0",
         "    old = None if old is not None and 0 < old[-8] + old[-4] <= now else old\n    stored = 0",
     ),
-    "a row goes with its neighbour": (
+    "a row goes with its neighbour": Mutant(
         "PS-18",
         remove_key,
         "left = _counter(storage, rows.published_keys) - 1",
@@ -422,63 +376,50 @@ MUTANTS: dict[str, Mutant] = {
             "    left = _counter(storage, rows.published_keys) - 1"
         ),
     ),
-    "a sweep examines half of what it may": ("PS-19", sweep, SCANS, "config.max_ttl_scans_per_idle // 2 - examined"),
-    "bytes may follow a message": (
+    "a sweep examines half of what it may": Mutant(
+        "PS-19", sweep, SCANS, "config.max_ttl_scans_per_idle // 2 - examined"
+    ),
+    "bytes may follow a message": Mutant(
         "PS-20",
         message.decode,
         "read_to_end(XcmReader(data, 1), read_instructions)",
         "read_instructions(XcmReader(data, 1))",
     ),
-    "an instruction of v5 is not known": (
-        "PS-20",
-        message.decode,
-        "if version != VERSION:",
-        "if version != VERSION or len(data) == 21:",
+    "an instruction of v5 is not known": Mutant(
+        "PS-20", message.decode, "if version != VERSION:", "if version != VERSION or len(data) == 21:"
     ),
-    "every message is admitted": ("PS-22", AllowPublishFrom.should_execute, ADMITTED, "if False:"),
-    "a message is as long as it likes": (
-        "PS-22",
-        AllowPublishFrom.should_execute,
-        "count > self.max_instructions",
-        "count > 250",
+    "every message is admitted": Mutant("PS-22", AllowPublishFrom.should_execute, ADMITTED, "if False:"),
+    "a message is as long as it likes": Mutant(
+        "PS-22", AllowPublishFrom.should_execute, "count > self.max_instructions", "count > 250"
     ),
-    "a message too few is admitted": (
-        "PS-22",
-        AllowPublishFrom.should_execute,
-        "count > self.max_instructions",
-        "count >= self.max_instructions",
+    "a message too few is admitted": Mutant(
+        "PS-22", AllowPublishFrom.should_execute, "count > self.max_instructions", "count >= self.max_instructions"
     ),
-    "the last message is the first": (
-        "PS-23",
-        MessageQueue._service_queue,
-        "for message in waiting(raw):",
-        "for message in waiting(raw)[::-1]:",
+    "the last message is the first": Mutant(
+        "PS-23", MessageQueue._service_queue, "for message in waiting(raw):", "for message in waiting(raw)[::-1]:"
     ),
-    "the subscriber is not told": (
-        "PS-30",
-        _Deliverer.deliver,
-        "deposit(self._storage, DataProcessed(para, key, len(value)))",
-        "pass",
+    "the subscriber is not told": Mutant(
+        "PS-30", _Deliverer.deliver, "deposit(self._storage, DataProcessed(para, key, len(value)))", "pass"
     ),
-    "relay parents go back and forth": (
+    "relay parents go back and forth": Mutant(
         "PS-32",
         apply,
         "items.LAST_RELAY_PARENT.put(storage, relay_parent)",
         "items.LAST_RELAY_PARENT.put(storage, relay_parent ^ 1)",
     ),
-    "an upgrade forgets the subscriptions": (
+    "an upgrade forgets the subscriptions": Mutant(
         "PS-33",
         upgrade,
         "storage.put(CODE, spec.encode())",
         "storage.put(CODE, __import__('dataclasses').replace(spec, subscriptions={}).encode())",
     ),
-    "data stays when its para leaves": (
+    "data stays when its para leaves": Mutant(
         "PS-11",
         Broadcaster.on_offboard,
         "self._offboard(storage, para) if registry.is_known(storage, para) else 0",
         "0",
     ),
-    "the deposit is lost when its para leaves": (
+    "the deposit is lost when its para leaves": Mutant(
         "PS-11",
         Broadcaster._offboard,
         "return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))",
@@ -489,11 +430,11 @@ MUTANTS: dict[str, Mutant] = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_node_that_breaks_a_rule_is_caught_by_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rule, function, old, new = MUTANTS[name]
+    mutant = MUTANTS[name]
     with monkeypatch.context() as patch:
         rows_of.cache_clear()
-        breaks(patch, function, old, new)
-        found = held(only=[rule])[rule]
+        breaks(patch, mutant.function, mutant.old, mutant.new)
+        found = held(only=[mutant.rule])[mutant.rule]
     rows_of.cache_clear()
     assert found.verdict == "broken", found
     assert found.expected != found.seen
