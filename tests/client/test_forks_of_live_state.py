@@ -42,6 +42,7 @@ from pubsub_emulator.trie.partial import MAX_KEY
 
 PRICE = key_from_data(b"forked price")
 BLOCKS = 6
+PUBLISHER, SUBSCRIBER = ParaId(3000), ParaId(2000)
 
 
 def _scenario() -> Scenario:
@@ -63,7 +64,7 @@ def _scenario() -> Scenario:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def running() -> Iterator[Running]:
     """A node that has built blocks."""
     with serving_beside(_scenario()) as found:
@@ -79,54 +80,47 @@ def _forked(running: Running, chain: int | None = None) -> Iterator[Fork]:
 
 def _of(fork: Fork, forks: dict[int, Fork] | None = None) -> Network:
     """A network of its own, whose subscriber wants a key that the forked chain has and one that it has not."""
-    scenario = _scenario()
-    publisher = scenario.publisher_ids()[0]
-    published = _published(fork, publisher)
-    subscriber = scenario.subscribers[0].para
-    return Network.of(
-        [publisher], {subscriber: {publisher: sorted([published, PRICE])}}, fork=fork, parachain_forks=forks
-    )
+    keys = sorted([_published(fork), PRICE])
+    return Network.of([PUBLISHER], {SUBSCRIBER: {PUBLISHER: keys}}, fork=fork, parachain_forks=forks)
 
 
-def _published(fork: Fork, publisher: ParaId) -> Any:
-    trie = fork.state.children.get(derive_child_key(publisher))
+def _published(fork: Fork) -> Any:
+    trie = fork.state.children.get(derive_child_key(PUBLISHER))
     assert trie is not None
     return next(iter(trie.keys()))
 
 
 def _goes_on(fork: Fork, parachain: Fork) -> None:
     """All that a user does with a fork: look, publish, receive, delete, and prove what is stored."""
-    scenario = _scenario()
-    publisher, subscriber = scenario.publisher_ids()[0], scenario.subscribers[0].para
-    network = _of(fork, {subscriber: parachain})
-    real = _published(fork, publisher)
-    held = fork.state.children[derive_child_key(publisher)].get(real)
+    network = _of(fork, {SUBSCRIBER: parachain})
+    real = _published(fork)
+    held = fork.state.children[derive_child_key(PUBLISHER)].get(real)
     assert held is not None
     assert (network.number, network.relay.header.parent_hash) == (fork.number + 1, fork.block)
 
     first = network.step()[0]
-    network.publish(publisher, PRICE, b"7.42", ttl=5)
+    network.publish(PUBLISHER, PRICE, b"7.42", ttl=5)
     later = network.step(3)
-    values = {delivery.key: delivery.value for step in (first, *later) for delivery in step.deliveries(subscriber)}
+    values = {delivery.key: delivery.value for step in (first, *later) for delivery in step.deliveries(SUBSCRIBER)}
     assert values == {real: PublishedEntry.decode(held).value, PRICE: b"7.42"}
     assert not [record for step in (first, *later) for record in step.refused]
 
     relay = network.relay
     nodes: dict[Any, bytes] = {}
-    relay.state.prove((), {derive_child_key(publisher): [PRICE]}, nodes)
-    read = read_child_proof(relay.header.state_root, nodes.values(), derive_child_key(publisher), [PRICE], exact=True)
+    relay.state.prove((), {derive_child_key(PUBLISHER): [PRICE]}, nodes)
+    read = read_child_proof(relay.header.state_root, nodes.values(), derive_child_key(PUBLISHER), [PRICE], exact=True)
     entry = read[PRICE]
     assert entry is not None
     assert PublishedEntry.decode(entry).value == b"7.42"
 
-    network.delete(publisher, [real])
+    network.delete(PUBLISHER, [real])
     network.step(6)
-    assert relay.storage().child_get(derive_child_key(publisher), real) is None
-    assert relay.storage().child_get(derive_child_key(publisher), PRICE) is None, "expired"
+    assert relay.storage().child_get(derive_child_key(PUBLISHER), real) is None
+    assert relay.storage().child_get(derive_child_key(PUBLISHER), PRICE) is None, "expired"
 
 
 def test_a_network_goes_on_from_a_running_node(running: Running) -> None:
-    with _forked(running) as relay, _forked(running, _scenario().subscribers[0].para) as parachain:
+    with _forked(running) as relay, _forked(running, SUBSCRIBER) as parachain:
         _goes_on(relay, parachain)
 
 
@@ -136,9 +130,8 @@ def test_a_fork_by_need_and_a_fork_of_the_whole_state_are_the_same_chain(running
     with _forked(running) as fork:
         lazy = _of(fork)
         eager = _of(Fork(whole, fork.number, fork.block, "memory"))
-        publisher = _scenario().publisher_ids()[0]
         for network in (lazy, eager):
-            network.publish(publisher, PRICE, b"1")
+            network.publish(PUBLISHER, PRICE, b"1")
         assert [step.block for step in lazy.step(4)] == [step.block for step in eager.step(4)]
         changed = lazy.relay.state.top.differences(fork.state.top)
         assert list(changed) == list(eager.relay.state.top.differences(whole.top))
@@ -149,8 +142,7 @@ def test_accounts_and_publishers_of_the_fork_are_there_and_those_of_the_network_
         network = _of(fork)
         storage = network.relay.storage()
         assert account(storage, ACCOUNTS["sr25519/Bob"]).data.free == ENDOWMENT
-        publisher = _scenario().publisher_ids()[0]
-        info = RegisteredPublishers.get(storage, publisher)
+        info = RegisteredPublishers.get(storage, PUBLISHER)
         assert info is not None
         assert info.manager == ACCOUNTS["sr25519/Alice"]
         assert network.relay.runtime.paras.parachains(storage) == sorted(network.parachains)
@@ -160,7 +152,7 @@ def test_accounts_and_publishers_of_the_fork_are_there_and_those_of_the_network_
 
 def test_an_exported_state_is_the_state_of_the_block(running: Running, tmp_path: Path) -> None:
     path = tmp_path / "state.json"
-    with _forked(running) as fork, _forked(running, _scenario().subscribers[0].para) as parachain:
+    with _forked(running) as fork, _forked(running, SUBSCRIBER) as parachain:
         count = write_state(fork, path)
         document = json.loads(path.read_bytes())["genesis"]["raw"]
         assert count == len(document["top"]) + sum(map(len, document["childrenDefault"].values()))
@@ -260,8 +252,7 @@ def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again(runn
         return [] if gone and "Proof" in method else result
 
     with _between(running.http_url(), alter, running.loop) as url, live_state(url) as fork:
-        publisher, subscriber = _scenario().publisher_ids()[0], _scenario().subscribers[0].para
-        network = Network.of([publisher], {subscriber: {publisher: [PRICE]}}, fork=fork)
+        network = Network.of([PUBLISHER], {SUBSCRIBER: {PUBLISHER: [PRICE]}}, fork=fork)
         before = network.relay.header
         gone = True
         with pytest.raises(StateUnavailable):
