@@ -12,13 +12,13 @@ from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_story_told_by_a_seed_keeps_its_promises(seed: int) -> None:
     tell(b"test %d" % seed)
 
 
 def test_the_same_seed_tells_the_same_story() -> None:
-    one, other = tell(b"again"), tell(b"again")
+    one, other = tell(b"again", 12), tell(b"again", 12)
     assert one.said == other.said
     assert one.network.relay.header.hash() == other.network.relay.header.hash()
 

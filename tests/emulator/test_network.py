@@ -4,7 +4,7 @@ import pytest
 
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
-from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Step, UnknownParachain
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Step
 from pubsub_emulator.emulator.network.parachain import Pace, pack
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -259,11 +259,6 @@ def test_a_block_that_the_relay_chain_refuses_has_not_happened() -> None:
     assert refused == [8]
     assert network.parachain(SUBSCRIBER).header.number == 7
     assert all(record.chain != SUBSCRIBER for record in steps[-1].records)
-
-
-def test_an_unknown_parachain_is_named() -> None:
-    with pytest.raises(UnknownParachain, match="there is no parachain 77"):
-        _network().publish(77, KEY, b"")
 
 
 def test_publishes_are_packed_by_count_and_by_size_and_keep_their_order() -> None:

@@ -61,19 +61,14 @@ def refusals(net: Network, steps: int, para: int) -> list[str]:
 def test_a_parachain_whose_messages_do_not_fit_is_idle_and_the_others_go_on() -> None:
     net = overloaded()
     net.publish(PUBLISHER, KEY, b"value")
+    net.send(TIGHT, SUBSCRIBER, b"waits")
     height = net.parachain(SUBSCRIBER).header.number
     steps = net.step(5)
+    assert [message.data for message in net.parachain(TIGHT).horizontal] == [b"waits"]
     assert [list(step.idle) for step in steps] == [[TIGHT]] * 5
     assert "bytes of messages exceed the 56424" in steps[0].idle[TIGHT]
     assert net.parachain(SUBSCRIBER).header.number == height + 5
     assert sum(len(step.deliveries(SUBSCRIBER)) for step in steps) == 1
-
-
-def test_what_a_parachain_that_cannot_build_wants_to_send_is_kept() -> None:
-    net = overloaded()
-    net.send(TIGHT, SUBSCRIBER, b"waits")
-    net.step(2)
-    assert [message.data for message in net.parachain(TIGHT).horizontal] == [b"waits"]
 
 
 @pytest.mark.parametrize("strategy", [(), ("omit-node",)])
@@ -292,30 +287,3 @@ def test_a_channel_that_was_closed_and_opened_again_goes_on_ps52() -> None:
     blocks = [record.candidate.inherent for step in steps for record in step.records]
     taken = [m.data for block in blocks for _, messages in block.messages.horizontal for m in messages]
     assert taken == [b"after"]
-
-
-def test_a_parachain_that_left_and_came_back_goes_on_ps52() -> None:
-    net = network(channels=((PUBLISHER, SUBSCRIBER),))
-    net.step(2)
-    net.send_downward(SUBSCRIBER, b"before")
-    net.send(PUBLISHER, SUBSCRIBER, b"before, too")
-    net.step(4)
-    net.call(Root(), "Registrar", "deregister", SUBSCRIBER)
-    net.step(110)
-    assert SUBSCRIBER not in net.relay.runtime.paras.parachains(net.relay.storage())
-    height = net.parachain(SUBSCRIBER).header.number
-    head = net.parachain(SUBSCRIBER).header.encode()
-    net.call(Signed(net.manager(SUBSCRIBER)), "Registrar", "register", SUBSCRIBER, head)
-    net.step(110)
-    net.call(Root(), "Hrmp", "force_open_hrmp_channel", PUBLISHER, SUBSCRIBER, 8, 1000)
-    net.step(1)
-    net.send_downward(SUBSCRIBER, b"after")
-    net.send(PUBLISHER, SUBSCRIBER, b"after, too")
-    net.publish(PUBLISHER, KEY, b"value")
-    steps = net.step(6)
-    assert [str(record.refusal) for step in steps for record in step.refused] == []
-    assert net.parachain(SUBSCRIBER).header.number > height + 6
-    inherents = [record.candidate.inherent for step in steps for record in step.records]
-    assert [m.msg for inherent in inherents for m in inherent.messages.downward] == [b"after"]
-    assert [m.data for inherent in inherents for _, ms in inherent.messages.horizontal for m in ms] == [b"after, too"]
-    assert sum(len(step.deliveries(SUBSCRIBER)) for step in steps) == 1

@@ -3,10 +3,9 @@ from support.processes import printed
 
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
-from pubsub_emulator.emulator.scenario.file import load_bundled, parse_scenario
+from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.settings import SettingsError
-from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 
 SMALL = """
 name = "small"
@@ -85,34 +84,7 @@ def test_ps90_a_run_is_the_same_under_any_hash_seed() -> None:
     assert {found.strip() for found in printed(SCRIPT, "0", "4711")} == {_run()[1].value.hex()}
 
 
-def test_expiring_entries_expire() -> None:
-    simulation = Simulation(parse_scenario(SMALL, "small.toml"))
-    events = [event for _ in range(20) for event in simulation.step().events]
-    assert any(isinstance(event, KeyExpired) for event in events)
-
-
 def test_ps50_a_scenario_that_cannot_work_says_why() -> None:
     text = SMALL.replace('cache = "nodes"', "max_pov_size = 5_000_000")
     with pytest.raises(SettingsError, match="max_pov_size 5000000 leaves"):
         Simulation(parse_scenario(text, "small.toml"))
-
-
-def test_the_demonstration_has_what_it_promises() -> None:
-    scenario = load_bundled("demo")
-    publishers = scenario.publisher_ids()
-    assert len(publishers) >= 20
-    assert {para < 2000 for para in publishers} == {True, False}
-    assert len(scenario.subscribers) == 5
-    assert scenario.relay_blocks >= 200
-    strategies = {
-        name for subscriber in scenario.subscribers for each in subscriber.collators for name in each.strategies
-    }
-    assert strategies >= {
-        "omit-node",
-        "truncate-early",
-        "as-if-cursor",
-        "add-junk",
-        "add-cached-node",
-        "stale-root",
-        "stranger",
-    }

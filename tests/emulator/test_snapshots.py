@@ -68,20 +68,6 @@ def test_ps_90_a_restored_network_goes_on_to_the_same_bytes_as_often_as_one_like
         assert _told(_go_on(network, b"after")) == first
 
 
-def test_every_branch_is_what_a_network_without_snapshots_comes_to() -> None:
-    def alone(label: bytes) -> list[object]:
-        network = _network()
-        _go_on(network, b"trunk")
-        return _told(_go_on(network, label))
-
-    network = _network()
-    _go_on(network, b"trunk")
-    snapshot = network.snapshot()
-    for label in (b"left", b"right", b"left"):
-        network.restore(snapshot)
-        assert _told(_go_on(network, label)) == alone(label)
-
-
 def test_another_network_of_the_same_configuration_can_take_a_snapshot_over() -> None:
     network, other = _network(), _network()
     _go_on(network, b"before")
@@ -151,16 +137,3 @@ def test_ps_79_a_candidate_is_authored_again_by_another_collator_on_the_same_par
         with pytest.raises(InvalidBlock) as refused:
             validate_block(chain.head, each.candidate, early)
         assert refused.value.verdict is Verdict.BAD_SEAL
-
-
-def test_a_block_of_the_past_can_be_authored_again_from_a_snapshot_and_is_the_same_block() -> None:
-    network = _network()
-    _go_on(network, b"before")
-    snapshot = network.snapshot()
-    network.publish(PUBLISHER, KEYS[0], b"later")
-    [record] = [r for r in network.step()[0].records if r.chain == SUBSCRIBER]
-    network.step(2)
-    network.restore(snapshot)
-    slot = record.candidate.header.aura_slot() or 0
-    again = _author(network, record.candidate.inherent.relay_parent_number, slot)
-    assert again.candidate.encode() == record.candidate.encode()

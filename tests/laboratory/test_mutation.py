@@ -46,22 +46,8 @@ def test_a_reader_takes_a_file_or_refuses_it(target: Target) -> None:
     result = mutate_target(target, 40, "test")
     assert [surprise.what for surprise in result.surprises] == []
     assert result.tried == 40
-    assert result.corpus >= 1
-
-
-@pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
-def test_the_seeds_of_a_target_are_of_some_use(target: Target) -> None:
-    """They are taken, or at least get far into the reader."""
-    seeds = list(target.seeds())
-    assert seeds
-    outcomes = []
-    for data in seeds:
-        try:
-            outcomes.append(target.read(data))
-        except PubsubError as refusal:
-            outcomes.append(f"!{refusal}")
-    taken = sum(not outcome.startswith("!") for outcome in outcomes)
-    assert taken or target.name in {"proof", "compact", "finding", "evidence"}, outcomes
+    seeds_are_taken = any(outcome.startswith("read: ") for outcome in result.outcomes)
+    assert seeds_are_taken or target.name in {"proof", "compact", "finding", "evidence"}, result.outcomes
 
 
 def test_a_reader_that_does_neither_is_found_with_the_input() -> None:
@@ -118,17 +104,6 @@ def test_the_command_mutates_lists_and_refuses(
     assert "an upward message" in capsys.readouterr().out
     assert pubsub(monkeypatch, "fuzz", "--target", "nobody") == USAGE
     assert "no target is called 'nobody'" in capsys.readouterr().err
-
-
-def test_the_command_writes_what_surprises(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr("pubsub_emulator.cli.commands.fuzz.target_runs.ALL", (TOY,))
-    assert pubsub(monkeypatch, "fuzz", "--target", "toy", "--cases", 4000, "--out", tmp_path) == FINDINGS
-    assert "too much" in capsys.readouterr().out
-    (written,) = tmp_path.glob("toy-*")
-    with pytest.raises(ZeroDivisionError):
-        reader(written.read_bytes())
 
 
 def test_a_surprise_is_shrunk_and_read_again(

@@ -15,7 +15,7 @@ from support.node import Client, Refusal, Running, served, serving, story
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.node.rpc.dispatch import RequestLimits
 from pubsub_emulator.node.rpc.node import Node
-from pubsub_emulator.node.rpc.session import MOST_KEYS, compact
+from pubsub_emulator.node.rpc.session import MOST_KEYS
 from pubsub_emulator.node.server.options import Serving
 from pubsub_emulator.runtime.framework import system
 
@@ -330,11 +330,6 @@ async def test_numbers_beyond_64_bits_and_halves_of_surrogates_are_what_they_are
     twice = '{"jsonrpc":"2.0","id":1,"id":2,"method":"nope","method":"system_chainType"}'
     await client.socket.send_str(twice)
     assert await client.message() == {"jsonrpc": "2.0", "id": 2, "result": "Development"}
-
-
-def test_what_is_written_is_read_back_as_it_was() -> None:
-    for value in (2**64, -(2**70), "\ud800", {"a": [1, None, True, "é"]}, 1.5):
-        assert json.loads(compact(value)) == value
 
 
 # The end

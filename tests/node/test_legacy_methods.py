@@ -1,13 +1,10 @@
 """The methods that polkadot-js, substrate-interface and others use, against the states that they speak of (ND-21)."""
 
-import json
-
 import pytest
 from support.node import Client, Refusal, Running, served
 
 from pubsub_emulator.emulator.scenario.model import published_key
 from pubsub_emulator.node.chain.block import RELAY
-from pubsub_emulator.node.rpc.dispatch import Answer, Later
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import ParaId
@@ -125,13 +122,6 @@ async def test_child_tries_are_read_and_proven_by_their_prefixed_key(node: Runni
         root, map(raw, found["proof"]), derive_child_key(ParaId(1000)), [raw(keys[0])], exact=True
     )
     assert opened == {raw(keys[0]): raw(value)}
-    for count, kind in ((64, Answer), (65, Later)):  # many keys are read beside the event loop
-        request = {"jsonrpc": "2.0", "id": 1, "method": "state_getChildReadProof", "params": [CHILD, keys[:1] * count]}
-        handled = node.server.dispatcher.handle(json.dumps(request), RELAY, None)
-        assert type(handled) is kind
-        answer = await handled.work if isinstance(handled, Later) else handled
-        assert answer.text is not None
-        assert json.loads(answer.text)["result"] == found
     for method in ("childstate_getStorage", "childstate_getStorageSize"):
         await client.refused("4003: Client error: Invalid child storage key", method, "0x00", keys[0])
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.accounts import Signer, call, network, signed, signer
+from support.node import at as newest
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.node.at import At
@@ -22,8 +23,7 @@ ALICE, BOB, EVE = (signer(name, Scheme.ED25519) for name in ("Alice", "Bob", "Ev
 
 
 def at(net: Network) -> At:
-    genesis = net.relay.blocks[0].header.hash()
-    return At(net.relay.runtime, net.relay.header, net.relay.state, genesis)
+    return newest(net, None)
 
 
 def remark(net: Network, who: Signer, nonce: int, *, tip: int = 0, text: bytes = b"") -> bytes:

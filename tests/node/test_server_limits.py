@@ -326,17 +326,6 @@ async def test_a_silent_follow_hears_its_best_block_again(client: Client) -> Non
     assert events[1] == events[2] == events[3]
 
 
-@served()
-async def test_a_thousand_storage_subscriptions_hear_exactly_what_changed(node: Running, client: Client) -> None:
-    names = [await client.call("state_subscribeStorage", [f"0x{at:08x}"]) for at in range(1000)]
-    number = await client.call("state_subscribeStorage", [NUMBER])
-    await client.call("system_chain")
-    client.events.clear()
-    await node.step()
-    assert [event["changes"] for event in await client.settled(number)] == [[[NUMBER, "0x02000000"]]]
-    assert not any(client.events.get(name) for name in names)
-
-
 # Steps that fail
 
 
