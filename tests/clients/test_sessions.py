@@ -119,7 +119,5 @@ def test_20_every_block_of_the_demonstration_is_the_observers(js: Path, tmp_path
                 for client in ("pjs", "papi"):
                     command = (install.NODE, "demo.mjs", client, url, file)
                     assert (await asyncio.to_thread(_run, *command, place=js))["blocks"] == len(found) > BLOCKS // 2
-                script = (install.python("si"), HERE / "si_demo.py", url, file)
-                assert (await asyncio.to_thread(_run, *script, place=HERE))["blocks"] == len(found)
 
     asyncio.run(told())

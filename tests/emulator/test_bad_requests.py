@@ -70,17 +70,6 @@ def test_a_call_that_no_extrinsic_can_carry_is_refused_at_once() -> None:
     _goes_on(network)
 
 
-def test_ps21_a_value_that_the_pallet_refuses_costs_what_stands_behind_it_in_its_message_and_no_more() -> None:
-    network = _network()
-    network.publish(SYSTEM, KEY, bytes(2049))
-    network.publish(SYSTEM, key_from_data(b"other"), b"behind it")
-    told = [event for step in network.step(3) for event in step.events]
-    assert not [event for event in told if isinstance(event, DataPublished)]
-    network.publish(SYSTEM, key_from_data(b"other"), bytes(59_000))
-    network.step()
-    _goes_on(network)
-
-
 def test_keys_are_deleted_by_root_for_a_system_para_and_by_its_manager_for_another() -> None:
     registered = ParaId(2100)
     network = Network.of([SYSTEM, registered], {})

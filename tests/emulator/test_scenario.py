@@ -222,11 +222,6 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
         load_scenario(tmp_path / "none.toml")
 
 
-@pytest.mark.parametrize("name", BUNDLE.names())
-def test_every_bundled_scenario_is_valid(name: str) -> None:
-    assert isinstance(load_bundled(name), Scenario)
-
-
 def test_an_unknown_bundled_scenario_names_the_known_ones() -> None:
     with pytest.raises(SettingsError, match="no such scenario; there are "):
         load_bundled("nothing")

@@ -184,14 +184,6 @@ def test_nd8_what_was_in_blocks_left_behind_waits_again_if_it_is_valid() -> None
     assert pool.ready() == (raw,)
 
 
-def test_a_copy_of_a_pool_lives_on_by_itself(net: Network) -> None:
-    pool = Pool()
-    pool.submit(at(net), remark(net, ALICE, 0))
-    twin = pool.copy()
-    twin.submit(at(net), remark(net, ALICE, 1))
-    assert (pool.ready_count, twin.ready_count) == (1, 2)
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(

@@ -1,0 +1,130 @@
+"""Small networks: made in one call, one line each in a terminal, and what a node needs of them beside steps."""
+
+from dataclasses import replace
+
+import pytest
+
+from pubsub_emulator.emulator.network import Network, NetworkConfig, UnknownParachain
+from pubsub_emulator.emulator.network.arguments import BadRequest
+from pubsub_emulator.emulator.network.round import Round
+from pubsub_emulator.emulator.network.schedule import Schedule
+from pubsub_emulator.emulator.observers.summary import Summary
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.relay.babe import current_slot
+
+KEY = key_from_data(b"key")
+
+
+def _network() -> Network:
+    return Network.of(publishers=[1000], subscribers={2000: {1000: [KEY]}})
+
+
+def test_a_parachain_that_builds_on_demand_builds_when_it_is_given_a_turn() -> None:
+    network = _network()
+    assert [record.chain for record in network.step()[0].records] == [2000]
+    network.give_turn(1000)
+    assert [record.chain for record in network.step()[0].records] == [1000, 2000]
+    assert [record.chain for record in network.step()[0].records] == [2000]
+
+
+def test_a_turn_is_given_to_known_parachains_only() -> None:
+    with pytest.raises(UnknownParachain):
+        _network().give_turn(7)
+
+
+def test_slots_that_are_left_out_come_back_with_a_snapshot() -> None:
+    network = _network()
+    network.step()
+    before = network.snapshot()
+    first = current_slot(network.relay.storage())
+    network.travel(10)
+    network.step()
+    assert current_slot(network.relay.storage()) == first + 11
+    network.restore(before)
+    network.step()
+    assert current_slot(network.relay.storage()) == first + 1
+    with pytest.raises(BadRequest):
+        network.travel(-1)
+
+
+def test_the_first_slot_is_a_matter_of_configuration() -> None:
+    network = Network(NetworkConfig((), RelayConfig(genesis_slot=5)))
+    network.step()
+    assert current_slot(network.relay.storage()) == 6
+
+
+def test_observers_that_are_dismissed_hear_nothing_more() -> None:
+    network, summary = _network(), Summary()
+    network.observe(summary)
+    network.step()
+    seen = summary.relay_blocks
+    network.dismiss()
+    network.step()
+    assert summary.relay_blocks == seen
+
+
+# In one call
+
+
+def test_limits_and_policies_reach_every_chain() -> None:
+    network = Network.of(
+        publishers=[1000],
+        subscribers={2000: {1000: [KEY]}},
+        cache="nodes",
+        max_pov_size=3_000_000,
+        reserve_minimum=True,
+        ttl_policy="expiry_index",
+        max_value_length=64,
+        max_stored_keys=3,
+    )
+    spec = network.parachain(2000).spec()
+    assert (spec.cache.value, spec.max_pov_size, spec.reserve_minimum) == ("nodes", 3_000_000, True)
+    pubsub = network.config.relay.pubsub
+    assert (pubsub.ttl_policy.value, pubsub.max_value_length, pubsub.max_stored_keys) == ("expiry_index", 64, 3)
+    network.publish(1000, KEY, b"7.42", ttl=2)
+    assert [each.value for each in network.step(3)[-1].deliveries(2000)] == [b"7.42"]
+
+
+def test_collators_cheat_as_they_are_told() -> None:
+    network = Network.of([1000], {2000: {1000: [KEY]}}, collators={2000: [("stranger",)]})
+    assert all(step.refused for step in network.step(2))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"cache": "node"}, "cache is one of nodes, none, slots, not 'node'"),
+        ({"ttl_policy": 1}, "ttl_policy is one of scan, expiry_index, not 1"),
+        ({"max_pov_size": 0}, "max_pov_size is a whole number from 1 on, not 0"),
+        ({"max_stored_keys": True}, "max_stored_keys is a whole number"),
+        ({"collators": {1000: [()]}}, "collators: 1000 is no subscriber"),
+    ],
+)
+def test_what_no_network_can_have_is_refused_by_its_name(arguments: dict[str, object], complaint: str) -> None:
+    with pytest.raises(BadRequest, match=complaint):
+        Network.of([1000], {2000: {1000: [KEY]}}, **arguments)  # type: ignore[arg-type]  # nonsense is the point
+
+
+def test_networks_steps_and_records_are_one_line() -> None:
+    network = _network()
+    (step,) = network.step()
+    assert repr(network) == "<Network at relay block 1, parachains 1000, 2000>"
+    assert repr(step) == "<Step: relay block 1, 1 candidates>"
+    assert repr(step.records[0]) == "<BlockRecord: chain 2000, block 1, valid, 6 nodes>"
+
+
+def test_ps53_what_was_judged_on_top_of_a_block_that_is_not_included_is_forgotten_with_it() -> None:
+    network = _network()
+    network.publish(1000, KEY, b"value")
+    records = [record for step in network.step(3) for record in step.records]
+    included = next(record for record in records if record.chain == 2000)
+    refused = replace(included, outcome=None)
+    other = next(record for record in records if record.chain == 1000)
+    now = Round(network.relay, Schedule(1, 100), b"seed", unjudged=False)
+    now.records = [refused, included, other, refused]
+
+    now.drop(ParaId(2000))
+
+    assert now.records == [refused, other]
