@@ -29,6 +29,7 @@ from pubsub_emulator.collator.cheats import (
     expected,
     expected_of_proof,
     for_any_chain,
+    no_strategy,
     propose,
 )
 from pubsub_emulator.collator.cheats.mutations import MUTATIONS
@@ -41,7 +42,6 @@ from pubsub_emulator.laboratory.surprises import Surprises
 from pubsub_emulator.laboratory.worlds import World, fresh_state
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.parachain.block import Verdict
 
@@ -66,11 +66,6 @@ NO_EFFECT: Final = "no effect"
 
 class UnknownStrategy(PubsubError):
     """No strategy has this name."""
-
-
-def no_strategy(name: str) -> str:
-    """The error message for an unknown strategy."""
-    return f"no strategy is called {name!r}; {near_to(name, STRATEGIES, '`pubsub fuzz --list` shows all')}"
 
 
 @dataclass(slots=True)

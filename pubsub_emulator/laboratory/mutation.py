@@ -14,6 +14,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -33,47 +34,11 @@ MOST_KEPT: Final = 4000
 MOST_BYTES: Final = 1 << 20
 """The most bytes of an input."""
 
-_NUMBERS: Final = (
-    0,
-    1,
-    -1,
-    2,
-    63,
-    64,
-    255,
-    256,
-    16383,
-    16384,
-    65535,
-    2**30,
-    2**31,
-    2**32 - 1,
-    2**32,
-    2**63,
-    2**64,
-    2**70,
-)
-_VALUES: Final[tuple[object, ...]] = (
-    *_NUMBERS,
-    0.5,
-    -0.0,
-    1e308,
-    None,
-    True,
-    False,
-    "",
-    "0x",
-    "0x0",
-    "0xzz",
-    "\x00",
-    "../../x",
-    "é",
-    [],
-    {},
-    [[]],
-    {"": None},
-    [None],
-)
+_LENGTHS: Final = (0, 1, -1, 2, 63, 64, 255, 256, 16383, 16384, 65535)
+_NUMBERS: Final = (*_LENGTHS, 2**30, 2**31, 2**32 - 1, 2**32, 2**63, 2**64, 2**70)
+_TEXTS: Final = ("", "0x", "0x0", "0xzz", "\x00", "../../x", "é")
+_NESTED: Final = ([], {}, [[]], {"": None}, [None])
+_VALUES: Final[tuple[object, ...]] = (*_NUMBERS, 0.5, -0.0, 1e308, None, True, False, *_TEXTS, *_NESTED)
 _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+|'[^']*'|\"[^\"]*\"|b'.*'")
 
 
@@ -311,17 +276,8 @@ def _with(document: Any, place: tuple[Any, ...], value: Any) -> Any:
     return copy
 
 
-class NoLines:
-    """Notes nothing."""
-
-    def __enter__(self) -> None:
-        """Nothing."""
-
-    def __exit__(self, *_error: object) -> None:
-        """Nothing."""
-
-
-NO_LINES: Final = NoLines()
+NO_LINES: Final = nullcontext()
+"""Notes nothing."""
 
 
 _Trace: TypeAlias = "Callable[[FrameType, str, object], _Trace | None]"

@@ -22,10 +22,10 @@ from time import monotonic
 from types import TracebackType
 from typing import Final, Self
 
-from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, propose
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, no_strategy, propose
 from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy, no_strategy
+from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy
 from pubsub_emulator.laboratory.cases import Case, JudgingContext
 from pubsub_emulator.laboratory.mutation import mutate_bytes
 from pubsub_emulator.laboratory.worlds import PARA, World

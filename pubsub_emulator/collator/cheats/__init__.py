@@ -22,6 +22,7 @@ from pubsub_emulator.collator.cheats.seals import SEALS, authorities, equivocate
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.strategy import Attempt, Strategy, attempt, carry_out, propose
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.near import near_to
 
 _KNOWN: Final[dict[str, Strategy]] = {
     strategy.name: strategy for strategy in (*OMISSIONS, *ADDITIONS, *PRETENCES, *CLAIMS, *SEALS, *MUTATIONS)
@@ -42,6 +43,11 @@ _KNOWN.update({strategy.name: strategy for strategy in FORGERIES})
 def for_any_chain() -> dict[str, Strategy]:
     """All strategies except those that need a chain with accounts."""
     return {name: strategy for name, strategy in STRATEGIES.items() if name not in WITH_ACCOUNTS}
+
+
+def no_strategy(name: str) -> str:
+    """The error message for an unknown strategy."""
+    return f"no strategy is called {name!r}; {near_to(name, STRATEGIES, '`pubsub fuzz --list` shows all')}"
 
 
 class StrategyTaken(PubsubError):
@@ -72,6 +78,7 @@ __all__ = [
     "expected",
     "expected_of_proof",
     "for_any_chain",
+    "no_strategy",
     "propose",
     "register_strategy",
 ]

@@ -1,10 +1,9 @@
 """Does an action on a network; it shows with the next step."""
 
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any, Final
 
-from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.cheats import STRATEGIES, no_strategy
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action
@@ -89,8 +88,7 @@ def _cheat(network: Network, cheat: actions.Cheat) -> int:
         refuse("no strategy is named")
     for name in cheat.strategies:
         if name not in STRATEGIES:
-            near = ", ".join(get_close_matches(name, STRATEGIES, n=3, cutoff=0))
-            refuse(f"no strategy is called {name!r}; near to it are {near}")
+            refuse(no_strategy(name))
     count = len(chain.collators)
     chosen = _next_collator(network, chain) if cheat.collator is None else cheat.collator - 1
     if not 0 <= chosen < count:

@@ -48,22 +48,16 @@ def ensure_keys(keys: object) -> list[PubsubKey]:
     return listed
 
 
-def ensure_message(message: object) -> None:
-    """Raise `BadRequest` unless `message` is bytes."""
-    if not isinstance(message, bytes):
-        refuse(f"a message is bytes, not {message!r}")
-
-
 def ensure_ttl(ttl: object) -> None:
     """Raise `BadRequest` unless `ttl` is a u32 (PS-13)."""
     if not isinstance(ttl, int) or isinstance(ttl, bool) or not 0 <= ttl <= U32_MAX:
         refuse(f"a ttl is a number of relay blocks from 0 (no expiry) to {U32_MAX}, not {ttl!r}")
 
 
-def ensure_value(value: object) -> None:
-    """Raise `BadRequest` unless `value` is bytes."""
+def ensure_bytes(value: object, what: str) -> None:
+    """Raise `BadRequest` unless `value` is bytes; `what` it is stands in the error."""
     if not isinstance(value, bytes):
-        refuse(f"a value is bytes, not {value!r}")
+        refuse(f"a {what} is bytes, not {value!r}")
 
 
 def ensure_blocks(blocks: object) -> None:

@@ -22,11 +22,10 @@ from pubsub_emulator.emulator.fork import Fork, Forks
 from pubsub_emulator.emulator.network.arguments import (
     ensure_accounts,
     ensure_blocks,
+    ensure_bytes,
     ensure_key,
     ensure_keys,
-    ensure_message,
     ensure_ttl,
-    ensure_value,
     member,
     refuse,
 )
@@ -181,7 +180,7 @@ class Network:
         """
         chain = self.parachain(para)
         ensure_key(key)
-        ensure_value(value)
+        ensure_bytes(value, "value")
         ensure_ttl(ttl)
         chain.publish(key, value, ttl)
 
@@ -204,12 +203,12 @@ class Network:
 
         Raises `UnknownParachain`, `BadRequest`.
         """
-        ensure_message(data)
+        ensure_bytes(data, "message")
         self.parachain(sender).horizontal.append(OutboundHrmpMessage(self.parachain(recipient).para, data))
 
     def send_downward(self, para: int, message: bytes) -> None:
         """Make the relay chain send a message to a parachain in its next block. Raises as `send`."""
-        ensure_message(message)
+        ensure_bytes(message, "message")
         self.relay.send_downward(self.parachain(para).para, message)
 
     def upgrade(self, spec: RuntimeSpec) -> None:

@@ -6,7 +6,6 @@ field's docstring says what it means; a test compares docs/scenarios.md with the
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Annotated, Final, Literal
 
@@ -20,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from pubsub_emulator.collator.cheats import STRATEGIES
+from pubsub_emulator.collator.cheats import STRATEGIES, no_strategy
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network.actions import Act
 from pubsub_emulator.emulator.settings import Model
@@ -163,8 +162,7 @@ class CollatorSettings(Model):
     def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
             if name not in STRATEGIES:
-                near = get_close_matches(name, STRATEGIES, n=3, cutoff=0)
-                raise ValueError(f"no strategy is called {name!r}; did you mean {', '.join(near)}?")
+                raise ValueError(no_strategy(name))
         return names
 
 

@@ -90,23 +90,11 @@ def relay_config(scenario: Scenario, specs: dict[ParaId, RuntimeSpec]) -> RelayC
 
 def pubsub_config(settings: RelaySettings) -> PubsubConfig:
     """The constants of `Broadcaster`, with the runtime's defaults unless the scenario sets them."""
-    limits = {
-        name: value
-        for name in (
-            "max_value_length",
-            "max_stored_keys",
-            "max_total_storage_size",
-            "max_publishers",
-            "publisher_deposit",
-            "max_ttl_scans_per_idle",
-        )
-        if (value := getattr(settings, name)) is not None
-    }
-    return PubsubConfig(
-        system_para_threshold=ParaId(settings.system_para_threshold),
-        ttl_policy=TtlPolicy(settings.ttl_policy),
-        **limits,
+    limits = settings.model_dump(
+        exclude={"session_length", "system_para_threshold", "ttl_policy", "missed_slots"}, exclude_none=True
     )
+    threshold = ParaId(settings.system_para_threshold)
+    return PubsubConfig(system_para_threshold=threshold, ttl_policy=TtlPolicy(settings.ttl_policy), **limits)
 
 
 def subscriber_spec(

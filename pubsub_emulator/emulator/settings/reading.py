@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from pubsub_emulator.emulator.settings.fields import faults
 from pubsub_emulator.emulator.settings.model import Location, Misplaced, Model, Problem, SettingsError
 from pubsub_emulator.emulator.untrusted import MOST_TEXT, Unreadable, parse_toml, read_bytes
+from pubsub_emulator.primitives.near import near_to
 
 M = TypeVar("M", bound=Model)
 
@@ -93,8 +93,7 @@ class Bundle:
     def text(self, name: str) -> str:
         """The file of one. Raises `SettingsError`."""
         if name not in self.names():
-            near = " or ".join(get_close_matches(name, self.names(), n=3))
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(self.names())}, or name a TOML file"
+            hint = near_to(name, self.names(), f"there are {', '.join(self.names())}, or name a TOML file")
             raise SettingsError(name, Problem(None, "", f"no such scenario; {hint}"))
         return self._folder().joinpath(f"{name}.toml").read_text(encoding="utf-8")
 
