@@ -2,6 +2,7 @@
 
 import json
 import sys
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +109,22 @@ def test_a_verifier_that_lets_a_cheat_pass_is_found_and_its_difference_is_shrunk
     assert "UnusedNodes" in kept["ours"]
 
 
-def test_a_kept_difference_is_played_again_and_looked_into(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A difference as it is kept: the other verifier takes unused nodes, and judges no seals."""
+
     def blind(case: dict[str, Any]) -> Answer:
         answer = judge(case)
         return Answer(answer.judged - {"BadSeal"}, answer.offences - {"UnusedNodes", "BadSeal"}, answer.undecodable)
 
-    path = keep(compare_verifiers(blind, CASES, "7", ["add-junk"]), tmp_path)[0]
-    run = CliRunner()
+    (path, *_) = keep(compare_verifiers(blind, 6, "7", ["add-junk"]), tmp_path_factory.mktemp("kept"))
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_a_kept_difference_is_played_again_and_looked_into(document: dict[str, Any], tmp_path: Path) -> None:
+    path, run = tmp_path / "difference.json", CliRunner()
+    path.write_text(json.dumps(document))
     played = run.invoke(pubsub, ["replay", str(path)])
     assert played.exit_code == 1
     assert "the two still differ: ours UnusedNodes, theirs no offence" in played.output
@@ -126,7 +136,6 @@ def test_a_kept_difference_is_played_again_and_looked_into(tmp_path: Path) -> No
         "UnusedNodes",
     )
 
-    document = json.loads(path.read_text())
     path.write_text(json.dumps({**document, "theirs": "UnusedNodes"}))
     assert run.invoke(pubsub, ["replay", str(tmp_path)]).exit_code == 0, "the two agree now"
     cut = {**document["case"], "candidate": document["case"]["candidate"][:-2]}
@@ -150,14 +159,12 @@ def test_a_kept_difference_is_played_again_and_looked_into(tmp_path: Path) -> No
     ],
 )
 def test_a_difference_that_somebody_has_changed_is_refused_with_its_place(
-    tmp_path: Path, place: str, value: object, said: str
+    document: dict[str, Any], tmp_path: Path, place: str, value: object, said: str
 ) -> None:
-    found = compare_verifiers(lambda case: Answer(ALL, judge(case).offences - {"UnusedNodes"}), 6, "7", ["add-junk"])
-    path = keep(found, tmp_path)[0]
-    document = json.loads(path.read_text())
-    inner = document["case"] if place.startswith("case.") else document
+    changed, path = deepcopy(document), tmp_path / "difference.json"
+    inner = changed["case"] if place.startswith("case.") else changed
     inner[place.rpartition(".")[2]] = value
-    path.write_text(json.dumps(document))
+    path.write_text(json.dumps(changed))
     with pytest.raises(BadCase) as refused:
         read_difference(path)
     assert str(refused.value).startswith(f"{path}: {said}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from support.node import Client, Refusal, Running, served, serving, story
+from support.node import HANDSHAKE, Client, Refusal, Running, served, serving, story
 
 from pubsub_emulator.node.chain.block import Moment
 from pubsub_emulator.node.rpc.dispatch import RequestLimits
@@ -20,16 +20,12 @@ from pubsub_emulator.node.server.options import Serving
 from pubsub_emulator.runtime.framework import system
 
 NUMBER = f"0x{system.NUMBER.key.hex()}"
-HANDSHAKE = (
-    b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
-)
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def raw(node: Running) -> Stream:
     """A socket that has said nothing yet."""
-    return await asyncio.open_connection("127.0.0.1", int(node.urls[None].split(":")[2].rstrip("/")))
+    return await asyncio.open_connection("127.0.0.1", node.port)
 
 
 async def said(node: Running, data: bytes) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from support.accounts import call, signed
-from support.node import ALICE, Client, Refusal, Running, served, serving
+from support.node import ALICE, HANDSHAKE, Client, Refusal, Running, served, serving
 
 from pubsub_emulator.node.pool import MOST_EXTRINSIC
 from pubsub_emulator.node.rpc import legacy_state
@@ -134,12 +134,8 @@ class Deaf:
     def __init__(self, node: Running) -> None:
         self.raw = socket.socket()
         self.raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        port = int(node.urls[None].split(":")[2].rstrip("/"))
-        self.raw.connect(("127.0.0.1", port))
-        self.raw.sendall(
-            b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
-        )
+        self.raw.connect(("127.0.0.1", node.port))
+        self.raw.sendall(HANDSHAKE + b"\r\n")
 
     def send(self, method: str, *params: Any) -> None:
         text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}).encode()
@@ -411,9 +407,8 @@ async def test_each_parachain_may_have_a_port_of_its_own(node: Running) -> None:
 
 @served()
 async def test_a_port_in_use_is_one_clear_error(node: Running) -> None:
-    port = int(node.urls[None].split(":")[2].rstrip("/"))
-    with pytest.raises(CannotListen, match=f"cannot listen on 127.0.0.1 port {port}: "):
-        async with serving(port=port):
+    with pytest.raises(CannotListen, match=f"cannot listen on 127.0.0.1 port {node.port}: "):
+        async with serving(port=node.port):
             pass
 
 

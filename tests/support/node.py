@@ -26,6 +26,11 @@ from pubsub_emulator.node.server.producer import Writer
 from pubsub_emulator.node.server.server import Server
 
 PATIENCE = 60.0
+HANDSHAKE = (
+    b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+)
+"""A WebSocket's request, without the empty line at its end."""
 ALICE, BOB = signer("Alice"), signer("Bob")
 
 
@@ -145,6 +150,11 @@ class Running:
         """What a POST is answered with."""
         async with self.http.post(self.http_url(chain), json=body) as response:
             return await response.json()
+
+    @property
+    def port(self) -> int:
+        """The port of the relay chain's path."""
+        return int(self.urls[None].split(":")[2].rstrip("/"))
 
     def http_url(self, chain: int | None = None) -> str:
         """Where to POST."""
