@@ -49,13 +49,7 @@ def body(call: Call, name: bytes) -> Json:
     return None if block is None else [hexed(extrinsic) for extrinsic in block.body]
 
 
-@method(
-    "archive_v1_call",
-    HASH,
-    Param("function", text),
-    Param("callParameters", hexadecimal, aliases=("call_parameters",)),
-    executing=True,
-)
+@method("archive_v1_call", HASH, Param("function", text), Param("callParameters", hexadecimal), executing=True)
 def archive_call(call: Call, name: bytes, function: str, data: bytes) -> Json:
     """Call a runtime function: its result, or why it fails."""
     block = call.find(name)
@@ -106,7 +100,7 @@ async def _tell(subscription: RpcSubscription, events: Events) -> None:
     "archive_v1_storage",
     HASH,
     Param("items", list_of(query)),
-    Param("childTrie", hexadecimal, optional=True, aliases=("child_trie",)),
+    Param("childTrie", hexadecimal, optional=True),
     live=True,
 )
 def storage(call: Call, name: bytes, items: list[Query], child: bytes | None) -> Json:
@@ -146,7 +140,7 @@ _DIFF_ITEM: Final = fields(
     "archive_v1_storageDiff",
     HASH,
     Param("items", list_of(_DIFF_ITEM), optional=True),
-    Param("previousHash", block_hash, optional=True, aliases=("previous_hash",)),
+    Param("previousHash", block_hash, optional=True),
     live=True,
 )
 def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous: bytes | None) -> Json:

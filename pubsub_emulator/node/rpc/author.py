@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 SHORT: Final = 4096
 """Bytes of an extrinsic that is checked at once; one with more can hold many calls."""
-EXTRINSIC: Final = Param("bytes", hexadecimal, aliases=("extrinsic", "encodedXt", "encoded_xt"))
+EXTRINSIC: Final = Param("bytes", hexadecimal, aliases=("extrinsic", "encodedXt"))
 UNDECODABLE: Final = 2
 _CLASSES: Final = ("normal", "operational", "mandatory")
 

@@ -208,9 +208,9 @@ class Operation:
         self._follow.operations.pop(self.id, None)
 
 
-FOLLOW: Final = Param("followSubscription", text, aliases=("follow_subscription",))
+FOLLOW: Final = Param("followSubscription", text)
 HASH: Final = Param("hash", block_hash)
-OPERATION: Final = Param("operationId", text, aliases=("operation_id",))
+OPERATION: Final = Param("operationId", text)
 
 
 def _follow(call: Call, name: str) -> Follow | None:
@@ -218,7 +218,7 @@ def _follow(call: Call, name: str) -> Follow | None:
     return found if isinstance(found, Follow) else None
 
 
-@method("chainHead_v1_follow", Param("withRuntime", boolean, aliases=("with_runtime",)), live=True)
+@method("chainHead_v1_follow", Param("withRuntime", boolean), live=True)
 def follow(call: Call, with_runtime: bool) -> Json:
     """Follow the chain."""
     if call.session is not None:
@@ -263,14 +263,7 @@ def _started(call: Call, follow: Follow, operation: Operation, **more: int) -> J
     return {"result": "started", "operationId": follow.operate(operation), **more}
 
 
-@method(
-    "chainHead_v1_call",
-    FOLLOW,
-    HASH,
-    Param("function", text),
-    Param("callParameters", hexadecimal, aliases=("call_parameters",)),
-    live=True,
-)
+@method("chainHead_v1_call", FOLLOW, HASH, Param("function", text), Param("callParameters", hexadecimal), live=True)
 def call_runtime(call: Call, name: str, block: bytes, function: str, data: bytes) -> Json:
     """Call a runtime function on a pinned block."""
     found = _follow(call, name)
@@ -296,7 +289,7 @@ def _called(call: Call, block: Block, function: str, data: bytes) -> Event:
     FOLLOW,
     HASH,
     Param("items", list_of(query)),
-    Param("childTrie", hexadecimal, optional=True, aliases=("child_trie",)),
+    Param("childTrie", hexadecimal, optional=True),
     live=True,
 )
 def storage(call: Call, name: str, block: bytes, items: list[Query], child: bytes | None) -> Json:
@@ -358,7 +351,7 @@ def _hashes(value: object) -> list[bytes]:
     return list_of(block_hash)(value) if isinstance(value, list) else [block_hash(value)]
 
 
-@method("chainHead_v1_unpin", FOLLOW, Param("hashOrHashes", _hashes, aliases=("hash_or_hashes",)), live=True)
+@method("chainHead_v1_unpin", FOLLOW, Param("hashOrHashes", _hashes), live=True)
 def unpin(call: Call, name: str, hashes: list[bytes]) -> None:
     """Unpin blocks."""
     found = _follow(call, name)

@@ -19,7 +19,7 @@ from pubsub_emulator.trie import StateTrie
 methods: Final = Methods()
 method = methods.method
 
-CHILD: Final = Param("childKey", hexadecimal, aliases=("child", "childStorageKey", "child_storage_key"))
+CHILD: Final = Param("childKey", hexadecimal, aliases=("child", "childStorageKey"))
 
 
 def child_key(prefixed: bytes) -> bytes:

@@ -31,7 +31,7 @@ KEY: Final = Param("key", hexadecimal)
 KEYS: Final = Param("keys", hexadecimals)
 PREFIX: Final = Param("prefix", hexadecimal, optional=True)
 COUNT: Final = Param("count", u64)
-START: Final = Param("startKey", hexadecimal, optional=True, aliases=("start", "start_key"))
+START: Final = Param("startKey", hexadecimal, optional=True, aliases=("start",))
 
 # Storage
 

@@ -18,7 +18,7 @@ _CAPITAL: Final = re.compile("[A-Z]")
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter; `aliases` are other names of it."""
+    """One parameter; `aliases` are other names of it. Each may be written in camel case or with underscores."""
 
     name: str
     read: Read[object]
@@ -51,8 +51,13 @@ def bind(params: tuple[Param, ...], given: object) -> list[object]:
     return out
 
 
+def _snake(name: str) -> str:
+    return _CAPITAL.sub(r"_\g<0>", name).lower()
+
+
 def _by_name(params: tuple[Param, ...], given: dict[str, object]) -> list[object]:
-    names = {name: at for at, param in enumerate(params) for name in (param.name, *param.aliases)}
+    listed = ((at, name) for at, param in enumerate(params) for name in (param.name, *param.aliases))
+    names = {each: at for at, name in listed for each in (name, _snake(name))}
     out: list[object] = [None] * len(params)
     for name, value in given.items():
         if name not in names:
@@ -171,7 +176,7 @@ def fields(make: Callable[..., T], known: Mapping[str, Read[object]], needed: Co
         for name, field in known.items():
             if value.get(name) is not None:
                 try:
-                    found[_CAPITAL.sub(r"_\g<0>", name).lower()] = field(value[name])
+                    found[_snake(name)] = field(value[name])
                 except ValueError as error:
                     raise ValueError(f"{name}: {error}") from None
             elif name in needed:

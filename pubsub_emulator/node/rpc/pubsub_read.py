@@ -14,13 +14,7 @@ from pubsub_emulator.node.rpc.params import AT, Param, Read, block_hash, fields,
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.pubsub import (
-    Infinite,
-    TtlState,
-    ValidFor,
-    node_cost,
-    ttl_state,
-)
+from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor, node_cost, ttl_state
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys, RegisteredPublishers, TotalStorageSize
@@ -189,8 +183,8 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
         "proofNodes": held.proof_nodes,
         "ownStateBytes": held.own_state_bytes,
         "cacheStateBytes": held.cache_state_bytes,
-        "extrinsicsBytes": getattr(held, "extrinsics_bytes", 0),
-        "extrinsicsStateBytes": getattr(held, "extrinsics_state_bytes", 0),
+        "extrinsicsBytes": held.extrinsics_bytes,
+        "extrinsicsStateBytes": held.extrinsics_state_bytes,
         "refTime": held.ref_time,
         "proofSize": held.weight.proof_size,
         "publishers": [
@@ -280,14 +274,12 @@ def past_deliveries(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
 def collators(call: Call, chain: ParaId) -> Json:
     """The collators of a parachain, and the cheats they try."""
     found = call.node.network.parachains.get(chain)
-    return (
-        None
-        if found is None
-        else [
-            {"collator": at, "key": hexed(each.key), "strategies": list(each.strategies), "rate": each.rate / MILLION}
-            for at, each in enumerate(found.collators, start=1)
-        ]
-    )
+    if found is None:
+        return None
+    return [
+        {"collator": at, "key": hexed(each.key), "strategies": list(each.strategies), "rate": each.rate / MILLION}
+        for at, each in enumerate(found.collators, start=1)
+    ]
 
 
 @method("pubsub_candidate", Param("hash", block_hash))

@@ -141,7 +141,7 @@ def broadcast(call: Call, extrinsic: bytes) -> Json:
     return opened
 
 
-@method("transaction_v1_stop", Param("operationId", text, aliases=("operation_id",)), live=True)
+@method("transaction_v1_stop", Param("operationId", text), live=True)
 def stop(call: Call, name: str) -> None:
     """Stop trying."""
     if call.session is None or not call.session.remove(name, Broadcast.group):
