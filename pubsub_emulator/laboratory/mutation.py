@@ -37,7 +37,7 @@ MOST_BYTES: Final = 1 << 20
 _LENGTHS: Final = (0, 1, -1, 2, 63, 64, 255, 256, 16383, 16384, 65535)
 _NUMBERS: Final = (*_LENGTHS, 2**30, 2**31, 2**32 - 1, 2**32, 2**63, 2**64, 2**70)
 _TEXTS: Final = ("", "0x", "0x0", "0xzz", "\x00", "../../x", "é")
-_NESTED: Final = ([], {}, [[]], {"": None}, [None])
+_NESTED: Final[tuple[object, ...]] = ([], {}, [[]], {"": None}, [None])
 _VALUES: Final[tuple[object, ...]] = (*_NUMBERS, 0.5, -0.0, 1e308, None, True, False, *_TEXTS, *_NESTED)
 _SPECIFIC: Final = re.compile(r"0x[0-9a-f]*|[0-9a-f]{8,}|[0-9]+|'[^']*'|\"[^\"]*\"|b'.*'")
 
