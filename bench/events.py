@@ -1,6 +1,6 @@
 """Events: append, catch-up and matching beside their floors, and live events for a thousand clients.
 
-`python -m bench --only events` has the ratios. `python -m bench.events` also has the clients (`--clients`, `--blocks`):
+`python -m bench --only events` has the ratios. `python -m bench.events` has the clients (`--clients`, `--blocks`):
 a process of its own serves them, and this one reads.
 """
 
@@ -250,14 +250,11 @@ async def _client(port: int, token: str, events: int, opened: asyncio.Barrier) -
 
 
 def main() -> None:
-    """Ratios, then the clients."""
+    """The clients."""
     parser = argparse.ArgumentParser(prog="python -m bench.events", description=__doc__)
     parser.add_argument("--clients", type=int, default=1_000)
     parser.add_argument("--blocks", type=int, default=100)
     given = parser.parse_args()
-    for race in races():
-        result = race.run()
-        print(f"| {result.name} | {result.base} | {result.ratio:.2f} | ≤ {result.target} |")
     asyncio.run(fan_out(given.clients, given.blocks))
 
 

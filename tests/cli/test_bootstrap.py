@@ -138,22 +138,6 @@ def test_a_job_that_the_machine_cannot_do_says_so_and_sets_nothing_up(
     assert words in capsys.readouterr().err
 
 
-def test_files_of_tests_are_in_memory_where_it_has_room(
-    dev: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dev, "MEMORY", tmp_path)
-    for wanted, place in ((1, f"{tmp_path}/tests-"), (1 << 60, "elsewhere")):
-        monkeypatch.setenv("TMPDIR", "elsewhere")
-        monkeypatch.setattr(dev, "MEMORY_WANTED", wanted)
-        places: list[str] = []
-        monkeypatch.setattr(dev, "tool", lambda *_words, to=places: to.append(os.environ["TMPDIR"]))
-        dev.test([])
-        assert places[0].startswith(place)
-    assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(dev, "MEMORY", tmp_path / "missing")
-    assert not dev.memory_has_room()
-
-
 def test_another_version_installs_all_that_there_was_again(dev: ModuleType, pips: list[list[str]]) -> None:
     dev.set_up("lint", [])
     (dev.ROOT / "constraints.txt").write_text("x==1")
@@ -182,9 +166,8 @@ def test_pips_work_is_told_and_its_failure_is_one_line(
     with pytest.raises(dev.SetupError, match="pip failed: ERROR: no such version"):
         dev.told_by_pip([sys.executable, "-c", "print('ERROR: no such version'); raise SystemExit(1)"])
     assert (tmp_path / "pip.log").read_text() == "ERROR: no such version\n"
-    nowhere = ("--no-cache-dir", "--retries", "1", "--index-url", "http://127.0.0.1:9/simple")
     with pytest.raises(dev.SetupError, match=r"^no package index answers; [^\n]*$"):
-        dev.told_by_pip([sys.executable, "-m", "pip", "install", *nowhere, "no-such-package-of-this-project"])
+        dev.told_by_pip([sys.executable, "-c", "print('connection broken'); raise SystemExit(1)"])
     assert capsys.readouterr().err == "dev.py:   the package index does not answer; pip tries again\n"
 
 
@@ -296,27 +279,3 @@ def test_an_interruption_is_left_to_the_tool_which_is_waited_for(tmp_path: Path,
     running.communicate(timeout=60)
     assert running.returncode == 130
     assert (tmp_path / "put-in-order").exists()
-
-
-@pytest.mark.parametrize(
-    ("args", "fails", "tools"),
-    [
-        ([], None, ["sphinx-build", "python"]),
-        (["--external"], None, ["sphinx-build", "python", "sphinx-build"]),
-        (["--external"], "sphinx-build", ["sphinx-build"]),
-        (["--external"], "python", ["sphinx-build", "python"]),
-    ],
-)
-def test_the_site_is_built_then_its_links_are_followed_and_those_that_leave_it_only_on_demand(
-    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, args: list[str], fails: str | None, tools: list[str]
-) -> None:
-    asked: list[tuple[str, ...]] = []
-
-    def tool(*words: str) -> int:
-        asked.append(words)
-        return int(words[0] == fails)
-
-    monkeypatch.setattr(dev, "tool", tool)
-    assert dev.docs(args) == (fails is not None)
-    assert [words[0] for words in asked] == tools
-    assert all("--fail-on-warning" in words for words in asked if words[0] == "sphinx-build")

@@ -80,18 +80,6 @@ def test_real_relay_proofs_are_imported_and_audited(
     assert pubsub(monkeypatch, "audit", out, "--out", tmp_path / "audit", "--engine", "python") == 0
 
 
-def test_a_proof_file_that_is_none_is_one_line_that_names_it_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    bad = tmp_path / "bad.json"
-    bad.write_text("{}")
-    assert pubsub(monkeypatch, "import-relay-proofs", bad, "--out", tmp_path / "real") == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "bad.json" in error
-    assert not (tmp_path / "real").exists()
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

@@ -15,14 +15,13 @@ no more blocks than `block` says.
 """
 
 import json
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from pubsub_emulator.cli.screen import Advance
 from pubsub_emulator.cli.screen.pages import Doing, Shown
-from pubsub_emulator.cli.session.command import CommandError, find
+from pubsub_emulator.cli.session.command import CommandError, find, split_line
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Checkpoint, Session
 from pubsub_emulator.emulator.files import write_whole
@@ -89,15 +88,12 @@ def _ensure_not_beyond(number: int, last: int) -> None:
 def _ensure_harmless(place: str, line: str) -> None:
     """Check a line. Raises `CommandError` for a command that no journal contains."""
     try:
-        words = shlex.split(line, comments=True)
-    except ValueError as error:
-        raise CommandError(f"{place}: {error}") from error
-    if not words:
-        raise CommandError(f"{place}: no command")
-    try:
-        command = find(words[0])
+        words = split_line(line)
+        command = find(words[0]) if words else None
     except CommandError as error:
         raise CommandError(f"{place}: {error}") from error
+    if command is None:
+        raise CommandError(f"{place}: no command")
     if not (command.changes or command.name == "step"):
         raise CommandError(
             f"{place}: {command.name!r} is not allowed in a file: it neither builds blocks nor changes the network"
