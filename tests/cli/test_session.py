@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.command import told
 
+from pubsub_emulator import child_root_key, derive_child_key, key_from_data
 from pubsub_emulator.cli.screen.pages import Doing, Grid
 from pubsub_emulator.cli.session import CommandError, Session
 from pubsub_emulator.cli.session.completion import complete
@@ -22,6 +23,9 @@ from pubsub_emulator.runtime.pallet_pubsub.storage import PublishedKeys
 from pubsub_emulator.runtime.pallet_subscriber.handler import VALUES
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.runtime.relay.babe import EPOCH_INDEX
+
+KEY_IN_XCM = "34"
+"""The number of `Publish`, before the key."""
 
 SCENARIO = """
 name = "tiny"
@@ -534,3 +538,23 @@ def test_a_session_that_went_back_to_a_block_is_written_as_what_led_there(sessio
     assert session.commands() == ["step 3"]
     with pytest.raises(CommandError, match="the relay blocks 0 to 3, not 4"):
         told(session, "head 4")
+
+
+def test_a_waiting_message_is_shown_byte_by_byte(session: Session) -> None:
+    said = told(session, "publish 1000 DOT/USD 7.42 100", "step", "storage relay MessageQueue.Pages 1000")
+    message = KEY_IN_XCM + key_from_data(b"DOT/USD").hex() + b"\x107.42".hex() + (100).to_bytes(4, "little").hex()
+    assert message in said
+    assert "bytearray" not in said
+
+
+def test_an_answer_too_long_for_a_table_is_printed_whole(stepped: Session) -> None:
+    child = child_root_key(derive_child_key(ParaId(1000))).hex()
+    answer = stepped.ask("state_getChildReadProof", f"0x{child}", ["0x" + "00" * 32])
+    said = told(stepped, f"call state_getChildReadProof 0x{child} '[\"0x{'00' * 32}\"]'")
+    assert json.loads(said) == answer
+
+
+def test_a_method_that_is_none_is_not_called_a_development_method(stepped: Session) -> None:
+    with pytest.raises(CommandError, match=r"does not offer pubsub_nonsense; `call rpc_methods` lists what there is$"):
+        told(stepped, "call pubsub_nonsense")
+    assert "pubsub_entry" in told(stepped, "call rpc_methods")

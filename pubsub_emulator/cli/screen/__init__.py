@@ -143,7 +143,7 @@ class Spoken:
         """The time left where it can be told, else the time that it has taken."""
         made = done - self._first
         spent = now - self._began
-        if not total or made <= 0 or done >= total:
+        if not total or made * 100 < total or done >= total or made <= 0:  # the first hundredth foretells nothing
             return f"{_span(spent)} so far"
         return f"about {_span(spent * (total - done) / made)} left"
 

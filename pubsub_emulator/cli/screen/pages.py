@@ -56,7 +56,7 @@ def words(value: object, most: int | None = PREVIEW) -> str:
     """Any value of the runtime in words: bytes in hex, at most `most` of them, records with their fields' names."""
     if value is None:
         return "none"
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | bytearray):
         cut = value if most is None or len(value) <= most else value[:most]
         return f"0x{cut.hex()}" + ("" if len(cut) == len(value) else f"… ({len(value):,} bytes)")
     if isinstance(value, Enum):

@@ -268,7 +268,8 @@ def _candidates(session: Session, given: Given) -> Iterator[Shown]:
     "Call any method of the node; parameters are JSON or text.",
     "call system_health",
     "call pubsub_entry 1000 DOT/USD",
-    details="docs/node.md lists the methods.",
+    details="`call rpc_methods` and docs/node.md list the methods. JSON stands in single quotes: '[\"0x26aa\"]'.\n"
+    "An answer that is too long for a table is printed whole, as JSON.",
 )
 def _call(session: Session, given: Given) -> Iterator[Shown]:
     params = []
@@ -278,9 +279,18 @@ def _call(session: Session, given: Given) -> Iterator[Shown]:
         except (ValueError, RecursionError):
             params.append(each)
     try:
-        yield from _shown(given.one("METHOD"), session.ask(given.one("METHOD"), *params))
+        found = session.ask(given.one("METHOD"), *params)
+        pages = tuple(_shown(given.one("METHOD"), found))
+        cut = any(
+            isinstance(page, Grid) and any(_CUT in str(cell) for row in page.rows for cell in row) for page in pages
+        )
+        yield from map(Line, json.dumps(found, ensure_ascii=False, indent=1).splitlines()) if cut else pages
     except RecursionError:
         raise CommandError(f"{given.one('METHOD')}: the answer is nested too deeply to be shown") from None
+
+
+_CUT: Final = "…"
+"""Ends a cell that does not have all of its value."""
 
 
 def _cell(found: object) -> str:
@@ -288,7 +298,7 @@ def _cell(found: object) -> str:
     if isinstance(found, int) and not isinstance(found, bool):
         return str(found)
     if isinstance(found, str):
-        return found if len(found) <= 70 else f"{found[:66]}…"
+        return found if len(found) <= 70 else f"{found[:66]}{_CUT}"
     return "" if found is None else _cell(json.dumps(found, ensure_ascii=False))
 
 

@@ -165,7 +165,9 @@ class Session:
             if error.code == METHOD_NOT_FOUND:
                 if self.setting is None:
                     raise CommandError(SOME) from error
-                hint = "; start it with `pubsub serve --dev`" if method.startswith(("dev_", "pubsub_")) else ""
+                hint = "; `call rpc_methods` lists what there is"
+                if self.node.url and method.startswith(("dev_", "pubsub_")):
+                    hint += ", and `pubsub serve --dev` has more"
                 raise CommandError(f"{self.node.url or 'this session'} does not offer {method}{hint}") from error
             if error.code in {DEVELOPMENT, INVALID_PARAMS}:
                 raise CommandError(safe(error.data if isinstance(error.data, str) else error.message)) from error

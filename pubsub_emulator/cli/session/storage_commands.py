@@ -100,6 +100,7 @@ def _item(session: Session, storage: Storage, item: AnyItem, wanted: tuple[str, 
     shown: list[tuple[str | int, ...]] = []
     width = 0
     more = 0
+    whole = ""
     for keys, value in item.entries(storage):
         cells = tuple(_cell(session, key) for key in keys)
         if any(want not in (cell, words(key)) for want, cell, key in zip(wanted, cells, keys, strict=False)):
@@ -109,8 +110,11 @@ def _item(session: Session, storage: Storage, item: AnyItem, wanted: tuple[str, 
             more += 1
         else:
             shown.append((*cells, words(value)))
+            whole = words(value, None)
     header = (*(["key"] if width == 1 else [f"key {at + 1}" for at in range(width)]), "value")
     yield Grid(f"{item.name}", header, tuple(shown))
+    if len(shown) == 1 and whole != shown[0][-1]:
+        yield Line(f"value: {whole}")
     if more:
         yield Line(f"and {more:,} more; give a KEY to select")
     if not shown:

@@ -284,8 +284,10 @@ class Results:
         try:
             report = json.loads(store.read(REPORT))
         except FileNotFoundError:
-            history = "; it is a history: `pubsub audit` judges it" if store.exists(COMMITS) else ""
-            raise ResultError(f"there is no audit at {store}: it has no {REPORT}{history}") from None
+            hint = "; it is a history: `pubsub audit` judges it" if store.exists(COMMITS) else ""
+            if store.exists(f"history/{COMMITS}"):
+                hint = "; do you mean the folder `history` in it?"
+            raise ResultError(f"there is no audit at {store}: it has no {REPORT}{hint}") from None
         except (OSError, ValueError, RecursionError) as error:
             raise ResultError(f"{store}/{REPORT}: {error}") from None
         try:
