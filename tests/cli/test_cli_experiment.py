@@ -2,6 +2,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,12 +132,8 @@ def test_ps_69_slots_cost_no_more_than_no_cache_at_all(shape: str, rate: int) ->
         Workload(publishers=20, keys=7, key_shape=shape, update_rate=rate, spread=3),
         Workload(keys=20, others=200, update_rate=0, other_update_rate=rate, key_shape=shape, spread=3),
     ):
-        none, slots = (measure(with_field_cache(workload, policy)) for policy in (CachePolicy.NONE, CachePolicy.SLOTS))
+        none, slots = (measure(replace(workload, cache=policy)) for policy in (CachePolicy.NONE, CachePolicy.SLOTS))
         assert slots.pov <= none.pov, workload
-
-
-def with_field_cache(workload: Workload, policy: CachePolicy) -> Workload:
-    return Workload(**{**{name: getattr(workload, name) for name in workload.__slots__}, "cache": policy})
 
 
 def test_ps_70_a_sweep_delivers_everything_and_counts_from_the_block_of_the_publish() -> None:
