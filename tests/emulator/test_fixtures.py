@@ -13,9 +13,14 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.collator.cheats import for_any_chain
 from pubsub_emulator.emulator.fixtures import Fixture, FixtureError, read_fixture, replay_fixture, schema
 from pubsub_emulator.laboratory.fixture_set import README_FILE, SCHEMA_FILE, read_vectors
+from pubsub_emulator.laboratory.relay_states import FOLDER, KEPT
 from pubsub_emulator.primitives.header import Header
+from pubsub_emulator.primitives.hexadecimal import unhex
+from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
+from pubsub_emulator.trie import state_root
+from pubsub_emulator.trie.bulk import ordered_root
 
 VALID_AFTER_ALL = {"drop-and-restore"}
 
@@ -71,6 +76,21 @@ def test_ps_53_a_refused_block_leaves_the_pre_state(vectors: list[Fixture]) -> N
         if fixture.expected.verdict is not None:
             parent = Header.decode(bytes.fromhex(fixture.parent_header[2:]))
             assert fixture.expected.post_state_root == "0x" + parent.state_root.hex()
+
+
+def test_entries_and_child_tries_give_the_state_root_and_the_body_its_root(folder: Path) -> None:
+    files = sorted((folder / FOLDER).iterdir())
+    assert len(files) == KEPT
+    for path in files:
+        state = json.loads(path.read_text())["relay_state"]
+        header = Header.decode(unhex(state["header"]))
+        entries = [(unhex(key), unhex(value)) for key, value in state["entries"]]
+        for child in state["children"]:
+            root = state_root([(unhex(key), unhex(value)) for key, value in child["entries"]])
+            entries.append((CHILD_STORAGE_PREFIX + unhex(child["storage_key"]), root))
+        assert state_root(entries) == header.state_root
+        assert ordered_root(map(unhex, state["extrinsics"])) == header.extrinsics_root
+        assert (header.hash(), header.number) == (unhex(state["hash"]), state["number"])
 
 
 def _flip(text: str, at: int = -1) -> str:

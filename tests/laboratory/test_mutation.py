@@ -43,9 +43,9 @@ TOY = Target("toy", "lists of numbers", lambda: [b"[1, 2]", b"[]"], reader, True
 
 @pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
 def test_a_reader_takes_a_file_or_refuses_it(target: Target) -> None:
-    result = mutate_target(target, 40, "test")
+    result = mutate_target(target, 16, "test")
     assert [surprise.what for surprise in result.surprises] == []
-    assert result.tried == 40
+    assert result.tried == 16
     seeds_are_taken = any(outcome.startswith("read: ") for outcome in result.outcomes)
     assert seeds_are_taken or target.name in {"proof", "compact", "finding", "evidence"}, result.outcomes
 

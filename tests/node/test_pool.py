@@ -184,7 +184,7 @@ def test_nd8_what_was_in_blocks_left_behind_waits_again_if_it_is_valid() -> None
     assert pool.ready() == (raw,)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     st.lists(
         st.tuples(st.sampled_from((ALICE, BOB, EVE)), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=14

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.accounts import PUBLISHER, SUBSCRIBER, call, network, signed, signer
 from support.node import at
@@ -138,6 +138,7 @@ INFOS = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(INFOS, st.binary(max_size=60))
 def test_whatever_reads_as_json_writes_back_to_the_same_bytes(info: type_info.TypeInfo, data: bytes) -> None:
     try:
