@@ -272,19 +272,6 @@ class Account(NamedTuple):
     subaccount: bytes | None = None
 
 
-class ApproveArgs(NamedTuple):
-    """The allowance that a payer gives."""
-
-    from_subaccount: bytes | None
-    spender: Account
-    amount: int
-    expected_allowance: int | None = None
-    expires_at: int | None = None
-    fee: int | None = None
-    memo: bytes | None = None
-    created_at_time: int | None = None
-
-
 class TransferFromArgs(NamedTuple):
     """A transfer that the payer has allowed."""
 

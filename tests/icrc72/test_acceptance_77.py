@@ -7,6 +7,7 @@ import pytest
 from support.canister_apps import (
     NAME,
     Asker,
+    Ledger,
     Source,
     confirm_all,
     emit,
@@ -24,8 +25,7 @@ from pubsub_emulator.icrc72.client import FILTER, REPLAY
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ledger import TokenLedger
-from pubsub_emulator.icrc72.messages import Account, ApproveArgs, ByNat, ReplayStatusUpdate
+from pubsub_emulator.icrc72.messages import ByNat, ReplayStatusUpdate
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import of
 from pubsub_emulator.testing.canisters import Canisters
@@ -136,14 +136,12 @@ def test_rp_3_i9_requests_count_for_a_window_and_are_then_forgotten() -> None:
     assert {who: len(those) for who, those in requests.items()} == {probes[1]: 1}
 
 
-def paid_lab(count: int, approved: int) -> tuple[Canisters, TokenLedger, Principal, Principal, Principal]:
+def paid_lab(count: int, approved: int) -> tuple[Canisters, Ledger, Principal, Principal, Principal]:
     lab = Canisters()
     ledger, token, price = with_ledger(lab)
     source = published(lab, count, **{keys.PRICING: price})
     probe = subscribed(lab)
-    ledger.give(probe, 1000)
-    order = ApproveArgs(None, Account(lab.orchestrator), approved)
-    lab.answer(probe, token, "icrc2_approve", order)
+    ledger.give(probe, 1000, approved)
     return lab, ledger, token, source, probe
 
 
@@ -153,17 +151,17 @@ def test_row_7_rp_4_without_allowance_the_price_is_told() -> None:
     assert err(result) == "PaymentRequired"
     expected = f"perEvent=5;count=100;amount=500;currency=icrc2:{token.text};spender={lab.orchestrator.text}"
     assert result.value.value == expected
-    assert ledger.balance(Account(probe)) == 1000
+    assert ledger.balances[probe] == 1000
 
 
 def test_row_8_rp_4_r4_what_was_not_replayed_is_paid_back() -> None:
     lab, ledger, _, source, probe = paid_lab(60, 500)
     assert replay(lab, probe, 1, 101) == ("Ok", 1)
-    assert ledger.balance(Account(lab.orchestrator)) == 500
+    assert ledger.balances[lab.orchestrator] == 500
     confirm_all(lab, probe)
     lab.step(60)
     assert statuses(lab) == {1: Variant("completed", 60)}
-    assert (ledger.balance(Account(source)), ledger.balance(Account(probe)), ledger.total()) == (300, 700, 1000)
+    assert (ledger.balances[source], ledger.balances[probe], ledger.total()) == (300, 700, 1000)
 
 
 def test_row_9_rp_6_the_filter_lets_some_pass_and_the_end_is_told() -> None:

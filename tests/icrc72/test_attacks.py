@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.canister_apps import (
     NAME,
+    Ledger,
     Sink,
     confirm_all,
     emit,
@@ -28,7 +29,6 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, ONE_WAY
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits
-from pubsub_emulator.icrc72.ledger import TokenLedger
 from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import blob, class_, map_, nat, of
@@ -184,15 +184,14 @@ def test_i9_verdicts_about_strangers_are_forgotten() -> None:
     assert publication.verdicts == publication.heard == {}
 
 
-def priced(subnet: int) -> tuple[Canisters, TokenLedger, Principal, Principal]:
+def priced(subnet: int) -> tuple[Canisters, Ledger, Principal, Principal]:
     """A publisher's probe that sells replays at 5, and a subscriber's probe that has paid for a hundred."""
     lab = Canisters()
-    ledger, token, price = with_ledger(lab)
+    ledger, _, price = with_ledger(lab)
     teller, reader = member(lab, "publisher"), member(lab, "subscriber", subnet)
     publish(lab, teller, (REPLAY, True), (keys.PRICING, price))
     subscribe(lab, reader)
-    ledger.give(reader, 1000)
-    lab.answer(reader, token, "icrc2_approve", m.ApproveArgs(None, m.Account(lab.orchestrator), 500))
+    ledger.give(reader, 1000, 500)
     confirm_all(lab, teller, reader)
     assert replay(lab, reader, 1, 101) == ("Ok", 1)
     confirm_all(lab, teller, reader)
@@ -219,8 +218,8 @@ def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(subnet: int, e
     report(lab, teller, end, 100)
     confirm_all(lab, teller, reader)
     lab.step(260)
-    assert (ledger.balance(m.Account(teller)), ledger.total()) == (5 * sent, 1000)
-    assert ledger.balance(m.Account(reader)) == 1000 - 5 * sent
+    assert (ledger.balances[teller], ledger.total()) == (5 * sent, 1000)
+    assert ledger.balances[reader] == 1000 - 5 * sent
 
 
 def test_rp_4_the_report_counts_where_the_entry_is_dead() -> None:
@@ -230,7 +229,7 @@ def test_rp_4_the_report_counts_where_the_entry_is_dead() -> None:
     lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (1,))
     report(lab, teller, "canceled", 7)
     lab.step(200)
-    assert (ledger.balance(m.Account(teller)), ledger.total()) == (35, 1000)
+    assert (ledger.balances[teller], ledger.total()) == (35, 1000)
 
 
 def test_rp_4_r4_who_cancels_when_everything_was_sent_pays_for_it() -> None:
@@ -244,24 +243,23 @@ def test_rp_4_r4_who_cancels_when_everything_was_sent_pays_for_it() -> None:
     assert lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (1,)) == (("Ok", 1),)
     lab.network.start(lab.broadcasters[0])
     lab.step(260)
-    assert (ledger.balance(m.Account(teller)), ledger.balance(m.Account(reader))) == (15, 985)
+    assert (ledger.balances[teller], ledger.balances[reader]) == (15, 985)
 
 
 def test_rp_4_r4_nobody_is_paid_for_a_replay_that_never_began() -> None:
     lab = Canisters()
-    ledger, token, price = with_ledger(lab)
+    ledger, _, price = with_ledger(lab)
     teller, reader = member(lab, "publisher"), member(lab, "subscriber")
     publish(lab, teller, (REPLAY, True), (keys.PRICING, price), (keys.MAX_CONCURRENT, 1))
     subscribe(lab, reader)
-    ledger.give(reader, 1000)
-    lab.answer(reader, token, "icrc2_approve", m.ApproveArgs(None, m.Account(lab.orchestrator), 1000))
+    ledger.give(reader, 1000, 1000)
     confirm_all(lab, teller, reader)
     assert [replay(lab, reader, 1, 101) for _ in range(2)] == [("Ok", 1), ("Ok", 2)]
     assert lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (2,)) == (("Ok", 2),)
     claim = (m.ReplayStatusUpdate(2, Variant("canceled", 100)),)
     assert lab.answer(teller, lab.orchestrator, "icrc77_replay_status", claim) == (("Ok", 2),)
     lab.step(60)
-    assert (ledger.balance(m.Account(teller)), ledger.balance(m.Account(reader))) == (0, 500)
+    assert (ledger.balances[teller], ledger.balances[reader]) == (0, 500)
 
 
 def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() -> None:
@@ -271,7 +269,7 @@ def test_rp_13_replays_by_a_publisher_that_may_publish_no_more_are_canceled() ->
     lab.system.registry.publications.judge(publication)
     lab.step(260)
     assert lab.system.registry.state.replays[1].state == "canceled"
-    assert ledger.balance(m.Account(reader)) == 1000
+    assert ledger.balances[reader] == 1000
 
 
 def test_ic_43_a_batch_is_measured_with_the_filter_that_each_notification_names() -> None:
@@ -315,7 +313,6 @@ def test_i8_numbers_of_any_size_are_answered_and_trap_nobody() -> None:
         lab.answer(reader, lab.orchestrator, "icrc77_cancel_replay", (huge,))
         report = (m.ReplayStatusUpdate(huge, Variant("completed", huge)),)
         lab.answer(teller, lab.orchestrator, "icrc77_replay_status", report)
-        lab.answer(reader, token, "icrc2_approve", m.ApproveArgs(None, m.Account(lab.orchestrator), huge))
         lab.step(100)
         note = m.EventNotification(huge, huge, huge - 1, 0, NAME, map_({"n": nat(huge)}), (), teller, None)
         arg = codec("icrc72_handle_notification").args.encode((note,))

@@ -13,7 +13,7 @@ from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.facts import Fact
 from pubsub_emulator.icrc72.ic.network import CYCLES
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.messages import Account, ApproveArgs, ByNat
+from pubsub_emulator.icrc72.messages import ByNat
 from pubsub_emulator.icrc72.skip import Skip
 from pubsub_emulator.icrc72.values import Value, array, blob, class_, map_, nat, option, text
 from pubsub_emulator.testing.canisters import Canisters
@@ -185,17 +185,16 @@ CYCLES_PRICE = class_(("perEvent", nat(5)), ("currency", text("cycles")))
 
 def test_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing() -> None:
     lab = Canisters()
-    ledger, token, price = with_ledger(lab, fee=10)
+    ledger, _, price = with_ledger(lab, fee=10)
     (source,) = sources(lab, 60, **{keys.PRICING: price})
     probe = lab.probe(1)
     subscribe(lab, probe)
-    ledger.give(probe, 1000)
-    lab.answer(probe, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), 510))
+    ledger.give(probe, 1000, 510)
     assert replay(lab, probe, 1, 101).tag == "Ok"
     lab.step(300)
-    assert ledger.balance(Account(source)) == 300 - 10
-    assert ledger.balance(Account(probe)) == 1000 - 510 + 200 - 10
-    assert ledger.balance(Account(lab.orchestrator)) == 0
+    assert ledger.balances[source] == 300 - 10
+    assert ledger.balances[probe] == 1000 - 510 + 200 - 10
+    assert ledger.balances[lab.orchestrator] == 0
     assert ledger.total() == 1000
 
 

@@ -12,7 +12,6 @@ from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, CANISTER_REJECT
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ledger import TokenLedger
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import codec, interface
 from pubsub_emulator.testing.canisters import Canisters
@@ -47,8 +46,8 @@ class Reader(App):
 
 def canisters() -> list[tuple[str, CanisterNetwork, Principal, set[str]]]:
     """Every kind of canister that a deployment has, with the methods that its services describe."""
-    services = ("orchestrator", "broadcaster", "publisher", "subscriber", "ledger", "archive")
-    orchestrator, broadcaster, publisher, subscriber, ledger, archive = (set(interface(s).methods) for s in services)
+    services = ("orchestrator", "broadcaster", "publisher", "subscriber", "archive")
+    orchestrator, broadcaster, publisher, subscriber, archive = (set(interface(s).methods) for s in services)
     network = CanisterNetwork()
     system = deploy(network)
     found = [
@@ -56,7 +55,6 @@ def canisters() -> list[tuple[str, CanisterNetwork, Principal, set[str]]]:
         ("broadcaster", network, system.broadcasters[0], broadcaster),
         ("publisher", network, system.install(0, Teller), subscriber),
         ("subscriber", network, system.install(0, Reader), subscriber),
-        ("ledger", network, network.create(0, RoleCanister([TokenLedger({})])), ledger),
         ("archive", network, network.create(0, RoleCanister([Archive(MemoryStore("a"))])), archive),
     ]
     network = CanisterNetwork()

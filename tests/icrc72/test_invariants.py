@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.canister_apps import NAME, Asker, Source, confirm_all, emit, member, replay, subscribe, with_ledger
+from support.canister_apps import NAME, Asker, Ledger, Source, confirm_all, emit, member, replay, subscribe, with_ledger
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.audit.core import Audit
@@ -18,8 +18,7 @@ from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.invariants import InvariantObserver
-from pubsub_emulator.icrc72.ledger import TokenLedger
-from pubsub_emulator.icrc72.messages import Account, ApproveArgs, PublicationUpdate
+from pubsub_emulator.icrc72.messages import PublicationUpdate
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.skip import Skip
 from pubsub_emulator.icrc72.stories import Plan, begin, finish
@@ -189,18 +188,17 @@ def test_r6_live_chains_are_as_without_replays(replays: Any, config: dict[str, A
 # Tokens
 
 
-def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Canisters, TokenLedger, Principal, Principal]:
+def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Canisters, Ledger, Principal, Principal]:
     lab = Canisters(schedule=schedule, settings=replace(DEFAULTS, replay_events=5, replay_settle=60))
-    ledger, token, price = with_ledger(lab)
+    ledger, _, price = with_ledger(lab)
     source = lab.install(Source, 0, publications={NAME: {REPLAY: True, keys.PRICING: price}})
     lab.step(60)
     for number in range(events):
         lab.call(source, NAME, b"%d" % number)
     lab.step(60)
     probe = member(lab, "subscriber", 1)
-    ledger.give(probe, balance)
+    ledger.give(probe, balance, balance)
     subscribe(lab, probe)
-    lab.answer(probe, token, "icrc2_approve", ApproveArgs(None, Account(lab.orchestrator), balance), kind=GUARANTEED)
     return lab, ledger, source, probe
 
 
@@ -237,9 +235,9 @@ def test_r4_tokens_are_conserved_and_a_payer_pays_for_what_was_accepted(
         for each in found
         if each.state != "errored"
     )
-    assert ledger.balance(Account(lab.orchestrator)) == 0
-    assert ledger.balance(Account(source)) == paid
-    assert ledger.balance(Account(probe)) == 1000 - paid
+    assert ledger.balances[lab.orchestrator] == 0
+    assert ledger.balances[source] == paid
+    assert ledger.balances[probe] == 1000 - paid
 
 
 # The invariants can fail

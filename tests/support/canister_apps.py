@@ -1,18 +1,26 @@
 """Canisters that most stories of ICRC-72 need, and what probes tell them."""
 
+from collections import Counter
 from typing import Any
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.client import App, Context, EventNotification, plain
+from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
-from pubsub_emulator.icrc72.ledger import TokenLedger
-from pubsub_emulator.icrc72.messages import PublicationRegistration, ReplayRegistration, SubscriptionRegistration
-from pubsub_emulator.icrc72.methods import REGISTER_REPLAY
+from pubsub_emulator.icrc72.messages import (
+    Account,
+    PublicationRegistration,
+    ReplayRegistration,
+    SubscriptionRegistration,
+    TransferArg,
+    TransferFromArgs,
+)
+from pubsub_emulator.icrc72.methods import REGISTER_REPLAY, TRANSFER, TRANSFER_FROM
 from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.role import Core, RoleCanister
 from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.values import Value, as_nat, class_, first, nat, of, text
 from pubsub_emulator.testing.canisters import Canisters
@@ -138,9 +146,54 @@ def confirm_all(lab: Canisters, *probes: Principal, turns: int = 6) -> None:
                 lab.answer(probe, caller, "icrc72_confirm_notifications", mine[:100])
 
 
-def with_ledger(lab: Canisters, fee: int = 0) -> tuple[TokenLedger, Principal, Value]:
+class Ledger(Core):
+    """What a payment calls of a token ledger. `allowed` is what others may draw from each account."""
+
+    name = "ledger"
+
+    def __init__(self, fee: int) -> None:
+        self.fee, self.burnt = fee, 0
+        self.balances: Counter[Principal] = Counter()
+        self.allowed: Counter[Principal] = Counter()
+
+    def updates(self) -> Any:
+        return {"icrc1_transfer": self._transfer, "icrc2_transfer_from": self._transfer_from}
+
+    def queries(self) -> Any:
+        return {"icrc1_fee": lambda _caller, _time: self.fee}
+
+    def give(self, who: Principal, amount: int, allowed: int) -> None:
+        self.balances[who] += amount
+        self.allowed[who] = allowed
+
+    def total(self) -> int:
+        """All tokens, with the fees that were taken."""
+        return self.balances.total() + self.burnt
+
+    def _move(self, source: Principal, to: Account, amount: int) -> Variant:
+        if self.balances[source] < amount + self.fee:
+            return Variant("Err", Variant("InsufficientFunds", (self.balances[source],)))
+        self.balances[source] -= amount + self.fee
+        self.balances[to.owner] += amount
+        self.burnt += self.fee
+        return Variant("Ok", 1)
+
+    def _transfer(self, ctx: Context, order: TransferArg) -> None:
+        TRANSFER.reply(ctx, self._move(ctx.caller, order.to, order.amount))
+
+    def _transfer_from(self, ctx: Context, order: TransferFromArgs) -> None:
+        payer = order.source.owner
+        moved = Variant("Err", Variant("InsufficientAllowance", (self.allowed[payer],)))
+        if self.allowed[payer] >= order.amount + self.fee:
+            moved = self._move(payer, order.to, order.amount)
+        if moved.tag == "Ok":
+            self.allowed[payer] -= order.amount + self.fee
+        TRANSFER_FROM.reply(ctx, moved)
+
+
+def with_ledger(lab: Canisters, fee: int = 0) -> tuple[Ledger, Principal, Value]:
     """A ledger, where it is, and the price of 5 of its tokens for an event."""
-    ledger = TokenLedger({}, fee=fee)
+    ledger = Ledger(fee)
     token = lab.network.create(0, RoleCanister([ledger]))
     return ledger, token, class_(("perEvent", nat(5)), ("currency", text(f"icrc2:{token.text}")))
 
