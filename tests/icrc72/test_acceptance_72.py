@@ -20,7 +20,7 @@ from support.canister_apps import (
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, EventNotification, plain
 from pubsub_emulator.icrc72.deployment import deploy
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
@@ -34,7 +34,7 @@ from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.values import as_items, blob, boolean, first, map_, nat, of
+from pubsub_emulator.icrc72.values import as_items, blob, boolean, first, nat, of
 from pubsub_emulator.testing.canisters import Canisters
 
 
@@ -49,31 +49,6 @@ def alerts(lab: Canisters, probe: Principal) -> list[str]:
 
 def executed(happened: list[Happening], method: str) -> list[Happening]:
     return [each for each in happened if each.kind == "execute" and each.method == method]
-
-
-def test_row_1_ic_10_a_user_publishes_nothing() -> None:
-    lab = Canisters()
-    for target in (lab.orchestrator, *lab.broadcasters):
-        ticket = lab.call(target, "icrc72_publish")
-        assert ticket.answer is not None
-        assert "inspect" in ticket.answer.message
-
-
-def test_row_5_ic_31_system_namespaces_are_nobodys() -> None:
-    lab = Canisters()
-    probe = lab.probe()
-    assert publish(lab, probe, name="transfer") == ("Ok", 1)
-    assert err(publish(lab, probe, name="icrc72:x")) == "Unauthorized"
-
-
-def test_row_6_ic_30_a_hundred_items_are_answered() -> None:
-    lab = Canisters()
-    probe = lab.probe()
-    items = tuple(m.PublicationRegistration(f"a.n{at}", ()) for at in range(101))
-    results = lab.answer(probe, lab.orchestrator, "icrc72_register_publication", items)
-    assert len(results) == 101
-    assert err(results[100]) == "GenericBatchError"
-    assert [each.tag for each in results[:100]] == ["Ok"] * 100
 
 
 @pytest.mark.parametrize("side", ["publishers", "subscribers"])
@@ -93,14 +68,6 @@ def test_row_8_ic_33_a_silent_list_canister_is_code_6() -> None:
     lab.network.uninstall(dead)
     publish(lab, owner, (keys.icrc75_key("subscribers:allowed"), [bytes(dead), "friends"]))
     assert err(subscribe(lab, other)) == keys.LIST_SILENT
-
-
-def test_row_9_ic_33_without_allow_list_only_the_creator_publishes() -> None:
-    lab = Canisters()
-    owner, other = lab.probe(), lab.probe()
-    publish(lab, owner)
-    assert err(publish(lab, other)) == "UnauthorizedPublisher"
-    assert publish(lab, owner) == ("Ok", 1)
 
 
 def test_row_10_ic_39_nothing_is_published_before_the_alert_then_everything() -> None:
@@ -139,29 +106,6 @@ def test_row_12_ic_40_alerts_come_in_the_order_of_the_table() -> None:
     places = [seen.index(each) for each in zip(order, [exit_, entry, exit_, entry, source], strict=True)]
     assert places == sorted(places)
     assert (keys.EXIT_ADD, reader) in seen
-
-
-def test_row_13_ic_41_a_relayed_event_is_not_relayed_again() -> None:
-    lab = Canisters()
-    source, _ = source_and_sink(lab)
-    entry, exit_ = lab.broadcasters
-    twice = lab.system.broadcaster(exit_)
-    headers = ((keys.BROADCASTER, blob(entry)), (keys.RELAY, blob(exit_)))
-    event = m.Event(1, None, 1, NAME, nat(1), source, headers)
-    ctx = Context(lab.network.host(exit_), exit_, entry, 1)
-    (refused,) = twice.publish(ctx, (event,))
-    assert err(refused) == "Unauthorized"
-
-
-def test_row_14_i3_skips_partition_the_events() -> None:
-    lab = Canisters()
-    source = lab.install(Source, 0, publications={NAME: {}})
-    readers = [lab.install(Sink, at % 2, subscriptions={NAME: {SKIP: [3, at]}}) for at in range(3)]
-    lab.step(80)
-    emit(lab, source, *range(1, 31))
-    lab.step(200)
-    found = [lab.app(each).data for each in readers]
-    assert found == [[n for n in range(1, 31) if n % 3 == at] for at in range(3)]
 
 
 def test_row_15_ic_26_a_notification_names_the_filter() -> None:
@@ -207,16 +151,6 @@ def test_row_17_ic_43_the_highest_priority_is_sent_first() -> None:
     assert places == {readers[0]: [2, 3], readers[1]: [3, 3], readers[2]: [1, 3]}
 
 
-def test_row_18_ic_43_a_subscriber_that_was_down_gets_all_in_order_once() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab)
-    lab.network.stop(reader)
-    emit(lab, source, *range(1, 41))
-    lab.network.start(reader)
-    lab.step(300)
-    assert lab.app(reader).data == list(range(1, 41))
-
-
 def test_row_19_ic_45_a_suspended_subscriber_is_told_resumes_and_replays() -> None:
     lab = Canisters(settings=replace(DEFAULTS, queue_notifications=10))
     source, reader = source_and_sink(lab, publication={REPLAY: True})
@@ -244,29 +178,6 @@ def test_row_20_ic_45_a_full_store_is_busy_and_later_all_comes_in_order() -> Non
     assert lab.system.broadcaster(lab.broadcasters[0]).state.counts["busy"] > 0
 
 
-def test_row_21_ic_44_only_ones_own_pending_notification_is_confirmed() -> None:
-    lab = Canisters(broadcasters=(0,))
-    source = lab.install(Source, 0, publications={NAME: {}})
-    mine, other = member(lab, "subscriber"), member(lab, "subscriber")
-    for probe in (mine, other):
-        subscribe(lab, probe)
-    confirm_all(lab, mine, other, turns=12)
-    emit(lab, source, 1)
-    lab.step(20)
-    own, others = (
-        [note.notificationId for _, note in lab.probed(each).notified if note.namespace == NAME]
-        for each in (mine, other)
-    )
-    numbers = (others[0], 9999, own[0])
-    (broadcaster,) = lab.broadcasters
-    result = lab.answer(mine, broadcaster, "icrc72_confirm_notifications", numbers)
-    assert result.tag == "itemized"
-    assert [err(each) for each in result.value[:2]] == ["Unauthorized", "NotFound"]
-    assert result.value[2].tag == "Ok"
-    (gone,) = lab.answer(mine, broadcaster, "icrc72_confirm_notifications", (numbers[2],)).value
-    assert err(gone) == "NotFound"
-
-
 def test_row_22_ic_49_a_handler_that_traps_undoes_only_itself() -> None:
     class Fussy(Sink):
         def on_event(self, ctx: Context, event: EventNotification) -> None:
@@ -281,22 +192,6 @@ def test_row_22_ic_49_a_handler_that_traps_undoes_only_itself() -> None:
     assert lab.app(reader).data == [1, 3]
     assert lab.app(reader).inbox.state.counts["handler_failures"] == 1
     assert not any(queue.live for queue in lab.system.broadcaster(lab.broadcasters[1]).state.queues.values())
-
-
-def test_row_23_ic_42_the_same_batch_again_is_ok_and_makes_nothing_double() -> None:
-    lab = Canisters(broadcasters=(0,))
-    probe = member(lab, "publisher")
-    publish(lab, probe)
-    reader = lab.install(Sink, 0, subscriptions={NAME: {}})
-    lab.step(80)
-    events = tuple(m.Event(at, at - 1 or None, 1, NAME, map_({"n": nat(at)}), probe, None) for at in (1, 2))
-    (broadcaster,) = lab.broadcasters
-    once = lab.answer(probe, broadcaster, "icrc72_publish", events)
-    again = lab.answer(probe, broadcaster, "icrc72_publish", events)
-    assert [len(each.value) for each in once] == [1, 1]
-    assert again == (("Ok", ()), ("Ok", ()))
-    lab.step(40)
-    assert lab.app(reader).data == [1, 2]
 
 
 def test_ic_8_an_upgrade_of_the_orchestrator_keeps_everything() -> None:

@@ -79,14 +79,6 @@ def test_rows_1_and_10_rp_7_the_range_in_order_with_its_end_and_alerts_in_order(
     assert source not in lab.system.registry.state.replays
 
 
-def test_row_2_rp_2_without_end_the_range_reaches_through_the_last_event() -> None:
-    lab = Canisters()
-    published(lab, 20)
-    reader = asked(lab, 18, None)
-    lab.step(100)
-    assert lab.app(reader).data == [(18, 1, 20), (19, 1, 20), (20, 1, 20)]
-
-
 def test_rows_3_and_4_and_5_rp_3_errors_come_in_the_order_of_the_table() -> None:
     lab = Canisters()
     stranger = lab.network.next_id(1)
@@ -152,25 +144,6 @@ def test_row_7_rp_4_without_allowance_the_price_is_told() -> None:
     expected = f"perEvent=5;count=100;amount=500;currency=icrc2:{token.text};spender={lab.orchestrator.text}"
     assert result.value.value == expected
     assert ledger.balances[probe] == 1000
-
-
-def test_row_8_rp_4_r4_what_was_not_replayed_is_paid_back() -> None:
-    lab, ledger, _, source, probe = paid_lab(60, 500)
-    assert replay(lab, probe, 1, 101) == ("Ok", 1)
-    assert ledger.balances[lab.orchestrator] == 500
-    confirm_all(lab, probe)
-    lab.step(60)
-    assert statuses(lab) == {1: Variant("completed", 60)}
-    assert (ledger.balances[source], ledger.balances[probe], ledger.total()) == (300, 700, 1000)
-
-
-def test_row_9_rp_6_the_filter_lets_some_pass_and_the_end_is_told() -> None:
-    lab = Canisters()
-    published(lab, 10)
-    reader = asked(lab, 1, 11, **{FILTER: "n > 6"})
-    lab.step(120)
-    assert [each[0] for each in lab.app(reader).data] == [7, 8, 9, 10]
-    assert 1 in lab.app(reader).subscriber.state.over
 
 
 def test_row_11_rp_8_r5_only_the_requester_is_notified() -> None:

