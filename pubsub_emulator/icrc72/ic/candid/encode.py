@@ -157,10 +157,7 @@ def _vec_writer(inner: Write) -> Write:
     def write(value: object, out: bytearray) -> None:
         if not isinstance(value, list | tuple):
             raise t.unencodable(value, "vec")
-        if len(value) < 128:
-            out.append(len(value))
-        else:
-            leb128(len(value), out)
+        leb128(len(value), out)
         for each in value:
             inner(each, out)
 
@@ -210,20 +207,14 @@ def _write_text(value: object, out: bytearray) -> None:
         raw = value.encode()
     except UnicodeEncodeError as error:
         raise t.unencodable(value, "text") from error
-    if len(raw) < 128:
-        out.append(len(raw))
-    else:
-        leb128(len(raw), out)
+    leb128(len(raw), out)
     out += raw
 
 
 def _write_nat(value: object, out: bytearray) -> None:
     if type(value) is not int or value < 0:
         raise t.unencodable(value, "nat")
-    if value < 128:
-        out.append(value)
-    else:
-        leb128(value, out)
+    leb128(value, out)
 
 
 def _write_int(value: object, out: bytearray) -> None:

@@ -57,7 +57,7 @@ class Reader:
             byte = data[at]
             at += 1
             if shift > 448:  # long numbers in one step: quadratic work is not for strangers to order
-                return self._long_leb(start, signed=False)
+                return self._long_leb(start)
             found |= (byte & 0x7F) << shift
             if byte < 0x80:
                 self.at = at
@@ -67,33 +67,19 @@ class Reader:
 
     def sleb(self) -> int:
         """An integer as signed LEB128, overlong or not."""
-        data, at = self.data, self.at
-        size = len(data)
-        shift = found = 0
-        start = at
-        while at < size:
-            byte = data[at]
-            at += 1
-            if shift > 448:
-                return self._long_leb(start, signed=True)
-            found |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                self.at = at
-                return found - (1 << shift) if byte & 0x40 else found
-        raise CandidError("the message ends in a number")
+        start = self.at
+        found = self.leb()
+        return found - (1 << 7 * (self.at - start)) if self.data[self.at - 1] & 0x40 else found
 
-    def _long_leb(self, start: int, *, signed: bool) -> int:
+    def _long_leb(self, start: int) -> int:
         data = self.data
         end = start
         while end < len(data) and data[end] >= 0x80:
             end += 1
         if end >= len(data):
             raise CandidError("the message ends in a number")
-        groups = data[start : end + 1]
-        found = _joined([byte & 0x7F for byte in groups])
         self.at = end + 1
-        return found - (1 << 7 * len(groups)) if signed and groups[-1] & 0x40 else found
+        return _joined([byte & 0x7F for byte in data[start : end + 1]])
 
     def index(self) -> int:
         """A type index: signed LEB128 that fits in 64 bits."""
