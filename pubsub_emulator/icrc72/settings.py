@@ -1,6 +1,10 @@
 """Every default that a configuration may change: the numbers of the specification that carry a degree sign."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +72,15 @@ class Settings:
 
 
 DEFAULTS = Settings()
+
+
+def fitting(items: Iterable[T], size: Callable[[T], int], settings: Settings) -> list[T]:
+    """The first items that fit into a message by their bytes: at least one, at most as many as a batch may have."""
+    found: list[T] = []
+    total = 0
+    for each in items:
+        total += size(each)
+        if len(found) >= settings.batch_notifications or (found and total > settings.batch_bytes):
+            break
+        found.append(each)
+    return found

@@ -1,17 +1,16 @@
 """Relaying: events of a chain, or of a replay, go to another broadcaster in order (IC-43d)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
-from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, ChainKey, Lane
+from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, Forward, Lane
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, Results
 from pubsub_emulator.icrc72.methods import PUBLISH
 from pubsub_emulator.icrc72.role import RoleCanister
-from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.settings import Settings, fitting
 
 _HEADERS_BYTES: Final = 200
 """Most bytes of what a relay adds to an event, without those who are late."""
@@ -41,45 +40,27 @@ class Relaying:
 
     def pump(self, ctx: Context) -> None:
         """Send what waits in each lane whose turn it is, one batch of a lane at a time."""
-        for (namespace, target), relay in self.state.relays.items():
-            for key, lane in relay.lanes.items():
-                where = (namespace, target)
-                self._pump_lane(
-                    ctx,
-                    target,
-                    lane,
-                    lambda w=where, k=key, x=lane: self._is_lane(w, k, x),  # type: ignore[misc]
-                )
-        for number, forwarded in self.state.forwarded.items():
-            lane = forwarded.lane
-            self._pump_lane(
-                ctx,
-                forwarded.target,
-                lane,
-                lambda n=number, x=lane: n in self.state.forwarded and self.state.forwarded[n].lane is x,  # type: ignore[misc]
-            )
+        for (_, target), relay in self.state.relays.items():
+            for lane in relay.lanes.values():
+                self._pump_lane(ctx, target, lane)
+        for forwarded in self.state.forwarded.values():
+            self._pump_lane(ctx, forwarded.target, forwarded.lane)
 
-    def _is_lane(self, where: tuple[str, Principal], key: ChainKey, lane: Lane) -> bool:
-        relay = self.state.relays.get(where)
-        return relay is not None and relay.lanes.get(key) is lane
+    def _bytes_of(self, forward: Forward) -> int:
+        return self.state.events[forward.stored].size + _HEADERS_BYTES + _LATE_BYTES * len(forward.late)
 
-    def _pump_lane(self, ctx: Context, target: Principal, lane: Lane, alive: Callable[[], bool]) -> None:
+    def _pump_lane(self, ctx: Context, target: Principal, lane: Lane) -> None:
         if lane.busy or not lane.queue or ctx.now < lane.next:
             return
         batch: list[Event] = []
-        size = 0
-        for forward in lane.queue:
-            stored = self.state.events[forward.stored]
-            size += stored.size + _HEADERS_BYTES + _LATE_BYTES * len(forward.late)
-            if len(batch) >= self.settings.batch_notifications or (batch and size > self.settings.batch_bytes):
-                break
+        for forward in fitting(lane.queue, self._bytes_of, self.settings):
             forward.sent = forward.sent or ctx.time
-            batch.append(self.delivery.relayed(forward, stored.event))
+            batch.append(self.delivery.relayed(forward, self.state.events[forward.stored].event))
         lane.busy = True
 
         def answered(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
-            if not alive():
-                return
+            if not any(each is lane for each in self.lanes()):
+                return  # it was given up
             lane.busy = False
             for result in (results or ())[: len(batch)]:
                 if result is None or result.tag != "Ok":

@@ -5,7 +5,7 @@ Parts may be empty. Something is listed when a row that contains it satisfies ev
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar, cast
 
 from pubsub_emulator.icrc72 import keys
@@ -20,7 +20,7 @@ from pubsub_emulator.icrc72.namespaces import has_wildcard, is_system, matches
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Publication, Registry, Replay, SubscriptionRecord
 from pubsub_emulator.icrc72.role import Query, RoleCanister
 from pubsub_emulator.icrc72.services import type_codec
-from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.settings import Settings, fitting
 from pubsub_emulator.icrc72.values import Pairs, as_nat, nat
 
 _ALL: Final = m.OrchestrationFilter(m.ALL, ())
@@ -145,14 +145,8 @@ class Queries:
 
     def _fitting(self, infos: Iterable[E], name: str) -> tuple[E, ...]:
         """The first of a page that fit into an answer."""
-        found: list[E] = []
-        left = self.settings.batch_bytes
-        for info in infos:
-            left -= type_codec("orchestrator", name).size(info)
-            if left < 0 and found:
-                break
-            found.append(info)
-        return tuple(found)
+        whole = replace(self.settings, batch_notifications=self.settings.page_most)
+        return tuple(fitting(infos, type_codec("orchestrator", name).size, whole))
 
     # The queries
 

@@ -12,7 +12,7 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import ArchivePart, Event
 from pubsub_emulator.icrc72.methods import ARCHIVE_APPEND
 from pubsub_emulator.icrc72.publisher.replays import Log
-from pubsub_emulator.icrc72.settings import Settings
+from pubsub_emulator.icrc72.settings import Settings, fitting
 from pubsub_emulator.icrc72.values import boolean
 
 _NOTHING = boolean(False)
@@ -74,14 +74,8 @@ class Archiving:
         return end + self.keep <= self.publisher.appended() and end <= min(unsent, default=end)
 
     def _part(self, first: int, end: int) -> list[Event]:
-        events: list[Event] = []
-        size = 0
-        for row in self.publisher.state.log[first:end]:
-            size += row.size
-            if events and (size > self.settings.batch_bytes or len(events) >= self.settings.batch_notifications):
-                break
-            events.append(row.event)
-        return events
+        rows = self.publisher.state.log[first:end]
+        return [row.event for row in fitting(rows, lambda row: row.size, self.settings)]
 
     def _forget(self, number: int) -> None:
         block = self.publisher.state.blocks[number]

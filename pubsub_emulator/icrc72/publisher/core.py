@@ -22,7 +22,7 @@ from pubsub_emulator.icrc72.registering import Registering, renew
 from pubsub_emulator.icrc72.results import words_of
 from pubsub_emulator.icrc72.role import Core, restored
 from pubsub_emulator.icrc72.services import type_codec
-from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
+from pubsub_emulator.icrc72.settings import DEFAULTS, Settings, fitting
 from pubsub_emulator.icrc72.value_hash import value_hash
 from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, nat
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -48,7 +48,6 @@ class Publisher(Core):
         publications: Mapping[str, Pairs],
         settings: Settings = DEFAULTS,
         *,
-        with_hashes: bool = True,
         archive: Principal | None = None,
         keep: int = 1000,
     ) -> None:
@@ -56,7 +55,6 @@ class Publisher(Core):
         self.orchestrator = orchestrator
         self.inbox = inbox
         self.settings = settings
-        self.with_hashes = with_hashes
         inbox.told["publisher"] = self._told
         self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
         """Called with an event that no broadcaster will ever take, and with the reason."""
@@ -133,9 +131,7 @@ class Publisher(Core):
         prev = None if mine.mode == "unordered" else mine.lasts.get(partition)
         mine.lasts[partition] = identifier
         hashed = value_hash(data)
-        head = list(headers)
-        if self.with_hashes:
-            head.append((keys.HASH, blob(hashed)))
+        head = [*headers, (keys.HASH, blob(hashed))]
         if mine.partitions > 1:
             head.append((keys.PARTITION, array([nat(partition), nat(mine.partitions)])))
         event = m.Event(identifier, prev, time, mine.namespace, data, me, tuple(head))
@@ -271,17 +267,8 @@ class Publisher(Core):
         self.on_refused(ctx, event, words_of(error))
 
     def _batch(self, rows: list[int]) -> list[m.Event]:
-        batch: list[m.Event] = []
-        size = 0
-        for row in rows:
-            if row >= self.appended():
-                break
-            event = self.state.log[row].event
-            size += self.state.log[row].size
-            if batch and size > self.settings.batch_bytes:
-                break
-            batch.append(event)
-        return batch
+        appended = [self.state.log[row] for row in rows if row < self.appended()]
+        return [row.event for row in fitting(appended, lambda row: row.size, self.settings)]
 
     # Alerts
 
