@@ -75,12 +75,17 @@ class App(RoleCanister):
         self.subscriber: Subscriber | None = None
         if published or not subscribed:
             self.publisher = Publisher(
-                orchestrator, self.inbox, _pairs(published, _as_publisher), settings, archive=archive, keep=keep
+                orchestrator,
+                self.inbox,
+                _pairs(published, new_publication),
+                settings,
+                archive=archive,
+                keep=keep,
             )
             self.publisher.on_refused = self.on_refused
             cores.append(self.publisher)
         if subscribed:
-            self.subscriber = Subscriber(orchestrator, self.inbox, own, _pairs(subscribed, _as_subscriber), settings)
+            self.subscriber = Subscriber(orchestrator, self.inbox, own, _pairs(subscribed, new_subscription), settings)
             cores.append(self.subscriber)
         super().__init__(cores)
 
@@ -200,21 +205,13 @@ def _trap(error: Exception) -> Trap:
     return error if isinstance(error, Trap) else Trap(f"{type(error).__name__}: {error}")
 
 
-def _as_publisher(config: Pairs) -> object:
-    return new_publication(Principal(), config)
-
-
-def _as_subscriber(config: Pairs) -> object:
-    return new_subscription(Principal(), config)
-
-
-def _pairs(configs: Mapping[str, Config], check: Callable[[Pairs], object]) -> dict[str, Pairs]:
+def _pairs(configs: Mapping[str, Config], check: Callable[[Principal, Pairs], object]) -> dict[str, Pairs]:
     """Configurations as values, each checked as the orchestrator will. Raises `ConfigError`, which names it."""
     found: dict[str, Pairs] = {}
     for name, config in configs.items():
         found[name] = tuple((key, of(value)) for key, value in config.items())
         try:
-            check(found[name])
+            check(Principal(), found[name])
         except ConfigError as error:
             raise ConfigError(f"{name}: {error}") from error
     return found

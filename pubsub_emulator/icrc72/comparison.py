@@ -1,5 +1,6 @@
 """Comparison of values in filters (IC-26): numbers exactly, as fractions; a float with the double nearest to a word."""
 
+import operator as op
 import re
 import struct
 from fractions import Fraction
@@ -11,6 +12,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 _HEX: Final = re.compile(r"0x(?:[0-9a-fA-F]{2})*", re.ASCII)
 _ASCII_LOWER: Final = str.maketrans({chr(at): chr(at + 32) for at in range(65, 91)})
 _INFINITE: Final = float("inf")
+_ORDERS: Final = {"==": op.eq, "!=": op.ne, "<>": op.ne, ">": op.gt, ">=": op.ge, "<": op.lt, "<=": op.le}
 C = TypeVar("C", str, bytes, int, float)
 
 
@@ -103,15 +105,7 @@ def _nearest(text: str) -> float:
 
 
 def _ordered(one: C, operator: str, two: C) -> bool:
-    if operator == "==":
-        return one == two
-    if operator in {"!=", "<>"}:
-        return one != two
-    if operator == ">":
-        return one > two
-    if operator == ">=":
-        return one >= two
-    return one < two if operator == "<" else one <= two
+    return bool(_ORDERS[operator](one, two))
 
 
 def _contains(found: str, operator: str, words: str) -> bool:

@@ -254,13 +254,8 @@ class RoleCanister(Canister):
 
     def rearm(self, ctx: Context) -> None:
         """Set the timer to the next round in which a core wants to be woken."""
-        wanted: int | None = None
-        for core in self.cores:
-            due = core.due(ctx.now)
-            if due is not None and (wanted is None or due < wanted):
-                wanted = due
-        if wanted is not None:
-            wanted = max(wanted, ctx.now + 1)
+        dues = [due for core in self.cores if (due := core.due(ctx.now)) is not None]
+        wanted = max(min(dues), ctx.now + 1) if dues else None
         if wanted != self._woken:
             self._woken = wanted
             ctx.set_timer(None if wanted is None else wanted * SECOND)

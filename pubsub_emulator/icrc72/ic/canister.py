@@ -6,6 +6,7 @@ An execution gets a `Context`: caller and time go in, at most one response, call
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, NamedTuple, Protocol, cast
 
 from pubsub_emulator.icrc72.ic.errors import Trap
@@ -84,55 +85,29 @@ class Outgoing(NamedTuple):
     timeout: int | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Context:
     """One execution: what it was given, and what it does."""
 
-    __slots__ = (
-        "_host",
-        "answer",
-        "answered",
-        "available",
-        "balance",
-        "caller",
-        "calls",
-        "deadline",
-        "me",
-        "time",
-        "timer",
-        "timer_set",
-    )
+    host: Host
+    me: Principal
+    caller: Principal
+    time: int
+    available: int = 0
+    """The cycles that came with the call and are not accepted."""
+    _: KW_ONLY
+    answered: bool = True
+    deadline: int = 0
+    """The time (ns) until which the caller of a bounded call waits, otherwise 0."""
+    answer: Answer | None = field(default=None, init=False)
+    calls: list[Outgoing] = field(default_factory=list, init=False)
+    timer: int | None = field(init=False)
+    timer_set: bool = field(default=False, init=False)
+    balance: int = field(init=False)
+    """The cycles that the canister owns."""
 
-    def __init__(
-        self,
-        host: Host,
-        me: Principal,
-        caller: Principal,
-        time: int,
-        available: int = 0,
-        *,
-        answered: bool = True,
-        deadline: int = 0,
-    ) -> None:
-        self._host = host
-        self.me = me
-        self.caller = caller
-        self.time = time
-        self.answered = answered
-        self.answer: Answer | None = None
-        self.calls: list[Outgoing] = []
-        self.timer_set = False
-        self.timer: int | None = host.due
-        self.balance = host.cycles
-        """The cycles that the canister owns."""
-        self.available = available
-        """The cycles that came with the call and are not accepted."""
-        self.deadline = deadline
-        """The time (ns) until which the caller of a bounded call waits, otherwise 0."""
-
-    @property
-    def host(self) -> Host:
-        """The host of the canister."""
-        return self._host
+    def __post_init__(self) -> None:
+        self.timer, self.balance = self.host.due, self.host.cycles
 
     @property
     def now(self) -> int:
@@ -192,8 +167,8 @@ class Context:
 
     def bound(self, size: int) -> None:
         """Raises `Trap` for more bytes than a message may have."""
-        if size > self._host.most_bytes:
-            raise Trap(f"a message has at most {self._host.most_bytes} bytes, not {size}")
+        if size > self.host.most_bytes:
+            raise Trap(f"a message has at most {self.host.most_bytes} bytes, not {size}")
 
 
 class Canister:

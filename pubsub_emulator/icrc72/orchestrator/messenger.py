@@ -63,20 +63,14 @@ class Messenger:
 
     def due(self, now: int) -> int | None:
         """The next round in which something may have to be sent."""
-        found: int | None = None
+        found = [self._later[0][0]] if self._later else []
+        found += [now + 1] if self.state.restless else []
         for broker in self.state.brokers.values():
             if broker.alert is not None:
-                due = min(broker.alert.next, now + self.settings.system_repeat)
+                found.append(min(broker.alert.next, now + self.settings.system_repeat))
             elif broker.registered:
-                due = now + 1 if broker.dirty else broker.last_round + self.settings.ping
-            else:
-                continue
-            found = due if found is None else min(found, due)
-        if self._later:
-            found = self._later[0][0] if found is None else min(found, self._later[0][0])
-        if self.state.restless:
-            found = now + 1 if found is None else min(found, now + 1)
-        return found
+                found.append(now + 1 if broker.dirty else broker.last_round + self.settings.ping)
+        return min(found, default=None)
 
     # Broadcasters
 

@@ -298,19 +298,11 @@ class Planner:
             return None
         return broker.held.get(fact)
 
-    def _believed(self, broker_id: Principal, fact: Fact) -> list[FactValue]:
-        """Every value of a fact that a living broadcaster may act on."""
-        broker = self.state.brokers[broker_id]
-        if broker.dead:
-            return []
-        found = [broker.held[fact]] if fact in broker.held else []
-        if broker.alert is not None and fact in broker.alert.adds:
-            found.append(broker.alert.adds[fact])
-        return found
-
     def _served_by(self, exit_: Principal, fact: Fact) -> list[tuple[Wanted, ...]]:
         """The subscriptions that an exit may serve, by each value of the fact that it may act on."""
-        return cast("list[tuple[Wanted, ...]]", self._believed(exit_, fact))
+        broker = self.state.brokers[exit_]
+        told = (broker.held, {} if broker.alert is None else broker.alert.adds)
+        return [] if broker.dead else [cast("tuple[Wanted, ...]", facts[fact]) for facts in told if fact in facts]
 
     def ready(self, broker: Broker, fact: Fact, value: FactValue) -> bool:
         """True when what an addition rests on is confirmed (IC-40a)."""

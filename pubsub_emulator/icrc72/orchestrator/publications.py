@@ -100,12 +100,9 @@ class Publications:
     def _refused(self, publication: Publication, role: str, who: Principal, number: int) -> None:
         """Tell somebody that it may not: code 6 where a list canister does not say so (IC-33b)."""
         code = keys.LIST_SILENT if self.access.is_unheard(publication, f"{role}s", who) else 0
-        self._error(role, who, number, code, publication.namespace)
-
-    def _error(self, role: str, who: Principal, number: int, code: int, namespace: str) -> None:
         member = self.state.members.get((role, who))
         if member is not None:
-            member.errors[number, code, namespace] = None
+            member.errors[number, code, publication.namespace] = None
             self.state.restless[role, who] = None
 
     def _find(self, identifier: m.Identifier) -> Publication | None:
@@ -158,7 +155,7 @@ class Publications:
                 if not may:
                     publication.entries.pop(who, None)
                     self._refused(publication, "publisher", who, publication.id)
-                    self.replays.publisher_forbidden(publication.id, who)
+                    self.replays.cancel_of(publication.id, publisher=who)
                 self.planner.plan_publisher(publication, who)
                 if may:
                     self.planner.assign_entries(publication, who)
@@ -170,7 +167,7 @@ class Publications:
                 if not may:
                     for number in numbers:
                         self._refused(publication, "subscriber", who, number)
-                    self.replays.forbidden(publication.id, who)
+                    self.replays.cancel_of(publication.id, subscriber=who)
                 self.planner.plan_pair(publication, who)
 
     def delete(self, ctx: Context, item: m.PublicationDelete, _silent: set[Question]) -> m.Result[bool]:
@@ -182,7 +179,7 @@ class Publications:
             return generic(keys.NOT_FOUND)
         if ctx.caller not in publication.config.controllers:
             return err("Unauthorized")
-        self.replays.publication_deleted(publication.id)
+        self.replays.cancel_of(publication.id)
         for who in publication.publishers:
             self.state.by_publisher[who] -= 1
             publication.publishers[who] = False

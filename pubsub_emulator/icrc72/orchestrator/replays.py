@@ -1,6 +1,5 @@
 """Replays: requests, states, alerts and what happens when somebody fails (RP-1, RP-5, RP-13)."""
 
-from collections.abc import Callable
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys, methods
@@ -162,13 +161,11 @@ class Replays:
 
     def due(self, now: int) -> int | None:
         """The next round in which a replay needs attention."""
-        if any(each.state in LIVE or not each.settled or each.owed or each.exit_kept for each in self._all()):
+        every = self.state.replays.values()
+        if any(each.state in LIVE or not each.settled or each.owed or each.exit_kept for each in every):
             return now + 1
-        ends = [each.ended for each in self._all() if each.ended is not None]
+        ends = [each.ended for each in every if each.ended is not None]
         return min(ends) + self.settings.replay_forgotten if ends else None
-
-    def _all(self) -> list[Replay]:
-        return list(self.state.replays.values())
 
     def _start_waiting(self, ctx: Context) -> None:
         running: dict[int, int] = {}
@@ -351,20 +348,16 @@ class Replays:
             elif replay.exit_kept:
                 self._release_exit(replay)
 
-    def publication_deleted(self, number: int) -> None:
-        """Replays of a publication that is gone are canceled."""
-        self._cancel_all(lambda replay: replay.publication == number)
-
-    def forbidden(self, number: int, who: Principal) -> None:
-        """Replays of somebody who may not, or does not, subscribe any more are canceled."""
-        self._cancel_all(lambda replay: replay.publication == number and replay.subscriber == who)
-
-    def publisher_forbidden(self, number: int, who: Principal) -> None:
-        """Replays by somebody who may not publish any more are canceled."""
-        self._cancel_all(lambda replay: replay.publication == number and replay.publisher == who)
-
-    def _cancel_all(self, which: Callable[[Replay], bool]) -> None:
+    def cancel_of(
+        self, publication: int, *, subscriber: Principal | None = None, publisher: Principal | None = None
+    ) -> None:
+        """Cancel the replays of a publication that is gone, or of it for or by somebody who may no more."""
         for replay in self.state.replays.values():
-            if replay.state in LIVE and which(replay):
+            if (
+                replay.state in LIVE
+                and replay.publication == publication
+                and subscriber in {None, replay.subscriber}
+                and publisher in {None, replay.publisher}
+            ):
                 replay.state, replay.count, replay.ended = "canceled", 0, self.state.last_wake
                 self.planner.plan_replay(replay.id)

@@ -207,6 +207,6 @@ class Subscriptions:
             del publication.subscribers[who][subscription.id]
             if not publication.subscribers[who]:
                 del publication.subscribers[who]
-                self.replays.forbidden(publication.id, who)
+                self.replays.cancel_of(publication.id, subscriber=who)
             self.planner.plan_pair(publication, who)
         return ok(True)

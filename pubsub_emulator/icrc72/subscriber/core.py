@@ -51,15 +51,13 @@ class Subscriber(Core):
         handler: EventHandler,
         subscriptions: Mapping[str, Pairs],
         settings: Settings = DEFAULTS,
-        *,
-        repairs: bool = True,
     ) -> None:
         self.state = SubscriberState({name: Wanted(name, tuple(config)) for name, config in subscriptions.items()})
         self.orchestrator = orchestrator
         self.inbox = inbox
         self.handler = handler
         self.settings = settings
-        self.repairs = Repairs(orchestrator, settings, self, asks=repairs)
+        self.repairs = Repairs(orchestrator, settings, self)
         inbox.told["subscriber"] = self._told
         inbox.taker = self
         self._asking = Registering()

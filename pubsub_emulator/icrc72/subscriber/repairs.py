@@ -1,6 +1,6 @@
 """Repair of gaps by a subscriber: it ends suspensions and asks for replays, one gap at a time (IC-45f, RP-10)."""
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from pubsub_emulator.icrc72 import keys
@@ -24,13 +24,11 @@ class Follower(Protocol):
 
 @dataclass
 class Repairs:
-    """The gaps of a subscriber; without `asks` it only ends suspensions."""
+    """The gaps of a subscriber."""
 
     orchestrator: Principal
     settings: Settings
     subscriber: Follower
-    _: KW_ONLY
-    asks: bool
     _asking: dict[str, None] = field(default_factory=dict)
 
     def resume(self) -> None:
@@ -51,7 +49,7 @@ class Repairs:
         if current is not None:
             if current.id is not None:
                 found.append(max(current.check, now + 1) if current.over else current.sign + self.settings.replay_sign)
-        elif state.gaps and self.asks and not state.resuming:
+        elif state.gaps and not state.resuming:
             found.append(max(state.wait, now + 1))
         if any(f"resume {number}" not in self._asking for number in state.resuming):
             found.append(max(state.wait, now + 1))
@@ -66,7 +64,7 @@ class Repairs:
         current = state.current
         if current is not None:
             self._watch(ctx, current)
-        elif self.asks and state.gaps and not state.resuming and ctx.now >= state.wait:
+        elif state.gaps and not state.resuming and ctx.now >= state.wait:
             self._ask(ctx)
 
     def _resume(self, ctx: Context, number: int) -> None:
