@@ -6,7 +6,7 @@ pair of types are made when a message first needs them, and kept per type table.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.candid.wire import Reader, read_header
@@ -14,8 +14,6 @@ from pubsub_emulator.icrc72.ic.errors import CandidError
 from pubsub_emulator.icrc72.ic.words import shown
 
 Read = Callable[[Reader], object]
-
-L = TypeVar("L", int, str)
 
 _NOTHING: Final = object()
 _NAT_AS_INT: Final = ("nat", "int")
@@ -139,22 +137,17 @@ class _Plans:
     def skipper(self, wire: t.Type) -> Read:
         return self.reader(wire, wire)
 
-    def _lazy(self, wire: t.Type, wanted: t.Type, put: Callable[[Read], None]) -> Read:
-        """A reader that makes the real reader when it is first called and is replaced by it."""
+    def _lazy(self, wire: t.Type, wanted: t.Type) -> Read:
+        """A reader that makes the real reader when it is first called: types may contain themselves."""
+        made: list[Read] = []
 
         def read(reader: Reader) -> object:
-            made = self.reader(wire, wanted)
-            put(made)
-            return made(reader)
+            if not made:
+                made.append(self.reader(wire, wanted))
+            return made[0](reader)
 
         simple = t.resolved(wire)
         return self.reader(wire, wanted) if isinstance(simple, t.Prim) or t.is_blob(simple) else read
-
-    def _lazy_skip(self, wire: t.Type) -> Read:
-        def skip(reader: Reader) -> object:
-            return self.skipper(wire)(reader)
-
-        return skip
 
     def _opt(self, wire: t.Type, wanted: t.Opt) -> Read:
         wrapped = t.may_be_null(wanted.inner)
@@ -163,10 +156,9 @@ class _Plans:
             return _always(nothing)
         inside = wire.inner if isinstance(wire, t.Opt) else wire
         if not isinstance(wire, t.Opt) and wrapped:
-            return _always(nothing, after=self._lazy_skip(wire))
-        cell: list[Read] = []
-        cell.append(self._lazy(inside, wanted.inner, lambda made: cell.__setitem__(0, made)))
-        inner = _as_it_is(cell) if self._strict else _tried(cell, self._lazy_skip(inside))
+            return _always(nothing, after=self._lazy(wire, wire))
+        within = self._lazy(inside, wanted.inner)
+        inner = _as_it_is(within) if self._strict else _tried(within, self._lazy(inside, inside))
         if not isinstance(wire, t.Opt):
             return lambda reader: None if (value := inner(reader)) is _NOTHING else value
 
@@ -187,14 +179,13 @@ class _Plans:
         return read
 
     def _vec(self, wire: t.Type, wanted: t.Type, *, as_bytes: bool) -> Read:
-        cell: list[Read] = []
-        cell.append(self._lazy(wire, wanted, lambda made: cell.__setitem__(0, made)))
+        item = self._lazy(wire, wanted)
 
         def read(reader: Reader) -> object:
             count = reader.leb()
             reader.count(count + 1)
             reader.enter()
-            found = tuple([cell[0](reader) for _ in range(count)])
+            found = tuple([item(reader) for _ in range(count)])
             reader.depth -= 1
             return bytes(cast("tuple[int, ...]", found)) if as_bytes else found
 
@@ -205,10 +196,8 @@ class _Plans:
         steps: list[tuple[int, Read]] = []
         for each in wire.fields:
             at = places.pop(each.id, None)
-            if at is None:
-                steps.append((-1, self._lazy_skip(each.type)))
-            else:
-                steps.append((at, self._lazy(each.type, wanted.fields[at].type, _step(steps, len(steps), at))))
+            field = each.type if at is None else wanted.fields[at].type
+            steps.append((-1 if at is None else at, self._lazy(each.type, field)))
         blank: list[object] = [None] * len(wanted.fields)
         for at in places.values():
             blank[at] = _nothing_of(wanted.fields[at].type)(None)
@@ -234,10 +223,7 @@ class _Plans:
         cases: list[tuple[str, Read]] = []
         for each in wire.fields:
             case = takes.get(each.id)
-            if case is None:
-                cases.append(("", _mismatch))
-            else:
-                cases.append((case.name, self._lazy(each.type, case.type, _step(cases, len(cases), case.name))))
+            cases.append(("", _mismatch) if case is None else (case.name, self._lazy(each.type, case.type)))
 
         def read(reader: Reader) -> object:
             at = reader.leb()
@@ -257,22 +243,13 @@ def _mismatch(_reader: Reader) -> object:
     raise _Mismatch("a value does not have the expected type")
 
 
-def _step(places: list[tuple[L, Read]], number: int, label: L) -> Callable[[Read], None]:
-    """Returns a setter for one reader of a record or variant."""
-
-    def put(made: Read) -> None:
-        places[number] = label, made
-
-    return put
-
-
-def _tried(cell: list[Read], skip: Read) -> Read:
+def _tried(read: Read, skip: Read) -> Read:
     """Read a value that may not fit the type. One that does not is skipped and gives `_NOTHING`."""
 
     def read_or_skip(reader: Reader) -> object:
         at, depth = reader.at, reader.depth
         try:
-            return cell[0](reader)
+            return read(reader)
         except _Mismatch:
             reader.at, reader.depth = at, depth
             skip(reader)
@@ -281,12 +258,12 @@ def _tried(cell: list[Read], skip: Read) -> Read:
     return read_or_skip
 
 
-def _as_it_is(cell: list[Read]) -> Read:
+def _as_it_is(inner: Read) -> Read:
     """Read a value that must fit the type, although it may be left out."""
 
     def read(reader: Reader) -> object:
         try:
-            return cell[0](reader)
+            return inner(reader)
         except _Mismatch as error:
             raise CandidError("an optional value has another type than the interface says") from error
 
