@@ -409,19 +409,6 @@ def test_ic_35e_valid_broadcasters_may_be_those_of_a_list_canister() -> None:
     assert list(system.app(reader).inbox.state.valid) == [system.broadcasters[1]]
 
 
-def test_ic_35_who_is_listed_satisfies_every_slice() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab)
-    slices = (Variant("ByPublisher", source), Variant("BySubscriber", reader), Variant("ByNamespace", "org.**"))
-    page = m.ByPrincipal(None, None, m.OrchestrationFilter(Variant("All"), slices))
-    assert [each.publisher for each in lab.ask("icrc72_get_publishers", page)] == [source]
-    assert [each.subscriber for each in lab.ask("icrc72_get_subscribers", page)] == [reader]
-    found = lab.ask("icrc72_get_broadcasters", page)
-    assert [each.broadcaster for each in found] == sorted(lab.broadcasters)
-    nobody = page._replace(filter=m.OrchestrationFilter(Variant("None"), (Variant("ByPublisher", reader),)))
-    assert lab.ask("icrc72_get_publishers", nobody) == ()
-
-
 def test_ic_34_a_publication_changes_by_one_key_of_its_controller() -> None:
     lab = Canisters()
     owner, other = lab.probe(), lab.probe()

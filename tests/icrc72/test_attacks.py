@@ -203,9 +203,9 @@ def report(lab: Canisters, teller: Principal, tag: str, inside: Any = None) -> N
     assert lab.answer(teller, lab.orchestrator, "icrc77_replay_status", item) == (("Ok", 1),)
 
 
-@pytest.mark.parametrize("subnet", [0, 1])
-@pytest.mark.parametrize("end", ["completed", "canceled"])
-@pytest.mark.parametrize("sent", [0, 3])
+@pytest.mark.parametrize(
+    ("subnet", "end", "sent"), [(0, "completed", 3), (0, "canceled", 0), (1, "completed", 0), (1, "canceled", 3)]
+)
 def test_rp_4_r4_nobody_is_paid_for_what_the_entry_did_not_accept(subnet: int, end: str, sent: int) -> None:
     lab, ledger, teller, reader = priced(subnet)
     headers = ((keys.REPLAYED, of(True)), (keys.REPLAY_ID, nat(1)))

@@ -274,13 +274,6 @@ def foreign(*alerts: Value) -> tuple[Canisters, Foreign, Broadcaster]:
     return lab, orchestrator, core
 
 
-def test_s000_151_what_is_optional_in_a_relay_may_be_left_out() -> None:
-    target = Principal(b"target")
-    _, orchestrator, core = foreign(map_({keys.RELAY_ADD: array([array([text(NAME), blob(target)])])}))
-    assert orchestrator.confirmed == [1]
-    assert core.state.relays[NAME, target].entries == {Principal(): (None, None)}
-
-
 @pytest.mark.parametrize(
     "entry",
     [array([nat(1), blob(b"x")]), text("x"), array([text(NAME)]), array([text(NAME), blob(b"x"), nat(1), nat(1)])],

@@ -60,15 +60,6 @@ def test_s000_085_a_subscription_shows_its_memo_and_controllers() -> None:
     assert first(found.config, keys.SUBSCRIPTION_ADD) == of([bytes(reader)])
 
 
-def test_s000_077_the_mode_is_changed_by_an_update() -> None:
-    lab = Canisters()
-    owner = lab.probe()
-    publish(lab, owner)
-    change = (m.PublicationUpdate(NAMED, (keys.MODE, of("unordered"))),)
-    assert lab.answer(owner, lab.orchestrator, "icrc72_update_publication", change) == (("Ok", True),)
-    assert first(publication(lab), keys.MODE) == ("Text", "unordered")
-
-
 @pytest.mark.parametrize(
     ("written", "skip"),
     [

@@ -156,7 +156,7 @@ def test_s001_045_several_ids_are_read_in_every_nesting(written: Value, ids: lis
 
 
 @pytest.mark.parametrize("nested", [False, True])
-def test_s001_044_an_entry_may_stand_alone_and_without_what_is_optional(nested: bool) -> None:
+def test_s000_151_s001_044_an_entry_may_stand_alone_and_without_what_is_optional(nested: bool) -> None:
     for key, parts, fact, value in (
         (keys.REPLAY_RELAYER_ADD, [nat(7), text(NAME), blob(ME)], ("rf", 7), (NAME, ME)),
         (

@@ -51,7 +51,7 @@ def test_i1_i2_i4_i5_i6_i7_i9_i14_r1_r2_r3_r5_r7_hold_in_every_story(plan: Plan)
 
 @settings(max_examples=1)
 @given(PLANS.map(lambda plan: replace(plan, rounds=min(plan.rounds, 40))))
-def test_i13_the_same_seed_gives_the_same_bytes(plan: Plan) -> None:
+def test_ic_12_i13_the_same_seed_gives_the_same_bytes(plan: Plan) -> None:
     traces = []
     for _ in range(2):
         recorder = Recorder()

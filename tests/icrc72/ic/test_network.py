@@ -311,20 +311,6 @@ def test_ic_9_heartbeats_run_each_round_and_a_timer_once_before_messages() -> No
     assert len(a.seen) == 7
 
 
-def test_ic_12_i13_the_same_seed_gives_the_same_trace() -> None:
-    def run(seed: bytes) -> list[Any]:
-        network, one, _, _, _ = pair(schedule=Schedule(seed, 4, 30))
-        recorder = Recorder()
-        network.observers.append(recorder)
-        for at in range(20):
-            network.submit(ANONYMOUS, one, "go", b"hello %d" % at)
-            network.step()
-        network.step(30)
-        return recorder.happenings
-
-    assert run(b"a") == run(b"a") != run(b"b")
-
-
 def test_a_round_with_nothing_to_do_touches_no_canister() -> None:
     network = CanisterNetwork(2)
     for at in range(50):
