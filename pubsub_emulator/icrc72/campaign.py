@@ -29,11 +29,6 @@ class Outcome:
     digest: bytes = b""
 
 
-def play(seed: bytes) -> Outcome:
-    """Play the story of a seed."""
-    return play_plan(drawn(seed))
-
-
 def play_plan(plan: Plan) -> Outcome:
     """Play a story, compare and audit it."""
     story = begin(plan)
@@ -66,7 +61,7 @@ def play_cheat(number: int) -> str:
 def campaign(seed: str, cases: int, first: int = 0) -> Iterator[Outcome]:
     """Play stories `first` … `first + cases - 1` of a campaign."""
     for number in range(first, first + cases):
-        yield play(f"{seed} {number}".encode())
+        yield play_plan(drawn(f"{seed} {number}".encode()))
 
 
 def shrink(plan: Plan, most: int = 24) -> Outcome:

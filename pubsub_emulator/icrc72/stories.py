@@ -199,13 +199,6 @@ def begin(
     return CanisterStory(plan, system, publishers, steady, guests)
 
 
-def tell(plan: Plan, observers: tuple[Observer, ...] = ()) -> CanisterStory:
-    """Tell a story to its end. Raises `Surprise`."""
-    story = begin(plan, observers)
-    finish(story)
-    return story
-
-
 def finish(story: CanisterStory, each_round: Callable[[], None] = lambda: None) -> None:
     """Tell a story that was set up to its end; `each_round` is called in the storm. Raises `Surprise`."""
     draws = Draws(story.plan.seed, "story")

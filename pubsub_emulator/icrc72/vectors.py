@@ -46,20 +46,29 @@ def _refused(what: str, run: Callable[[], object]) -> None:
     raise Mismatch(f"{what} is taken, the vector says that it is refused")
 
 
+def _parsed(vector: Document, parse_text: Callable[[str], T]) -> T | None:
+    """What a text says; `None` where the vector says that it is refused, and it is."""
+    written: str = vector["text_in"] if "text_in" in vector else vector["text"]
+    if not vector.get("error"):
+        return parse_text(written)
+    _refused(written, lambda: parse_text(written))
+    return None
+
+
 @cache
 def _icrc16() -> Type:
     return interface("broadcaster").types["ICRC16"]
 
 
 def _principal(vector: Document) -> None:
-    written: str = vector["text_in"] if "text_in" in vector else vector["text"]
-    if vector.get("error"):
-        _refused(written, lambda: Principal.from_text(written))
-        return
-    found = Principal.from_text(written)
+    if (found := _parsed(vector, Principal.from_text)) is not None:
+        _is_principal(vector, found, vector.get("class", found.kind))
+
+
+def _is_principal(vector: Document, found: Principal, kind: str) -> None:
     same("the principal", bytes(found), unhex(vector["bytes"]))
     same("its text", found.text, vector["text"])
-    same("its class", found.kind, vector.get("class", found.kind))
+    same("its class", found.kind, kind)
 
 
 def _canister_id(vector: Document) -> None:
@@ -70,19 +79,13 @@ def _canister_id(vector: Document) -> None:
 
 
 def _self_authenticating(vector: Document) -> None:
-    found = self_authenticating(unhex(vector["der"]))
-    same("the principal", bytes(found), unhex(vector["bytes"]))
-    same("its text", found.text, vector["text"])
-    same("its class", found.kind, "self-authenticating")
+    _is_principal(vector, self_authenticating(unhex(vector["der"])), "self-authenticating")
 
 
 def _crockford(vector: Document) -> None:
-    written: str = vector["text_in"] if "text_in" in vector else vector["text"]
-    if vector.get("error"):
-        _refused(written, lambda: from_text(written))
-        return
-    same("the number", from_text(written), int(vector["nat"]))
-    same("the text", to_text(int(vector["nat"])), vector["text"])
+    if (found := _parsed(vector, from_text)) is not None:
+        same("the number", found, int(vector["nat"]))
+        same("the text", to_text(found), vector["text"])
 
 
 def _blob_id(vector: Document) -> None:

@@ -68,8 +68,6 @@ def test_the_agent_of_pypi_calls_and_checks_the_signature_of_every_query(served:
 @pytest.mark.parametrize(
     ("role", "name", "proxy", "met"),
     [
-        ("orchestrator", "orchestrator", "proxy", 23),
-        ("broadcaster", "broadcaster 0", "proxy", 6),
         ("orchestrator", "own orchestrator", None, 19),
         ("broadcaster", "own broadcaster", None, 6),
         ("publisher", "publisher", "proxy", 2),

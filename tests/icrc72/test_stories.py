@@ -4,7 +4,7 @@ import pytest
 
 from pubsub_emulator.icrc72 import campaign
 from pubsub_emulator.icrc72.ic import stable
-from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, tell
+from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, finish
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,8 @@ def test_i1_i2_subscribers_that_begin_in_a_storm_miss_nothing(plan: Plan) -> Non
 
 
 def test_a_role_canister_goes_on_from_its_own_state_bytes() -> None:
-    story = tell(Plan(b"bytes", rounds=40))
+    story = begin(Plan(b"bytes", rounds=40))
+    finish(story)
     for each in story.network.running():
         kept = story.network.canister(each).pre_upgrade()
         assert stable.encode(stable.decode(kept)) == kept

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from pubsub_emulator.icrc72.config import PublicationConfig
@@ -87,7 +88,7 @@ class Access:
             then(ctx, silent)
             return
 
-        def answered(ctx: Context, batch: list[Question], said: tuple[bool, ...] | None) -> None:
+        def answered(batch: list[Question], ctx: Context, said: tuple[bool, ...] | None) -> None:
             nonlocal left
             left -= 1
             if said is not None and len(said) == len(batch):
@@ -99,7 +100,8 @@ class Access:
                 then(ctx, silent)
 
         for batch in batches:
-            self._ask_batch(ctx, batch, answered)
+            items = tuple(member(each.who, each.list) for each in batch)
+            self.role.ask(ctx, batch[0].canister, IS_MEMBER, items, partial(answered, batch))
 
     def _batches(self, questions: list[Question]) -> list[list[Question]]:
         """The questions to each list canister, in calls of as many as a batch may have."""
@@ -108,15 +110,6 @@ class Access:
             by_canister.setdefault(each.canister, []).append(each)
         most = self.settings.batch_items
         return [asked[at : at + most] for asked in by_canister.values() for at in range(0, len(asked), most)]
-
-    def _ask_batch(
-        self,
-        ctx: Context,
-        batch: list[Question],
-        answered: Callable[[Context, list[Question], tuple[bool, ...] | None], None],
-    ) -> None:
-        items = tuple(member(each.who, each.list) for each in batch)
-        self.role.ask(ctx, batch[0].canister, IS_MEMBER, items, lambda ctx, said: answered(ctx, batch, said))
 
     def _note(self, ctx: Context, question: Question, *, said: bool) -> None:
         publication = self.state.publications.get(question.publication)

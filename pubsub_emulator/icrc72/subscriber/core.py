@@ -225,11 +225,10 @@ class Subscriber(Core):
                 if low is not None:
                     self._gap(Gap(*key[:2], low, high, low + 1))
             while chain.held:
-                identifier = min(chain.held)
-                if ctx.now - chain.held[identifier].since < self.settings.gap_wait:
-                    if not any(ctx.now - e.since >= self.settings.gap_wait for e in chain.held.values()):
-                        break
-                    identifier = min(at for at, e in chain.held.items() if ctx.now - e.since >= self.settings.gap_wait)
+                due = [at for at, each in chain.held.items() if ctx.now - each.since >= self.settings.gap_wait]
+                if not due:
+                    break
+                identifier = min(due)
                 low = chain.handled.below(identifier)
                 start = low + 1 if low is not None else max(identifier - self.settings.max_range, 0)
                 self._gap(Gap(key[0], key[1], low, identifier, start))
