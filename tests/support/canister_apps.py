@@ -170,7 +170,7 @@ class Ledger(Core):
         """All tokens, with the fees that were taken."""
         return self.balances.total() + self.burnt
 
-    def _move(self, source: Principal, to: Account, amount: int) -> Variant:
+    def _move(self, source: Principal, to: Account, amount: int) -> Any:
         if self.balances[source] < amount + self.fee:
             return Variant("Err", Variant("InsufficientFunds", (self.balances[source],)))
         self.balances[source] -= amount + self.fee
@@ -183,7 +183,7 @@ class Ledger(Core):
 
     def _transfer_from(self, ctx: Context, order: TransferFromArgs) -> None:
         payer = order.source.owner
-        moved = Variant("Err", Variant("InsufficientAllowance", (self.allowed[payer],)))
+        moved: Any = Variant("Err", Variant("InsufficientAllowance", (self.allowed[payer],)))
         if self.allowed[payer] >= order.amount + self.fee:
             moved = self._move(payer, order.to, order.amount)
         if moved.tag == "Ok":
