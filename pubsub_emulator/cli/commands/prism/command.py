@@ -102,7 +102,7 @@ def command() -> None:
 def serve(**given: object) -> None:
     """Follow a chain that anchors PRISM objects, and serve subscriptions over gRPC, until Ctrl-C.
 
-    The development account //Alice anchors, unless --seed-env names another seed. docs/prism.md documents the methods.
+    The development account //Alice anchors, unless --seed-env names another seed. docs/prism.md shows its use.
     With --db-sync the chain is Cardano, and operations are the metadata of label 21325.
     """
     from pubsub_emulator.cli.commands.prism.run import Serve, serve_node
