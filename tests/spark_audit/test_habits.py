@@ -3,42 +3,29 @@
 import json
 from typing import Any
 
-from pubsub_emulator.primitives.scale import Reader
-from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.judge.findings import Thresholds
-from pubsub_emulator.spark_audit.judge.patterns import chain_habits
+from support.forged_report import block
 
+from pubsub_emulator.primitives.scale import Reader
+from pubsub_emulator.spark_audit.judge.findings import Thresholds
+from pubsub_emulator.spark_audit.judge.patterns import HabitMemory
+
+Publishers = dict[int, list[dict[str, Any]]]
 LIMITS = Thresholds(relay_lag=5, stalled_blocks=3, at_budget_blocks=3, starved_blocks=2)
 
 
 def _block(at: int, **values: Any) -> dict[str, Any]:
-    row: dict[str, Any] = {column.name: None for column in schema.BLOCK_MEASURES.columns}
-    row |= {
-        "network": "dev",
-        "chain": 2000,
-        "segment": 0,
-        "position": at,
-        "number": at + 1,
-        "block": bytes([at]) * 32,
-        "status": "included",
-        "judged": True,
-        "vouched": True,
-        "sealed": True,
-        "slot": at,
-        "collator": b"\x01" * 32,
-        "relay_parent": at,
-        "relay_lag": 1,
-        "budget": 1000,
-        "used": 100,
-        "stopped": False,
-        "expired_valid": 0,
-    }
-    return row | values
+    figures = {"slot": at, "collator": b"\x01" * 32, "sealed": True, "budget": 1000, "used": 100}
+    return block(at, block=bytes([at]) * 32, **{**figures, "stopped": False, "expired_valid": 0, **values})
 
 
-def _codes(rows: list[dict[str, Any]], publishers: dict[int, list[dict[str, Any]]] | None = None) -> list[str]:
-    found = chain_habits(rows, lambda _s, at: (publishers or {}).get(at, []), lambda _s, _p: b"", LIMITS)
-    return [row["code"] for row in found]
+def _found(rows: list[dict[str, Any]], publishers: Publishers | None = None) -> list[dict[str, Any]]:
+    watch = HabitMemory(LIMITS)
+    settled = list(watch.add(rows, lambda _s, at: (publishers or {}).get(at, []), lambda _s, _p: b""))
+    return [*settled, *watch.open_runs()]
+
+
+def _codes(rows: list[dict[str, Any]], publishers: Publishers | None = None) -> list[str]:
+    return [row["code"] for row in _found(rows, publishers)]
 
 
 def _figures(row: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +42,7 @@ def test_ordinary_blocks_have_no_habits() -> None:
 
 def test_a_lagging_run_is_one_finding_with_its_length_and_worst() -> None:
     rows = [_block(at, relay_lag=lag) for at, lag in enumerate([1, 5, 9, 6, 1, 1, 7])]
-    found = list(chain_habits(rows, lambda _s, _p: [], lambda _s, _p: None, LIMITS))
+    found = _found(rows)
     assert [row["code"] for row in found] == ["RelayParentLag", "RelayParentLag"]
     assert [(_figures(row)["blocks"], _figures(row)["most"]) for row in found] == [(3, 9), (1, 7)]
 
@@ -67,7 +54,7 @@ def test_standing_on_one_relay_parent_is_stalling_from_the_threshold_on() -> Non
 
 def test_a_collator_that_always_lands_at_the_budget_is_named() -> None:
     rows = [_block(at, used=960, collator=bytes([at % 2]) * 32) for at in range(6)]
-    found = list(chain_habits(rows, lambda _s, _p: [], lambda _s, _p: None, LIMITS))
+    found = _found(rows)
     assert [(row["code"], row["collator"]) for row in found] == [
         ("AlwaysAtBudget", bytes(32)),
         ("AlwaysAtBudget", b"\x01" * 32),

@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from support.forged_report import block
 
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.judge.aggregate import BLOCK_FIGURES, PUBLISHER_FIGURES, Sizes, nearest_rank
@@ -13,25 +14,10 @@ Row = dict[str, Any]
 _PUBLISHER_COLUMNS = {column.name: column for column in schema.PUBLISHER_MEASURES.columns}
 
 
-def _block(at: int, **values: Any) -> Row:
-    row: Row = {column.name: None for column in schema.BLOCK_MEASURES.columns}
-    row |= {
-        "network": "dev",
-        "chain": 2000,
-        "segment": 0,
-        "position": at,
-        "number": at,
-        "judged": True,
-        "vouched": True,
-    }
-    row |= {"status": "included", "relay_parent": at, "proof_nodes": 7, "proof_bytes": 10, "messages_bytes": 2}
-    return row | values
-
-
 def _publisher(at: int, publisher: int, size: int) -> Row:
     row: Row = {name: None if column.nullable else 0 for name, column in _PUBLISHER_COLUMNS.items()}
     row |= {name: [] for name, column in _PUBLISHER_COLUMNS.items() if pa.types.is_list(column.type)}
-    row |= {"network": "dev", "chain": 2000, "position": at, "publisher": publisher, "value_bytes": size}
+    row |= {"network": "dev", "chain": 1, "position": at, "publisher": publisher, "value_bytes": size}
     return row | {"unchanged": False, "complete": True}
 
 
@@ -39,7 +25,7 @@ def _sizes(blocks: list[Row], publishers: list[Row]) -> dict[tuple[str, str, str
     tables = schema.BLOCK_MEASURES.arrow(blocks), schema.PUBLISHER_MEASURES.arrow(publishers)
     sizes = Sizes()
     sizes.add(*tables)
-    rows = list(sizes.rows("dev", 2000))
+    rows = list(sizes.rows("dev", 1))
     schema.SUMMARIES.arrow(rows)
     return {(row["scope"], row["subject"], row["measure"]): row for row in rows}
 
@@ -79,7 +65,7 @@ _figures = st.fixed_dictionaries(
 @given(st.lists(_figures, max_size=40), st.lists(st.tuples(st.integers(1, 3), st.integers(0, 9)), max_size=20))
 def test_sizes_are_what_counting_by_hand_gives(figures: list[Row], served: list[tuple[int, int]]) -> None:
     """Empty figures, negative ones, ties, one value and many."""
-    blocks = [_block(at, **values) for at, values in enumerate(figures)]
+    blocks = [block(at, **values) for at, values in enumerate(figures)]
     publishers = [_publisher(at, publisher, size) for at, (publisher, size) in enumerate(served)]
     sizes, expected = _sizes(blocks, publishers), _obvious(blocks, publishers)
     assert sizes.keys() == expected.keys()
@@ -100,6 +86,6 @@ def test_the_nearest_rank_is_the_least_that_covers_the_share(count: int, percent
 
 
 def test_a_chain_is_known_by_its_percentiles() -> None:
-    blocks = [_block(at, proof_bytes=10 * at) for at in range(101)]
+    blocks = [block(at, proof_bytes=10 * at) for at in range(101)]
     row = _sizes(blocks, [])["chain", "", "proof_bytes"]
     assert [row[name] for name in ("least", "p50", "p90", "p99", "most")] == [0, 500, 900, 990, 1000]

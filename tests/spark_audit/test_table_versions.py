@@ -235,14 +235,6 @@ def test_a_table_without_rows_has_a_file_that_every_engine_reads(grown: Path) ->
         assert ask(grown / "audit", f"SELECT COUNT(*) FROM {name}").rows == [(0,)]  # noqa: S608  # names of our own
 
 
-def test_an_audit_of_before_has_no_file_of_such_a_table_and_is_read(grown: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(grown, tmp_path / "audited")
-    report = json.loads((folder / "audit" / "run_report.json").read_bytes())
-    report["tables"] = {name: files for name, files in report["tables"].items() if name != "quarantine"}
-    (folder / "audit" / "run_report.json").write_text(json.dumps(report))
-    assert ask(folder / "audit", "SELECT COUNT(path) FROM quarantine").rows == [(0,)]
-
-
 def test_the_log_says_which_values_a_file_has(grown: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(grown, tmp_path / "audited")
     _audit(folder)

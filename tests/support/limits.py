@@ -177,7 +177,7 @@ def _networks(count: int) -> bytes:
     return head + b"".join(b'[adapters.n%d]\nurl = "http://127.0.0.1:2"\n' % at for at in range(count))
 
 
-_SEGMENT: Final = {
+_SEGMENT: Final[dict[str, object]] = {
     "format": manifest.FORMAT,
     "previous": None,
     "network": "a",

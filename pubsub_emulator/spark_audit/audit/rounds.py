@@ -60,9 +60,6 @@ ROUND_OF_CORE: Final = 4
 FOLDED: Final = 256
 """Segments of a chain that one fold adds, about: it has more chains where a round has fewer segments of a network."""
 
-BEFORE: Final = "summary"
-"""Where earlier versions kept what is about whole chains."""
-
 REPLACED: Final = {"open": schema.FINDINGS.name, "summaries": schema.SUMMARIES.name}
 """What each fold of a network puts in the place of what the fold before gave: its files, and their tables."""
 
@@ -204,7 +201,7 @@ class Rounds:
         self._remove(name for name in self.out.names("") if name.startswith(half_written))
         folds = [fold for kept in self.networks.values() for fold in kept.account.folds]
         states = {fold["files"]["state.json"][0] for fold in folds}
-        for folder in (*FOLDERS, BEFORE):
+        for folder in FOLDERS:
             self._remove(path for path in self.out.walk(folder) if path not in states)
         pages = {path for kept in self.networks.values() for path in kept.pages}
         self._remove(path for path in self.out.walk(PAGES) if path not in pages and not path.startswith(SOURCES))

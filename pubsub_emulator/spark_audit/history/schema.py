@@ -124,16 +124,13 @@ class Table:
         name, version = metadata.get(_NAME), metadata.get(_VERSION)
         if name != self.name.encode():
             raise SchemaError(f"this is table {_shown(name)}, not {self.name}")
-        for later in self.stages[1:]:
-            if version == str(later.version).encode():
-                later.check(found)
-                return
-        if version != str(self.version).encode():
+        stage = next((each for each in self.stages if version == str(each.version).encode()), None)
+        if stage is None:
             raise SchemaError(
                 f"{self.name} version {_shown(version)} is not version {self.version}, the one known here"
             )
-        if not found.equals(self.schema, check_metadata=False):
-            raise SchemaError(f"the columns are not those of {self.name} version {self.version}")
+        if not found.equals(stage.schema, check_metadata=False):
+            raise SchemaError(f"the columns are not those of {self.name} version {stage.version}")
 
     def arrow(self, rows: list[Row], among: Iterable[Row] | None = None) -> pa.Table:
         """The rows, in key order, as Arrow, in the version that all rows `among` which they are need.

@@ -97,15 +97,6 @@ class _Run:
         self.most = max(self.most, figure)
 
 
-def chain_habits(
-    blocks: Iterable[Row], publishers: PublisherRows, headers: Headers, limits: Thresholds
-) -> Iterator[Row]:
-    """Findings about one chain from its `block_measures` in order; `publishers` gives a block's publisher rows."""
-    watch = HabitMemory(limits)
-    yield from watch.add(blocks, publishers, headers)
-    yield from watch.open_runs()
-
-
 class HabitMemory:
     """The state that is kept between a chain's blocks."""
 

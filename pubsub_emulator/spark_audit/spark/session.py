@@ -7,10 +7,9 @@ from pyspark.sql import SparkSession
 
 from pubsub_emulator.spark_audit.history.address import Address
 from pubsub_emulator.spark_audit.history.storage import LocalStore
-from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.spark_audit.spark.context import start_context
 from pubsub_emulator.spark_audit.spark.masters import SparkUnavailable
-from pubsub_emulator.spark_audit.tables.pack import published_schema
 
 
 def start_session(audit: Address | None = None, master: str | None = None) -> SparkSession:
@@ -33,11 +32,7 @@ def register(session: SparkSession, results: Results) -> None:
         raise SparkUnavailable(f"{store}: Spark here cannot read S3; start it with the package hadoop-aws")
     base = f"file://{store.uri}" if isinstance(store, LocalStore) else store.uri.replace("s3://", "s3a://", 1)
     for name, files in results.tables(checked=False).items():
-        if files:
-            table = session.read.parquet(*(spark_path(f"{base}/{path}") for path in files))
-        else:  # of version 0.2
-            table = session.createDataFrame(published_schema(RESULT_TABLES[name]).empty_table())
-        table.createOrReplaceTempView(name)
+        session.read.parquet(*(spark_path(f"{base}/{path}") for path in files)).createOrReplaceTempView(name)
 
 
 def spark_path(path: str) -> str:

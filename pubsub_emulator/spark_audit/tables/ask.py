@@ -57,7 +57,6 @@ def local_tables(place: Address | Store) -> Iterator[dict[str, list[str]]]:
             if files and isinstance(store, LocalStore):
                 here[name] = [f"{store.uri}/{path}" for path in files]
                 continue
-            # An audit of version 0.2 has no file of a table without rows.
             parts = (store.read(path) for path in files) if files else (empty_part(schemas[name]),)
             here[name] = []
             for data in parts:
