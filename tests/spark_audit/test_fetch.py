@@ -4,7 +4,6 @@ import asyncio
 import csv
 import gzip
 import json
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -47,7 +46,6 @@ from pubsub_emulator.spark_audit.history.commit import HistoryPart, write_commit
 from pubsub_emulator.spark_audit.history.names import read_names
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import open_store
-from pubsub_emulator.spark_audit.real_proofs.imported import Present
 
 QUICK = RequestRate(connections=4, timeout=60, rest=0.001)
 ALL = Range(1, None, 4)
@@ -591,9 +589,3 @@ def test_au18_columns_that_the_header_repeats_are_held_against_it(column: str, w
     result = _audited(tmp_path / "out")
     assert result.exit_code in {3, 5}
     assert result.chains[0]["status"] == "not verified"
-
-
-def test_present_reads_by_row_groups_and_only_what_is_asked_for(whole: Path) -> None:
-    present = Present.of(open_store(whole))
-    assert sorted(row["number"] for row in present.imported(["number"])) == list(range(1, 12))
-    assert re.fullmatch("polkadot", next(iter(present.newest)))

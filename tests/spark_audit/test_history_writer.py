@@ -154,12 +154,11 @@ except commit.CommitError as error:
 """
 
 
-@pytest.mark.parametrize("room", [0, 20_000])
-def test_a_disk_without_room_leaves_the_history_as_it_was(tmp_path: Path, room: int) -> None:
+def test_a_disk_without_room_leaves_the_history_as_it_was(tmp_path: Path) -> None:
     """The file size limit of the process stands in for the disk: writes fail as they do when it is full."""
     _first_commit(tmp_path)
     before = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
-    assert python("-c", _FULL_DISK, tmp_path, str(room)).returncode == 1
+    assert python("-c", _FULL_DISK, tmp_path, "20000").returncode == 1
     after = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
     assert after == before
     assert [row["data"] for row in _tables(tmp_path)["nodes"]] == [b"old"]
@@ -167,11 +166,11 @@ def test_a_disk_without_room_leaves_the_history_as_it_was(tmp_path: Path, room: 
 
 def test_manifests_form_a_chain_with_one_head(tmp_path: Path) -> None:
     """AU-13: each manifest names the one before it, and the head follows from the last of each network."""
-    write_history(tmp_path / "one", 12)
+    write_history(tmp_path / "one", 6)
     opened = History.open(tmp_path / "one")
     assert opened.commits[0].previous is None
     assert [commit.previous for commit in opened.commits[1:]] == [commit.digest for commit in opened.commits[:-1]]
-    write_history(tmp_path / "same", 12)
+    write_history(tmp_path / "same", 6)
     assert History.open(tmp_path / "same").head == opened.head
     write_history(tmp_path / "one", 2, name="other")
     assert History.open(tmp_path / "one").head != opened.head

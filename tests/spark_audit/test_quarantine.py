@@ -93,7 +93,7 @@ def test_a_flipped_bit_is_noticed_wherever_it_is(history: Path, pristine: Path) 
     entry = History.open(history).files(schema.RELAY_HEADERS)[0]
     path = history / entry.path
     good = (pristine / entry.path).read_bytes()
-    for at in range(0, len(good), max(len(good) // 200, 1)):
+    for at in range(0, len(good), max(len(good) // 80, 1)):
         path.write_bytes(good[:at] + bytes((good[at] ^ 1,)) + good[at + 1 :])
         assert all(isinstance(unit, Fault) for unit in read_file(history, entry))
     path.write_bytes(good)

@@ -139,7 +139,7 @@ def test_au17_one_more_segment_leaves_full_parts_alone_and_keeps_the_small_ones_
     monkeypatch.setattr(ledger, "PAGE", 3)
     history, out = tmp_path / "history", tmp_path / "out"
     before: set[str] = set()
-    for at in growing(history, 16, cheats={5: drop_a_node}):
+    for at in growing(history, 12, cheats={5: drop_a_node}):
         if at % 2 and at > 3:
             result = audit(history, out, engine="python", retain=timedelta(0))
             names = set(result.report["tables"]["block_measures"])

@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 from support import pool_units
-from support.audits import add_junk, drop_a_node, include_invalid, write_history
+from support.audits import add_junk, all_rows, drop_a_node, include_invalid, write_history
 
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.canonical import encode_row
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.judge import task as segment_task
-from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import import_relay_proofs
 from pubsub_emulator.spark_audit.spark.job import SparkMapper
 from pubsub_emulator.spark_audit.spark.ship import PACKAGE, build_archive
@@ -42,13 +40,6 @@ def plain(history: Path) -> AuditResult:
     return audit(history, history.with_name("plain"), engine="python")
 
 
-def _rows(result: AuditResult) -> dict[str, list[bytes]]:
-    return {
-        name: sorted(encode_row(table, row) for row in result.results.rows(table))
-        for name, table in RESULT_TABLES.items()
-    }
-
-
 @pytest.mark.parametrize(("engine", "large"), [("spark", 1), ("pool", segment_task.LARGE)])
 def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917  # fixtures and two parameters
     spark: SparkContext,
@@ -66,7 +57,7 @@ def test_every_row_is_the_plain_paths_however_the_work_is_cut(  # noqa: PLR0917 
     result = audit(history, tmp_path / "out", engine=engine, progress=seen.append)
     assert result.engine == engine
     assert result.units_judged > plain.units_judged or large > 1
-    assert _rows(result) == _rows(plain)
+    assert all_rows(result) == all_rows(plain)
     assert (result.digest, result.exit_code, result.chains) == (plain.digest, plain.exit_code, plain.chains)
     assert seen[-1].done == seen[-1].total
     assert plain.quarantined == 1

@@ -29,11 +29,9 @@ def _number(text: str) -> int:
 
 
 @SIZES
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_is_wider_than_the_window_even_when_all_is_open(
-    new_page: NewPage, reported: Reported, window: ViewportSize, scheme: str
+    page: Page, reported: Reported, window: ViewportSize
 ) -> None:
-    page = new_page(color_scheme=scheme)
     show(page, reported.page, window)
     assert not overflows(page)
     for picked in page.locator("#pick option").evaluate_all("all => all.map(each => each.value)"):
