@@ -67,14 +67,6 @@ def test_ttl_states_never_wrap(ttl: int, inserted: int, now: int) -> None:
         assert state == ValidFor(inserted + ttl - now)
 
 
-def test_an_entry_expires_exactly_when_its_blocks_are_over() -> None:
-    """PS-13."""
-    assert ttl_state(10, 100, RelayBlockNumber(109)) == ValidFor(1)
-    assert ttl_state(10, 100, RelayBlockNumber(110)) == TimedOut()
-    assert ttl_state(U32_MAX, U32_MAX, RelayBlockNumber(U32_MAX)) == ValidFor(U32_MAX)
-    assert ttl_state(U32_MAX, U32_MAX, RelayBlockNumber(0)) == ValidFor(2 * U32_MAX)
-
-
 def test_ttl_states_encode_as_the_rust_enum() -> None:
     assert encode_ttl_state(Infinite()) == b"\x00"
     assert encode_ttl_state(ValidFor(258)) == b"\x01\x02\x01\x00\x00"

@@ -30,7 +30,7 @@ from pubsub_emulator.runtime.framework.origin import (
     ensure_signed,
     ensure_unsigned,
 )
-from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
+from pubsub_emulator.runtime.framework.pallet import Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.system import DispatchEventInfo, ExtrinsicFailed
 from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
@@ -157,14 +157,6 @@ def test_bytes_that_are_no_dispatch_error_are_refused(data: str) -> None:
         RELAY.decode_error(bytes.fromhex(data))
 
 
-def test_dispatch_errors_differ_by_what_they_say() -> None:
-    assert d.BadOrigin() != d.CannotLookup()
-    assert ModuleError(BalancesError.DeltaZero) != ModuleError(BalancesError.DeadAccount)
-    assert len({d.BadOrigin(), d.BadOrigin(), d.Other()}) == 2
-    assert str(ModuleError(BalancesError.DeltaZero)) == "Balances::DeltaZero"
-    assert ModuleError(BalancesError.DeltaZero).name == "DeltaZero"
-
-
 @pytest.mark.parametrize(
     ("ensure", "taken"),
     [(ensure_root, Root()), (ensure_signed, Signed(ALICE))],
@@ -212,20 +204,6 @@ def test_event_records_read_back(records: list[events.EventRecord]) -> None:
 def test_bytes_that_are_no_event_records_are_refused(data: str) -> None:
     with pytest.raises(ScaleError):
         RELAY.decode_records(bytes.fromhex(data))
-
-
-def test_a_variant_stands_for_one_event_whose_fields_name_codecs() -> None:
-    with pytest.raises(DefensiveFailure, match="already"):
-
-        @events.event(PARAS, 3)
-        class Again(Event):
-            para: ParaId
-
-    with pytest.raises(DefensiveFailure, match="names no codec"):
-
-        @events.event(PALLET, 77)
-        class Vague(Event):
-            count: int
 
 
 def test_an_annotation_names_the_codec_that_stands_outermost() -> None:

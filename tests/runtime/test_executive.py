@@ -3,7 +3,6 @@
 # ruff: noqa: ARG002  # hooks and calls take what they are given
 
 import pytest
-from support.processes import printed
 
 from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.primitives.errors import DefensiveFailure
@@ -12,7 +11,6 @@ from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
 from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.balances.events import Transfer
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.codecs import U32
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Call, dispatchable
@@ -157,18 +155,6 @@ def test_events_carry_their_phase_and_stand_in_the_state_the_header_commits_to()
     assert len(RELAY.stored_events(storage)) == 4
 
 
-def test_ps10_a_failing_extrinsic_is_part_of_the_block_and_changes_only_the_nonce() -> None:
-    storage, executive, _ = _world()
-    call = Call("Balances", "transfer_keep_alive", (BOB, 5000))
-    executive.weights = BlockWeights()
-    block = executive.build_block(storage, 1, GENESIS, extrinsics=[Extrinsic(Signed(ALICE), call)])
-    assert [outcome.ok for outcome in block.outcomes] == [False]
-    assert len(block.extrinsics) == 1
-    assert not any(isinstance(record.event, Transfer) for record in block.events)
-    info = system.account(storage, ALICE)
-    assert (info.nonce, info.data.free) == (1, 1000)
-
-
 def test_the_header_commits_to_parent_state_extrinsics_and_digest() -> None:
     storage, executive, _ = _world()
     item = DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, bytes(8))
@@ -251,29 +237,3 @@ def test_old_block_hashes_are_forgotten() -> None:
     executive.build_block(storage, BLOCK_HASH_COUNT + 2, GENESIS)
     assert not system.BLOCK_HASH.contains(storage, 1)
     assert system.BLOCK_HASH.contains(storage, 2)
-
-
-_SCRIPT = """
-from pubsub_emulator.primitives.types import AccountId, Hash
-from pubsub_emulator.runtime.balances import Balances
-from pubsub_emulator.runtime.framework.dispatch import Call
-from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
-from pubsub_emulator.runtime.framework.origin import Signed
-from pubsub_emulator.runtime.framework.storage import State, Storage
-storage, balances = Storage(State()), Balances(10)
-people = [AccountId(bytes([i]) * 32) for i in range(20)]
-balances.genesis(storage, {who: 10_000 for who in people})
-executive, parent = Executive([balances]), Hash(bytes(32))
-for number in range(1, 6):
-    calls = [
-        Extrinsic(Signed(who), Call("Balances", "transfer_allow_death", (people[(i * number) % 20], 100 * i)))
-        for i, who in enumerate(people)
-    ]
-    parent = executive.build_block(storage, number, parent, extrinsics=calls).header.hash()
-print(parent.hex())
-"""
-
-
-def test_ps90_blocks_are_the_same_bytes_under_any_hash_seed() -> None:
-    (found,) = printed(_SCRIPT, "0", "1", "4242")
-    assert len(found.strip()) == 64

@@ -118,13 +118,6 @@ def test_a_default_is_read_and_never_shared() -> None:
     )
 
 
-def test_what_is_taken_is_no_longer_stored() -> None:
-    storage = Storage(State())
-    items = StorageMap(Pallet("P", 200, "crate"), "M", "A row.", Twox64Concat, scale.u8, scale.u8)
-    items.insert(storage, 1, 7)
-    assert (items.take(storage, 1), items.take(storage, 1), items.contains(storage, 1)) == (7, None, False)
-
-
 def test_a_hasher_that_loses_its_keys_cannot_be_iterated() -> None:
     storage = Storage(State())
     items = StorageMap(Pallet("P", 200, "crate"), "M", "A row.", Blake2_256, scale.u8, scale.u8)

@@ -29,7 +29,7 @@ from pubsub_emulator.runtime.relay.message_queue import (
 )
 from pubsub_emulator.runtime.relay.message_queue.types import BOOKS, PAGES, SERVICE_HEAD
 
-A, B, C, D = (ParaId(number) for number in (1000, 2000, 2001, 2002))
+A, B, C = ParaId(1000), ParaId(2000), ParaId(2001)
 LIMIT = 100
 
 

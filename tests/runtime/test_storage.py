@@ -148,34 +148,6 @@ class OverlayIsADictionary(RuleBasedStateMachine):
 TestOverlayIsADictionary = OverlayIsADictionary.TestCase
 
 
-@given(
-    before=st.dictionaries(KEYS, VALUES, max_size=8),
-    writes=st.lists(st.tuples(KEYS, st.none() | VALUES), max_size=12),
-)
-def test_ps10_a_layer_that_fails_leaves_the_state_byte_identical(
-    before: dict[bytes, bytes], writes: list[tuple[bytes, bytes | None]]
-) -> None:
-    storage = Storage(State.from_entries(before.items(), {b"c": before.items()}))
-    root = storage.state.root()
-    storage.log.append("kept")
-
-    def write() -> None:
-        for key, value in writes:
-            if value is None:
-                storage.kill(key)
-                storage.child_kill(b"c", key)
-            else:
-                storage.put(key, value)
-                storage.child_put(b"c", key, value)
-        storage.log.append("undone")
-        raise Undo
-
-    with pytest.raises(Undo), storage.transaction():
-        write()
-    assert storage.log == ["kept"]
-    assert storage.commit() == root
-
-
 def test_keys_written_while_iterating_are_met_once_and_in_order() -> None:
     storage = Storage(State.from_entries([(bytes([i]), b"old") for i in range(0, 10, 2)]))
     seen = []
@@ -201,14 +173,6 @@ def test_ps2_a_child_root_stands_in_the_top_trie_and_vanishes_with_the_last_key(
     assert storage.commit() == EMPTY_TRIE_ROOT
     assert storage.get(top_key) is None
     assert storage.state.children == {}
-
-
-def test_ps5_writes_to_one_child_trie_never_change_another() -> None:
-    storage = Storage(State.from_entries([], {b"a": [(b"k", b"1")], b"b": [(b"k", b"2")]}))
-    other = storage.child_root(b"b")
-    storage.child_put(b"a", b"x", b"3")
-    storage.commit()
-    assert storage.child_root(b"b") == other
 
 
 def test_child_roots_cannot_be_written_around_the_child_trie() -> None:

@@ -2,15 +2,13 @@
 
 import pytest
 
-from pubsub_emulator.primitives.types import AccountId, Hash
+from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.balances import Balances, HoldReason
 from pubsub_emulator.runtime.framework import events, system
-from pubsub_emulator.runtime.framework.dispatch import Call, ConsumerRemaining, NoProviders, TooManyConsumers
-from pubsub_emulator.runtime.framework.executive import Executive, Extrinsic
+from pubsub_emulator.runtime.framework.dispatch import ConsumerRemaining, NoProviders, TooManyConsumers
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.system import KilledAccount, NewAccount
-from pubsub_emulator.trie import state_root
 
 ALICE, BOB = AccountId(b"a" * 32), AccountId(b"b" * 32)
 
@@ -71,15 +69,3 @@ def test_only_accounts_that_exist_have_a_nonce() -> None:
     system.inc_nonce(storage, ALICE)
     system.inc_nonce(storage, ALICE)
     assert system.account(storage, ALICE).nonce == 2
-
-
-def test_extrinsics_over_32_bytes_stand_inline_in_their_trie() -> None:
-    balances = Balances(10)
-    executive, storage = Executive([balances]), Storage(State())
-    balances.genesis(storage, {ALICE: 1000})
-    calls = [Extrinsic(Signed(ALICE), Call("Balances", "transfer_allow_death", (BOB, value))) for value in (50, 60)]
-    block = executive.build_block(storage, 1, Hash(bytes(32)), extrinsics=calls)
-    entries = [(bytes((4 * index,)), extrinsic) for index, extrinsic in enumerate(block.extrinsics)]
-    assert all(len(extrinsic) > 32 for extrinsic in block.extrinsics)
-    assert block.header.extrinsics_root == state_root(entries, version=0)
-    assert block.header.extrinsics_root != state_root(entries, version=1)

@@ -70,14 +70,6 @@ def test_a_missing_root_is_missing_at_the_first_nibble_of_the_least_key() -> Non
     assert (failure.value.hash, failure.value.key, failure.value.depth) == (root, b"a", 0)
 
 
-def test_children_of_other_lengths_that_add_up_to_those_of_hashes_are_read_as_what_they_are() -> None:
-    leaf = b"\x5c" + b"\x00" * 14 + b"\x3c" + b"v" * 15
-    node = b"\x80\x03\x00" + bytes((31 << 2,)) + leaf + bytes((33 << 2,)) + bytes(33)
-    assert (len(leaf), len(node)) == (31, 3 + 2 * 33)
-    root, nodes = below_root(node)
-    assert read_proof(root, nodes, [bytes(15)]) == {bytes(15): b"v" * 15}
-
-
 @pytest.mark.parametrize(
     ("node", "reason"),
     [

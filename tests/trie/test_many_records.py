@@ -56,22 +56,6 @@ def test_the_short_way_is_taken_where_it_can_be(listed: list[tuple[bytes, bytes]
         assert found == root(dict(listed), 1)
 
 
-@given(alike(), st.binary(max_size=32), st.integers(0, 30))
-def test_one_value_that_is_inline_changes_the_way_and_not_the_root(
-    listed: list[tuple[bytes, bytes]], value: bytes, at: int
-) -> None:
-    listed[at % len(listed)] = (listed[at % len(listed)][0], value)
-    assert state_root(listed) == root(dict(listed), 1)
-
-
-@given(alike(), st.binary(max_size=40), st.integers(0, 30))
-def test_one_key_of_another_size_changes_the_way_and_not_the_root(
-    listed: list[tuple[bytes, bytes]], key: bytes, at: int
-) -> None:
-    listed.insert(at % (len(listed) + 1), (key, bytes(40)))
-    assert state_root(listed) == root(dict(listed), 1)
-
-
 def _shared(key: bytes, other: bytes) -> int:
     apart = (at for at, (mine, others) in enumerate(zip(key.hex(), other.hex(), strict=False)) if mine != others)
     return next(apart, 2 * min(len(key), len(other)))

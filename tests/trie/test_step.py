@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.slow_trie import blake2, encode, plant, to_nibbles
 from support.tries import entries, keys, unhex, versions
 
-from pubsub_emulator.trie import BadNode, MissingNode, Trie, read_proof
+from pubsub_emulator.trie import BadNode, Trie, read_proof
 from pubsub_emulator.trie.codec import node_head
 from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
@@ -270,15 +270,6 @@ def test_a_bad_node_is_named_with_its_hash_root_key_and_depth() -> None:
     assert (inline.value.hash, inline.value.depth) == (root, 1)
     # A bad node that no key leads to is not looked into.
     assert read_proof(root, [top, bad], [b"\x30"]) == {b"\x30": None}
-
-
-def test_a_missing_value_is_named_by_its_hash_at_the_end_of_the_key() -> None:
-    value = b"v" * 33
-    leaf = b"\x22\xab" + blake2(value)
-    with pytest.raises(MissingNode) as failure:
-        read_proof(blake2(leaf), [leaf], [b"\xab"])
-    error = failure.value
-    assert (error.hash, error.key, error.depth) == (blake2(value), b"\xab", 2)
 
 
 @pytest.mark.parametrize("kind", [0x40, 0x80, 0xC0, 0x20, 0x10])

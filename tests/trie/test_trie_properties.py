@@ -12,10 +12,8 @@ from support.tries import dense_keys, entries, keys, values, versions
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
 from pubsub_emulator.trie import (
-    DuplicateNodes,
     MissingNode,
     Trie,
-    UnusedNodes,
     decode_compact,
     encode_compact,
     read_child_proof,
@@ -123,24 +121,6 @@ def test_bulk_roots_equal_incremental_roots_in_any_order(
     assert Trie.from_entries(shuffled, version).root() == want
 
 
-@given(st.lists(st.tuples(st.binary(min_size=2, max_size=2), values), max_size=60), versions)
-def test_of_entries_with_one_key_the_last_one_counts(listed: list[tuple[bytes, bytes]], version: int) -> None:
-    """Keys of one size take the fast way through the bulk root, duplicates included."""
-    want = root(dict(listed), version)
-    assert state_root(listed, version) == want
-    trie = Trie.from_entries(listed, version)
-    assert trie.root() == want
-    assert len(trie) == len(dict(listed))
-
-
-@given(st.dictionaries(st.binary(min_size=9, max_size=9), values, max_size=60), st.binary(max_size=30), versions)
-def test_keys_that_share_a_long_prefix_have_the_same_root_both_ways(
-    found: dict[bytes, bytes], prefix: bytes, version: int
-) -> None:
-    prefixed = {prefix + key: value for key, value in found.items()}
-    assert state_root(list(prefixed.items()), version) == root(prefixed, version)
-
-
 @given(entries, dense_keys, st.one_of(st.none(), keys))
 def test_iteration_is_bytewise_ascending_within_the_prefix_and_after_the_key(
     found: dict[bytes, bytes], prefix: bytes, after: bytes | None
@@ -216,25 +196,6 @@ def test_a_key_whose_path_lacks_a_node_is_missing_and_never_absent(
         assert failure.value.key == failing[0]
 
 
-@given(entries.filter(bool), versions, st.data())
-def test_padded_proofs_are_told_apart_when_asked_to_be_exact(
-    found: dict[bytes, bytes], version: int, data: st.DataObject
-) -> None:
-    key = data.draw(st.sampled_from(sorted(found)))
-    trie = Trie.from_entries(found.items(), version)
-    into: dict[Any, bytes] = {}
-    trie.prove([key], into)
-    nodes = list(into.values())
-    junk = b"\x40\x04not of this trie"
-    assert read_proof(trie.root(), [*nodes, junk, nodes[0]], [key]) == {key: found[key]}
-    with pytest.raises(UnusedNodes) as unused:
-        read_proof(trie.root(), [*nodes, junk], [key], exact=True)
-    assert unused.value.hashes == (blake2(junk),)
-    with pytest.raises(DuplicateNodes) as repeated:
-        read_proof(trie.root(), [*nodes, nodes[0]], [key], exact=True)
-    assert repeated.value.hashes == (blake2(nodes[0]),)
-
-
 @settings(max_examples=100)
 @given(entries.filter(bool), versions, st.data())
 def test_flipped_bits_never_change_what_is_read(found: dict[bytes, bytes], version: int, data: st.DataObject) -> None:
@@ -287,34 +248,6 @@ def test_the_empty_trie_has_the_known_root_and_proves_absence() -> None:
         assert into == {EMPTY_TRIE_ROOT: b"\x00"}
         assert read_proof(EMPTY_TRIE_ROOT, into.values(), [b"key", b""], exact=True) == {b"key": None, b"": None}
         assert read_proof(EMPTY_TRIE_ROOT, [], [b"key"]) == {b"key": None}
-
-
-def test_emptying_a_trie_brings_the_empty_root_back() -> None:
-    trie = Trie.from_entries([(b"a", b"1"), (b"ab", b"2" * 40), (b"b", b"3")])
-    trie.root()
-    assert trie.remove_prefix(b"") == 3
-    assert trie.root() == EMPTY_TRIE_ROOT
-    assert not trie
-
-
-@given(entries, st.lists(st.tuples(dense_keys, values), min_size=1, max_size=20), versions)
-def test_a_root_read_between_writes_changes_no_later_root(
-    found: dict[bytes, bytes], writes: list[tuple[bytes, bytes]], version: int
-) -> None:
-    """What a node keeps of its last encoding never outlives the change that made it wrong."""
-    eager, lazy = Trie.from_entries(found.items(), version), Trie.from_entries(found.items(), version)
-    model = dict(found)
-    for at, (key, value) in enumerate(writes):
-        if at % 3 == 2:
-            eager.remove(key)
-            lazy.remove(key)
-            model.pop(key, None)
-        else:
-            eager.insert(key, value)
-            lazy.insert(key, value)
-            model[key] = value
-        eager.root()
-    assert eager.root() == lazy.root() == root(model, version)
 
 
 @pytest.mark.parametrize("size", [1, 40])

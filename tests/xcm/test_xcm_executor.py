@@ -24,7 +24,7 @@ from support.xcm import (
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.xcm.barriers import AllowPublishFrom, everything, only_parachains
+from pubsub_emulator.xcm.barriers import AllowPublishFrom, everything
 from pubsub_emulator.xcm.executor import Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import (
     ClearError,
@@ -58,7 +58,6 @@ from pubsub_emulator.xcm.outcome import (
     Incomplete,
     InstructionError,
     Outcome,
-    StackLimitReached,
     XcmErrorKind,
 )
 from pubsub_emulator.xcm.response import Limited, Unlimited
@@ -131,14 +130,6 @@ def test_a_failing_publish_leaves_nothing_and_keeps_what_came_before() -> None:
     assert execution.outcome == Incomplete(publish_weight(5) * 2, failed(1, XcmErrorKind.PublishFailed))
 
 
-def test_which_pallet_error_it_was_is_not_lost() -> None:
-    """Defect 37, PS-21: the `XcmError` is one for all, the pallet's error stands beside it."""
-    execution = execute(publish(), config=Ledger(room=0))
-    assert isinstance(execution.outcome, Incomplete)
-    assert isinstance(execution.outcome.error.cause, TooManyStoredKeys)
-    assert str(execution.outcome.error.cause) == "0 keys"
-
-
 def test_pallet_errors_behind_a_cleared_error_are_not_lost() -> None:
     """PS-21: the outcome is complete, the execution still tells what failed."""
     execution = execute(SetErrorHandler((ClearError(),)), publish(), config=Ledger(room=0))
@@ -208,11 +199,6 @@ def test_expecting_another_origin_fails(expected: Location | None) -> None:
     assert outcome.error == failed(0, XcmErrorKind.ExpectationFalse)
 
 
-def test_expecting_the_origin_passes() -> None:
-    """PS-20."""
-    assert isinstance(execute(ExpectOrigin(ORIGIN)).outcome, Complete)
-
-
 def test_unpaid_execution_checks_the_origin_only_when_told() -> None:
     """PS-20: and leaves the weight limit to barriers."""
     assert isinstance(execute(UnpaidExecution(Unlimited(), None), publish()).outcome, Complete)
@@ -257,28 +243,7 @@ def test_eleven_instructions_are_executed() -> None:
     assert len(Instruction.VARIANTS) == 53
 
 
-def test_an_empty_message_completes_for_nothing() -> None:
-    """PS-20: what a barrier would refuse."""
-    assert execute().outcome == Complete(WEIGHT_ZERO)
-
-
 # -- errors, handlers, appendices ------------------------------------------------------------------------------------
-
-
-def test_the_appendix_runs_after_success() -> None:
-    """PS-20: `SetAppendix`."""
-    chain = Ledger()
-    assert isinstance(execute(SetAppendix((publish(2),)), publish(1), config=chain).outcome, Complete)
-    assert list(chain.stored) == [(PARA, key(1)), (PARA, key(2))]
-
-
-def test_the_appendix_runs_after_failure_and_the_error_stays() -> None:
-    """PS-20: always."""
-    chain = Ledger()
-    outcome = execute(SetAppendix((publish(2),)), Trap(1), publish(1), config=chain).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(1, XcmErrorKind.Trap, 1)
-    assert list(chain.stored) == [(PARA, key(2))]
 
 
 def test_the_appendix_runs_after_the_error_handler_even_when_that_fails() -> None:
@@ -297,107 +262,7 @@ def test_the_appendix_runs_after_the_error_handler_even_when_that_fails() -> Non
     assert execution.failures == (failed(2, XcmErrorKind.Trap, 1), failed(2, XcmErrorKind.Trap, 2))
 
 
-def test_the_error_handler_does_not_run_after_success() -> None:
-    """PS-20: it is dropped, also for the appendix, whose error it does not handle."""
-    chain = Ledger()
-    outcome = execute(
-        SetErrorHandler((publish(2), ClearError())), SetAppendix((Trap(5),)), publish(1), config=chain
-    ).outcome
-    assert list(chain.stored) == [(PARA, key(1))]
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(0, XcmErrorKind.Trap, 5)
-
-
-def test_clear_error_in_the_handler_makes_the_message_complete() -> None:
-    """PS-20: `ClearError` empties the error register."""
-    chain = Ledger()
-    outcome = execute(SetErrorHandler((ClearError(), publish(2))), Trap(1), config=chain).outcome
-    assert isinstance(outcome, Complete)
-    assert list(chain.stored) == [(PARA, key(2))]
-
-
-def test_clear_error_in_the_appendix_makes_the_message_complete() -> None:
-    """PS-20: it runs after the failure."""
-    assert isinstance(execute(SetAppendix((ClearError(),)), Trap(1)).outcome, Complete)
-
-
-def test_a_handler_without_clear_error_leaves_the_message_incomplete() -> None:
-    """PS-20: handling is not forgiving."""
-    outcome = execute(SetErrorHandler((ClearTopic(),)), Trap(1)).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(1, XcmErrorKind.Trap, 1)
-
-
-def test_the_last_handler_and_the_last_appendix_count() -> None:
-    """PS-20: setting one replaces the earlier."""
-    chain = Ledger()
-    execute(
-        SetErrorHandler((publish(1),)),
-        SetErrorHandler((publish(2),)),
-        SetAppendix((publish(3),)),
-        SetAppendix((publish(4),)),
-        Trap(0),
-        config=chain,
-    )
-    assert list(chain.stored) == [(PARA, key(2)), (PARA, key(4))]
-
-
-def test_handlers_and_appendices_may_set_new_ones() -> None:
-    """PS-20: main, handler, handler's handler, appendix, appendix' appendix."""
-    chain = Ledger()
-    inner = (
-        SetErrorHandler((publish(2), ClearError())),
-        SetAppendix((SetAppendix((publish(4),)), publish(3))),
-        Trap(1),
-    )
-    outcome = execute(SetErrorHandler((publish(1), *inner)), Trap(0), config=chain).outcome
-    assert isinstance(outcome, Complete)
-    assert list(chain.stored) == [(PARA, key(name)) for name in (1, 2, 3, 4)]
-
-
-def test_registers_last_from_list_to_list() -> None:
-    """PS-20: an origin cleared in the message is still clear in handler and appendix."""
-    execution = execute(SetAppendix((publish(1),)), ClearOrigin())
-    assert isinstance(execution.outcome, Incomplete)
-    assert execution.outcome.error == failed(0, XcmErrorKind.BadOrigin)
-
-
 # -- weight ----------------------------------------------------------------------------------------------------------
-
-
-def test_what_follows_a_failure_is_given_back_and_the_failing_instruction_is_not() -> None:
-    """PS-21: charged before execution, the rest refunded."""
-    outcome = execute(publish(1, b"ab"), Trap(1), publish(2, bytes(500)), SetAppendix((publish(3),))).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.used == publish_weight(2) + UNIT
-
-
-def test_a_failing_publish_is_charged_with_its_bytes() -> None:
-    """PS-21: or one could make the chain work for nothing."""
-    outcome = execute(publish(1, bytes(100)), config=Ledger(room=0)).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.used == publish_weight(100)
-
-
-def test_an_unused_handler_is_given_back_and_the_appendix_is_not() -> None:
-    """PS-21: each instruction costs itself; a handler costs only when it runs."""
-    handler, appendix = SetErrorHandler((publish(1),)), SetAppendix((publish(2, b""),))
-    assert execute(handler, appendix).outcome == Complete(UNIT * 2 + publish_weight(0))
-    outcome = execute(handler, appendix, Trap(1)).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.used == UNIT * 3 + publish_weight(5) + publish_weight(0)
-
-
-def test_replaced_handlers_and_appendices_are_given_back() -> None:
-    """PS-21: only what may still run is charged."""
-    message = (SetErrorHandler((publish(1),)), SetErrorHandler(()), SetAppendix((publish(2),)), SetAppendix(()))
-    assert execute(*message).outcome == Complete(UNIT * 4)
-
-
-def test_an_appendix_that_sets_an_appendix_is_not_given_back_itself() -> None:
-    """PS-21: it is running; or nested appendices would work for nothing."""
-    costly = SetAppendix((publish(1, bytes(900)), SetAppendix((publish(2, b""),))))
-    assert execute(costly).outcome == Complete(UNIT * 2 + publish_weight(900) + publish_weight(0))
 
 
 @given(messages())
@@ -498,17 +363,6 @@ class _Nothing:
 NOTHING_BARRED = _Nothing()
 
 
-def test_the_barrier_bounds_the_publishes_of_a_message_before_any_is_executed() -> None:
-    """Defect 40, PS-22: one limit, and it is enforced."""
-    chain = Ledger()
-    executor = XcmExecutor(WEIGHER, AllowPublishFrom(only_parachains, 10))
-    for count, expected in ((10, None), (11, StackLimitReached())):
-        result = run(executor, encode((publish(),) * count), chain)
-        assert isinstance(result, Execution)
-        assert result.rejected == expected
-    assert chain.layers == 10
-
-
 @pytest.mark.parametrize("size", [0, 1024, 1025, 2048, 2049, 65_536])
 def test_the_length_of_a_value_is_left_to_the_pallet(size: int) -> None:
     """Defect 41, PS-8, PS-20: the codec bounds it neither at 1024 nor at 2048, so the pallet can say `ValueTooLong`."""
@@ -517,10 +371,3 @@ def test_the_length_of_a_value_is_left_to_the_pallet(size: int) -> None:
     assert isinstance(result, Execution)
     assert isinstance(result.outcome, Complete)
     assert chain.stored[PARA, key(1)] == (bytes(size), 0)
-
-
-def test_a_message_that_fails_at_once_uses_its_first_instruction_only() -> None:
-    """PS-21: the instructions after it cost nothing."""
-    outcome = execute(Trap(1), *(publish(),) * 9).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.used == WEIGHER.weight((Trap(1),)) != WEIGHT_ZERO

@@ -24,7 +24,7 @@ from pubsub_emulator.xcm.instructions import (
     encode_instructions,
 )
 from pubsub_emulator.xcm.location import HERE, NetworkId, OnlyChild, Parachain
-from pubsub_emulator.xcm.message import decode, encode, extent, nested
+from pubsub_emulator.xcm.message import decode, encode, extent
 from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE, MAX_XCM_DECODE_DEPTH
 
 GOOD = [unhex(vector["encoded"]) for vector in VECTORS["messages"] + VECTORS["random_messages"]]
@@ -282,10 +282,3 @@ def test_a_changed_byte_anywhere_decodes_to_itself_or_fails_cleanly(message: Xcm
     data = bytearray(encode(message))
     data[at % len(data)] = value
     check(bytes(data))
-
-
-def test_the_message_inside_an_instruction_is_found() -> None:
-    """PS-20: what the depth of a message is counted by."""
-    assert nested(SetAppendix((ClearOrigin(),))) == (ClearOrigin(),)
-    assert nested(ClearOrigin()) is None
-    assert sum(nested(wrap((ClearOrigin(),))) is not None for wrap in WRAPS.values()) == len(WRAPS)

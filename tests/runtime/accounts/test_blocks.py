@@ -31,7 +31,7 @@ from pubsub_emulator.xcm.location import HERE, Location
 from pubsub_emulator.xcm.message import decode
 
 ALICE, BOB, EVE = signer("Alice"), signer("Bob"), signer("Eve")
-CHAINS = (None, PUBLISHER, SUBSCRIBER)
+CHAINS = (None, SUBSCRIBER)
 UNIT = 10**10
 
 
@@ -429,12 +429,3 @@ def test_a_chain_without_accounts_is_offered_nothing() -> None:
     for chain in (None, ParaId(2000)):
         with pytest.raises(BadRequest, match="no accounts"):
             plain.offer(chain, [])
-
-
-def test_what_is_offered_is_forgotten_with_the_step() -> None:
-    net = fresh()
-    ahead = signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), ALICE, nonce=1)
-    run(net, SUBSCRIBER, ahead)
-    run(net, SUBSCRIBER, signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), ALICE, nonce=0))
-    net.step(1)
-    assert system.account(storage_of(net, SUBSCRIBER), ALICE.account).nonce == 1

@@ -116,14 +116,6 @@ def test_errors_are_module_errors_of_pallet_101(error: str, index: int) -> None:
     assert len(Error) == 9
 
 
-def test_a_refused_publish_says_what_it_is_in_words_and_bytes() -> None:
-    world = World()
-    with pytest.raises(ModuleError) as caught:
-        world.publish(2000, KEY)
-    assert str(caught.value) == "Broadcaster::PublishNotAuthorized"
-    assert caught.value.encode() == bytes.fromhex("036506000000")
-
-
 @pytest.mark.parametrize(
     ("call", "args", "encoded"),
     [

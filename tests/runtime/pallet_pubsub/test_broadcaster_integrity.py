@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.pallet_pubsub.world import ALICE, BOB, MOCK, ROOT, World, name
+from support.pallet_pubsub.world import ALICE, BOB, MOCK, World, name
 
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId
@@ -76,16 +76,6 @@ def test_a_publish_weighs_its_accesses_and_every_value_byte() -> None:
     index = weights.publish(replace(MOCK, ttl_policy=TtlPolicy.EXPIRY_INDEX), 0)
     assert index.ref_time - scan.ref_time == 200_000_000
     assert scan == Weight(15_000_000 + 4 * 25_000_000 + 5 * 100_000_000, 4 * 700 + 2 + 1024 + 8)
-
-
-def test_deregistering_refunds_what_was_charged_for_keys_that_are_not_there() -> None:
-    world = World()
-    world.register(2000)
-    world.publish(2000, A)
-    used = world.pallet.force_deregister_publisher(world.storage, ROOT, P)
-    assert used == weights.deregister_publisher(world.config, 1)
-    assert used.all_lte(weights.deregister_publisher(world.config))
-    assert used != weights.deregister_publisher(world.config)
 
 
 def sound(policy: TtlPolicy) -> World:

@@ -58,24 +58,6 @@ def test_the_lag_of_a_scan_follows_the_table_and_not_what_is_due_ps19() -> None:
     assert max(late) > ROWS // 200
 
 
-def test_the_index_is_never_late_while_what_is_due_fits_a_sweep_ps19() -> None:
-    world, due = loaded(TtlPolicy.EXPIRY_INDEX, [1 + i % 10 for i in range(ROWS)])
-    assert set(lags(world, due, 10)) == {0}
-    assert due == {}
-    world.try_state()
-
-
-def test_beyond_a_sweep_the_index_serves_what_waits_longest_first_ps19() -> None:
-    world, due = loaded(TtlPolicy.EXPIRY_INDEX, [1 + i % 2 for i in range(ROWS)])
-    first = {place for place, at in due.items() if at == 1}
-    late = lags(world, due, 4)
-    assert not first & due.keys()
-    assert late == [0] * 500 + [1] * 500 + [2] * 500 + [3] * 500
-    assert lags(world, due, 4, first=5) == [3] * 500 + [4] * 500 + [5] * 500 + [6] * 500
-    assert world.ttl_rows() == 0
-    world.try_state()
-
-
 @both_policies
 def test_a_change_of_policy_loses_no_expiry_ps19(policy: TtlPolicy) -> None:
     world, _ = loaded(policy, [1 + i % 3 for i in range(600)], scans=50)

@@ -3,9 +3,11 @@
 import pytest
 from support.pallet_pubsub.world import MOCK, World, both_policies, name, numbered
 
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_MAX, Weight
+from pubsub_emulator.runtime.framework.executive import BlockWeights, Executive
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy, weights
+from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.expiry import sweep
 from pubsub_emulator.runtime.pallet_pubsub.scan import Lap
 from pubsub_emulator.runtime.pallet_pubsub.storage import ExpiryIndex, TtlLapMark, rows_of
@@ -103,3 +105,19 @@ def test_a_publisher_that_goes_leaves_no_mark_and_no_index_row(policy: TtlPolicy
     assert not TtlLapMark.contains(world.storage, ParaId(FIRST))
     assert sum(1 for _ in ExpiryIndex.rows(world.storage)) == (1 if policy is TtlPolicy.EXPIRY_INDEX else 0)
     world.try_state()
+
+
+def test_expiry_gets_what_calls_leave_and_a_full_block_puts_it_off_ps15() -> None:
+    world = World(MOCK)
+    world.publish(1000, name("a"), ttl=1)
+    sweep = weights.on_idle_base() + weights.expire_key(world.config) * 4
+    tight = Executive([world.balances, world.pallet], BlockWeights(max_block=sweep, normal=sweep))
+    tight.build_block(world.storage, 2, Hash(bytes(32)))
+    assert world.keys(1000) == []
+    world.publish(1000, name("a"), ttl=1)
+    full = Executive([world.balances, world.pallet], BlockWeights(max_block=Weight(10**8, 1000), normal=Weight()))
+    full.build_block(world.storage, 3, Hash(bytes(32)))
+    assert world.keys(1000) == [name("a")]
+    block = tight.build_block(world.storage, 4, Hash(bytes(32)))
+    assert [record.event for record in block.events] == [KeyExpired(ParaId(1000), name("a"))]
+    assert block.events[0].encode().startswith(b"\x01\x65\x03"), "in finalization, pallet 101, variant 3"

@@ -12,7 +12,6 @@ from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Token, TokenError
 from pubsub_emulator.runtime.framework.origin import Root, Signed, Unsigned
 from pubsub_emulator.runtime.pallet_pubsub import Error
-from pubsub_emulator.runtime.pallet_pubsub.storage import RegisteredPublishers
 
 A = name("a")
 
@@ -125,14 +124,6 @@ def test_a_refused_publish_needs_no_layer_to_leave_no_trace_ps10() -> None:
         world.refuses(why, world.publish, para, key, bytes(size))
     world.publish(2000, A, bytes(1024))
     world.refuses(Error.TotalStorageSizeExceeded, world.publish, 2000, name("b"), bytes(500))
-
-
-def test_a_hold_that_fails_late_takes_the_registration_back_ps10() -> None:
-    """The balance error comes from another pallet, in the middle of the call."""
-    world = populated()
-    world.owners.owners[2001] = POOR
-    world.refuses(Token(TokenError.FundsUnavailable), world.register, 2001, Signed(POOR))
-    assert RegisteredPublishers.get(world.storage, 2001) is None
 
 
 ids = st.sampled_from([0, 999, 1000, 1999, 2000, 2001, U32_MAX, U32_MAX + 1, -1])

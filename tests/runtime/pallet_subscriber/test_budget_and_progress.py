@@ -9,8 +9,7 @@ from support.world import Relay, Subscriber, each_policy, entry, filled, make_sp
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import entry_length, node_cost
-from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     MIN_BUDGET,
     ROW_COST,
@@ -108,116 +107,6 @@ def test_max_item_cost_covers_a_branch_and_the_largest_entry() -> None:
     assert node_cost(entry_length(1 << 16)) == make_spec(max_value_length=1 << 16).max_item_cost
 
 
-@each_policy
-def test_the_walk_stops_exactly_when_less_than_one_item_and_a_row_is_left(policy: str) -> None:
-    """PS-51, D missing_node_at_limit_valid: one byte decides."""
-    keys = numbered(20)
-    relay = Relay(1, {1000: filled(keys)})
-    subscriber = short({1000: keys}, cache=policy)
-    maps = subscriber.plan(relay).map_charges
-    reserve = subscriber.spec.max_item_cost + ROW_COST
-    none = subscriber.plan(relay, maps + reserve - 1)
-    assert (none.used, none.cursor) == (maps, (1000, keys[0]))
-    one = subscriber.plan(relay, maps + reserve)
-    assert one.used > maps
-    assert one.cursor == (1000, keys[0])
-    needed = subscriber.plan(relay).used
-    last = list(subscriber.plan(relay).taken.values())[-1]
-    before_last = needed - cost(last)
-    assert subscriber.plan(relay, before_last + reserve).cursor is None
-    assert subscriber.plan(relay, before_last + reserve - 1).cursor == (1000, keys[-1])
-
-
-@each_policy
-def test_a_budget_of_nothing_takes_only_the_static_keys_and_points_at_the_first_item(policy: str) -> None:
-    """PS-51, B41, B42, B52, B53, B64, D incomplete_at_budget_limit: nothing is delivered, the cursor is set."""
-    keys = numbered(5)
-    relay = Relay(1, {1000: filled(keys)})
-    for budget in (0, 1, 300):
-        subscriber = Subscriber(make_spec({1000: keys}, cache=policy))
-        step = subscriber.block(relay, budget)
-        assert step.deliveries == ()
-        assert subscriber.cursor == (1000, keys[0])
-        assert subscriber.roots == {}
-        assert sum(map(cost, step.plan.taken.values())) == step.plan.static_bytes
-
-
-@each_policy
-def test_a_large_budget_delivers_everything_at_once(policy: str) -> None:
-    """PS-51, B40, B51, D exact_budget_processes_all, D cursor_cleared_on_complete."""
-    keys = numbered(10)
-    relay = Relay(1, {1000: filled(keys)})
-    subscriber = Subscriber(make_spec({1000: keys}, cache=policy))
-    exact = subscriber.plan(relay).used + subscriber.spec.max_item_cost + ROW_COST
-    items.PROCESSING_CURSOR.put(subscriber.storage, (ParaId(1000), keys[3]))
-    step = subscriber.block(relay, exact)
-    assert sorted(step.keys) == keys
-    assert subscriber.cursor is None
-
-
-@each_policy
-def test_a_small_budget_delivers_the_first_items_and_the_next_block_goes_on(policy: str) -> None:
-    """PS-51, B46, B56, D small_budget_processes_partial, D budget_exhausted_between_keys."""
-    keys = numbered(10)
-    relay = Relay(1, {1000: filled(keys)})
-    subscriber = short({1000: keys}, cache=policy)
-    two = next(b for b in range(1000, 9000, 10) if len(subscriber.plan(relay, b).changes) == 2)
-    assert subscriber.block(relay, two).keys == keys[:2]
-    assert subscriber.cursor == (1000, keys[2])
-    assert subscriber.block(relay).keys == keys[2:]
-    assert subscriber.cursor is None
-
-
-@each_policy
-def test_a_stop_in_the_middle_of_a_path_resumes_at_that_item(policy: str) -> None:
-    """PS-51, PS-60, D budget_exhausted_mid_key: what the cut-off item had read stays in the proof."""
-    near = [b"\x11" * n + bytes(32 - n) for n in range(32)]
-    relay = Relay(1, {1000: filled(near)})
-    subscriber = short({1000: near}, cache=policy, max_trie_depth=None)
-    for budget in range(1100, 4000, 37):
-        walked = subscriber.plan(relay, budget)
-        assert walked.cursor is not None
-        assert walked.used <= budget
-        assert len(walked.changes) == sorted(near).index(walked.cursor[1])
-
-
-@each_policy
-def test_a_stop_between_publishers_leaves_the_first_complete(policy: str) -> None:
-    """PS-51, PS-61, D budget_exhausted_between_publishers."""
-    keys = numbered(10)
-    relay = Relay(1, {1000: filled(keys), 1001: filled(keys)})
-    subscriber = short({1000: keys, 1001: keys}, cache=policy)
-    budget = next(b for b in range(2000, 20_000, 10) if len(subscriber.plan(relay, b).changes) == 10)
-    step = subscriber.block(relay, budget)
-    assert step.cursor == (1001, keys[0])
-    assert subscriber.roots == {1000: relay.child_roots[1000]}
-
-
-@each_policy
-def test_no_more_than_the_budget_is_ever_used(policy: str) -> None:
-    """PS-51, D consumed_weight_never_exceeds_limit, D meter_state_consistent_after_incomplete, defect 20."""
-    keys = numbered(40)
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
-    publishers = {1000: filled(keys, b"v" * 2000), 1001: filled(keys, b"w" * 10)}
-    for number in range(1, 12):
-        publishers[1000][keys[number]] = entry(b"n" * 2048, 0, number)
-        relay = Relay(number, publishers)
-        for budget in (2500, 5000, 20_011, 40_000):
-            assert subscriber.plan(relay, budget).used <= budget
-        subscriber.block(relay, 13_000 + number)
-
-
-def test_reading_the_row_that_counts_a_cache_cannot_push_a_walk_over_its_budget() -> None:
-    """PS-51: that row is read under the stop rule's reserve, and the node after it under a reserve of its own."""
-    keys = numbered(60)
-    subscriber = short({1000: keys}, cache="nodes")
-    subscriber.block(Relay(1, {1000: filled(keys)}))
-    relay = Relay(2, {1000: filled(keys) | {keys[0]: entry(b"x" * 100)}})
-    full = subscriber.plan(relay)
-    for budget in range(full.map_charges + RESERVE, full.used + RESERVE, 67):
-        assert subscriber.plan(relay, budget).used <= budget
-
-
 def test_a_node_larger_than_the_reserve_is_read_whole_and_charged_whole() -> None:
     """PS-51: the relay chain's limits were raised; the collator may not leave it out."""
     keys = numbered(3)
@@ -230,21 +119,6 @@ def test_a_node_larger_than_the_reserve_is_read_whole_and_charged_whole() -> Non
     assert blake2_256(big.encode()) in walked.taken
     assert walked.used > walked.budget
     assert walked.cursor == (1000, keys[2])
-
-
-def test_the_stop_rule_never_looks_at_the_node_not_yet_read() -> None:
-    """PS-51, D missing_node_below_limit_invalid: with each node left out, the walk misses it where it would take it."""
-    keys = numbered(15)
-    relay = Relay(1, {1000: filled(keys), 1001: filled(keys[:5])})
-    subscriber = short({1000: keys, 1001: keys}, cache="nodes")
-    walked = subscriber.plan(relay, 7000)
-    assert walked.cursor is not None
-    for left_out in walked.taken:
-        rest = {h: node for h, node in walked.taken.items() if h != left_out}
-        cut = subscriber.plan(relay, 7000, rest)
-        assert cut.missing is not None
-        assert cut.missing.node_hash == left_out
-        assert cut.cursor is None
 
 
 # PS-55
@@ -310,17 +184,3 @@ def test_a_publisher_that_rewrites_everything_each_block_starves_nobody(policy: 
     assert seen == dict.fromkeys(quiet, 1)
     assert set(visited) == set(keys) | set(quiet)
     assert min(visited[key] for key in keys) > 39 - 20
-
-
-@each_policy
-def test_at_least_one_item_is_resolved_in_each_block_even_of_the_smallest_budget_that_can(policy: str) -> None:
-    """PS-55: no livelock while the trie changes under the walk."""
-    keys = numbered(12)
-    subscriber = short({1000: keys}, cache=policy)
-    last = None
-    for number in range(1, 30):
-        relay = Relay(number, {1000: filled(keys, b"%d" % number * 50, number)})
-        step = subscriber.block(relay, 3600)
-        assert step.deliveries
-        assert step.cursor != last or step.cursor is None
-        last = step.cursor

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from support.world import PLENTY, Relay, Subscriber, each_policy, filled, make_spec, numbered
+from support.world import PLENTY, each_policy, make_spec, numbered
 
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -76,15 +76,3 @@ def test_a_row_asked_for_twice_is_charged_once(policy: str) -> None:
     reader = SubscriberView(storage, spec).delivered(meter, P, tuple(keys))
     assert (reader.read(1), reader.read(1)) == (ROW.entry_hash, ROW.entry_hash)
     assert reader.charges == meter.used == ROW_COST + (3 * 40 if policy == "slots" else 0)
-
-
-@each_policy
-def test_rows_of_dropped_keys_go_with_the_upgrade(policy: str) -> None:
-    """PS-33, PS-63: only then is it known which keys they were, and so nothing has to be looked for later."""
-    keys = numbered(40)
-    subscriber = Subscriber(make_spec({P: keys, 1001: keys}, cache=policy))
-    subscriber.block(Relay(1, {P: filled(keys), 1001: filled(keys)}))
-    subscriber.upgrade(subscriptions={P: keys[:1]})
-    assert subscriber.delivered_rows() == 1
-    step = subscriber.block(Relay(2, {P: filled(keys)}))
-    assert (subscriber.delivered_rows(), step.deliveries) == (1, ())

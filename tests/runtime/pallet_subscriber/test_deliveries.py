@@ -17,19 +17,14 @@ from support.world import (
     numbered,
 )
 
-from pubsub_emulator.primitives.errors import DefensiveFailure, ScaleError
+from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.pubsub import (
-    Infinite,
     TimedOut,
     ValidFor,
-    key_from_data,
-    key_from_hash,
     publisher_root_key,
-    ttl_state,
 )
-from pubsub_emulator.primitives.scale import encode_compact
-from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError
 from pubsub_emulator.runtime.framework.events import deposit
@@ -38,7 +33,6 @@ from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import current_ttl_state
 from pubsub_emulator.runtime.pallet_subscriber.config import (
-    ROW_COST,
     ImpossibleConfig,
     integrity_test,
     merge_subscriptions,
@@ -48,10 +42,7 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
     DataProcessed,
     DataRemoved,
     HandlerFailed,
-    PublisherCacheCleared,
     PublisherDisabled,
-    PublisherEnabled,
-    RedeliveryRequested,
 )
 from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, HandlerError
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
@@ -78,72 +69,7 @@ def test_what_handlers_declare_is_merged_sorted_and_freed_of_empty_lists() -> No
     assert merge_subscriptions([]) == {}
 
 
-def test_two_declarations_of_one_key_make_one_callback_and_one_charge() -> None:
-    """PS-30, defect 13."""
-    relay = Relay(1, {1000: {KEY: entry()}})
-    once, twice = one("none"), one("none", [KEY, KEY])
-    assert twice.plan(relay).used == once.plan(relay).used
-    assert twice.block(relay).keys == [KEY]
-
-
-def test_keys_are_given_verbatim_or_made_of_a_name() -> None:
-    """PS-30, B37, B38, B39."""
-    assert key_from_hash(b"\xab" * 32) == b"\xab" * 32
-    assert key_from_data(b"price") == blake2_256(b"price")
-    for wrong in (b"", b"\xab" * 31, b"\xab" * 33):
-        with pytest.raises(ScaleError):
-            key_from_hash(wrong)
-
-
-@each_policy
-def test_without_subscriptions_nothing_is_walked(policy: str) -> None:
-    """PS-30, B2, B43."""
-    subscriber = Subscriber(make_spec({}, cache=policy))
-    step = subscriber.block(Relay(1, {1000: {KEY: entry()}}), budget=0)
-    assert (step.deliveries, step.cursor) == ((), None)
-    assert list(subscriber.entries()) == [items.LAST_RELAY_PARENT.key]
-
-
-@each_policy
-def test_a_value_is_seen_through_the_relay_parent_that_has_it_and_no_earlier(policy: str) -> None:
-    """PS-31."""
-    subscriber = one(policy)
-    assert subscriber.block(Relay(7)).deliveries == ()
-    assert subscriber.block(Relay(8, {1000: {KEY: entry(b"8" * 30, 0, 8)}})).keys == [KEY]
-
-
 # PS-63
-
-
-@each_policy
-def test_a_changed_key_set_is_walked_anew_and_delivers_only_what_is_new(policy: str) -> None:
-    """PS-63, PS-33, D subscription_removal_and_cache_clear: kept keys keep what was delivered, dropped ones lose it."""
-    keys = numbered(20)
-    relay = Relay(1, {1000: filled(keys), 1001: filled(keys)})
-    subscriber = Subscriber(make_spec({1000: keys[:10], 1001: keys[:3]}, cache=policy))
-    subscriber.block(relay)
-    subscriber.upgrade(subscriptions={1000: keys[5:15], 1001: keys[:3]})
-    step = subscriber.block(Relay(2, {1000: filled(keys), 1001: filled(keys)}))
-    assert step.items == [(1000, key) for key in keys[10:15]]
-    assert step.plan.changed_key_sets == (1000,)
-    assert step.plan.publishers[ParaId(1001)].unchanged
-    assert set(subscriber.last()) == {(1000, key) for key in keys[5:15]} | {(1001, key) for key in keys[:3]}
-    subscriber.upgrade(subscriptions={1000: keys[:15], 1001: keys[:3]})
-    assert subscriber.block(relay).items == [(1000, key) for key in keys[:5]]
-
-
-@each_policy
-def test_a_changed_key_set_loses_cache_and_root_though_the_walk_never_met_it(policy: str) -> None:
-    """PS-63."""
-    keys = numbered(20)
-    relay = Relay(1, {1000: filled(keys), 1001: filled(keys)})
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
-    subscriber.block(relay)
-    subscriber.upgrade(subscriptions={1000: keys, 1001: keys[1:]})
-    step = subscriber.block(relay, budget=0)
-    assert not step.plan.publishers or ParaId(1001) not in step.plan.publishers
-    assert subscriber.roots == {1000: relay.child_roots[1000]}
-    assert subscriber.cached(1001) == subscriber.slots(1001) == {}
 
 
 @each_policy
@@ -184,59 +110,6 @@ def test_packed_rows_of_another_key_set_read_as_nothing_delivered() -> None:
     assert delivered.get(subscriber.storage, spec, P, keys[2]) is None
 
 
-@each_policy
-def test_no_subscriptions_at_all_removes_everything_the_cursor_too(policy: str) -> None:
-    """PS-63, defect 16."""
-    keys = numbered(20)
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys, 1002: keys}, cache=policy))
-    relay = Relay(1, {1000: filled(keys), 1001: {keys[0]: b"?"}, 1002: filled(keys)})
-    subscriber.block(relay)
-    subscriber.block(relay, budget=0)
-    assert subscriber.disabled
-    assert subscriber.cursor
-    subscriber.upgrade(subscriptions={})
-    subscriber.block(relay)
-    assert list(subscriber.entries()) == [items.LAST_RELAY_PARENT.key]
-
-
-def test_key_sets_that_change_and_change_back_in_one_block_hide_no_removal() -> None:
-    """PS-63, PS-33: two upgrades before the next walk, under the policy whose rows are moved at once."""
-    keys = numbered(20)
-    subscriber = one("slots", keys)
-    subscriber.block(Relay(1, {1000: filled(keys)}))
-    subscriber.upgrade(subscriptions={})
-    subscriber.upgrade(subscriptions={1000: keys})
-    subscriber.block(Relay(2, {1000: filled(keys)}))
-    step = subscriber.block(Relay(3, {1000: filled(keys[1:])}))
-    assert [(d.key, d.kind) for d in step.deliveries] == [(keys[0], "removed")]
-
-
-@each_policy
-def test_an_upgrade_with_cursor_and_cache_set_loses_and_repeats_nothing(policy: str) -> None:
-    """PS-33, D runtime upgrade with cursor/cache set: into each policy, in the middle of a walk."""
-    keys = numbered(40)
-    for other in ("nodes", "none", "slots"):
-        subscriber = one(policy, keys, max_value_length=256)
-        relay = Relay(1, {1000: filled(keys)})
-        got = subscriber.block(relay, 6000).keys
-        assert subscriber.cursor
-        subscriber.upgrade(cache=other, max_trie_depth=20, spec_version=2)
-        got += subscriber.block(relay).keys
-        assert sorted(got) == keys
-        assert subscriber.block(Relay(2, {1000: filled(keys)})).deliveries == ()
-        assert bool(subscriber.slots(1000)) == (other == "slots")
-        assert bool(subscriber.cached(1000)) == (other == "nodes")
-
-
-@each_policy
-def test_a_change_of_policy_does_not_bring_state_of_its_own(policy: str) -> None:
-    """PS-33: before the first walk there is nothing to carry over, and nothing is written."""
-    subscriber = one(policy)
-    for other in ("nodes", "none", "slots"):
-        subscriber.upgrade(cache=other)
-        assert subscriber.entries() == {}
-
-
 # PS-64, PS-65
 
 
@@ -272,39 +145,6 @@ def test_events_tell_of_each_delivery_with_the_values_length(policy: str) -> Non
         DataProcessed(P, b, 300),
     ]
     assert subscriber.block(Relay(2)).events == [DataRemoved(P, a), DataRemoved(P, b)]
-
-
-def test_an_expiry_in_the_relay_block_that_is_proven_is_a_removal() -> None:
-    """PS-64, D TTL expiry in the block whose proof is processed: what is gone from the trie was delivered before."""
-    subscriber = one()
-    subscriber.block(Relay(10, {1000: {KEY: entry(b"v", 2, 10)}}))
-    assert subscriber.calls.calls[-1][3] == ValidFor(2)
-    subscriber.block(Relay(11, {1000: {KEY: entry(b"v", 2, 10)}}))
-    step = subscriber.block(Relay(12, {}))
-    assert [d.kind for d in step.deliveries] == ["removed"]
-
-
-@pytest.mark.parametrize(
-    ("ttl", "when", "now", "state"),
-    [
-        (0, 5, 5, Infinite()),
-        (0, 5, U32_MAX, Infinite()),
-        (1, 5, 5, ValidFor(1)),
-        (1, 5, 6, TimedOut()),
-        (10, 5, 5, ValidFor(10)),
-        (10, 5, 9, ValidFor(6)),
-        (10, 5, 14, ValidFor(1)),
-        (10, 5, 15, TimedOut()),
-        (10, 5, 16, TimedOut()),
-        (U32_MAX, U32_MAX, U32_MAX, ValidFor(U32_MAX)),
-    ],
-)
-def test_freshness_is_measured_at_the_relay_parent(ttl: int, when: int, now: int, state: object) -> None:
-    """PS-65, B27, B28, B29, B30, B31, B32, B33, B34, B35, B36, D TTL=1."""
-    assert ttl_state(ttl, when, RelayBlockNumber(now)) == state
-    subscriber = one()
-    subscriber.block(Relay(now, {1000: {KEY: entry(b"v", ttl, when)}}))
-    assert subscriber.calls.calls[0][3] == state
 
 
 @each_policy
@@ -470,26 +310,6 @@ def test_a_layer_that_a_handler_leaves_open_ends_with_its_call() -> None:
 
 
 @each_policy
-def test_clearing_drops_nodes_and_root_but_delivers_nothing_twice(policy: str) -> None:
-    """PS-67, B5, B6, B60, D clear_publisher_cache_clears_root, defect 18."""
-    keys = numbered(20)
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
-    publishers = {1000: filled(keys), 1001: filled(keys)}
-    relay = Relay(1, publishers)
-    subscriber.block(relay)
-    assert subscriber.call("clear_publisher_cache", 1000).ok
-    assert subscriber.storage.log[-1].event == PublisherCacheCleared(P)  # type: ignore[attr-defined]
-    assert subscriber.roots == {1001: relay.child_roots[1001]}
-    assert subscriber.cached(1000) == subscriber.slots(1000) == {}
-    assert bool(subscriber.cached(1001)) == (policy == "nodes")
-    step = subscriber.block(Relay(2, publishers))
-    assert step.deliveries == ()
-    assert step.plan.publishers[P].child_node_bytes > 0
-    assert step.plan.publishers[ParaId(1001)].unchanged
-    assert set(subscriber.roots) == {1000, 1001}
-
-
-@each_policy
 def test_there_is_nothing_to_clear_where_nothing_is_remembered(policy: str) -> None:
     """PS-67, B7, defect 18."""
     subscriber = one(policy)
@@ -500,20 +320,6 @@ def test_there_is_nothing_to_clear_where_nothing_is_remembered(policy: str) -> N
     assert subscriber.call("clear_publisher_cache", 1000).ok
     assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError(Error.NothingToClear)
     assert subscriber.call("clear_publisher_cache", 77).error == ModuleError(Error.NothingToClear)
-
-
-@each_policy
-def test_redelivery_delivers_all_of_that_publisher_once_more(policy: str) -> None:
-    """PS-67."""
-    keys = numbered(20)
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
-    publishers = {1000: filled(keys), 1001: filled(keys)}
-    subscriber.block(Relay(1, publishers))
-    assert subscriber.call("redeliver", 1000).ok
-    assert subscriber.storage.log[-1].event == RedeliveryRequested(P)  # type: ignore[attr-defined]
-    assert {para for para, _ in subscriber.last()} == {1001}
-    assert subscriber.block(Relay(2, publishers)).items == [(1000, key) for key in keys]
-    assert subscriber.block(Relay(3, publishers)).items == []
 
 
 @pytest.mark.parametrize("call", ["clear_publisher_cache", "redeliver", "enable_publisher"])
@@ -557,108 +363,6 @@ def test_a_path_deeper_than_the_limit_disables_its_publisher(policy: str, length
         assert step.plan.publishers[P].child_node_bytes == sum(map(cost, walked.values()))
 
 
-@each_policy
-def test_the_depth_limit_can_be_switched_off_and_a_65_node_path_read(policy: str) -> None:
-    """PS-68."""
-    keys = deep(64)
-    subscriber = one(policy, sorted(keys), max_trie_depth=None)  # type: ignore[arg-type]
-    assert len(subscriber.block(Relay(1, {1000: filled(keys)})).deliveries) == 64
-
-
-@each_policy
-def test_inline_nodes_count_for_the_depth(policy: str) -> None:
-    """PS-68, defect 22: a path may be deep in the bytes of one node."""
-    keys = [b"\x77" * 30 + bytes([a, b]) for a, b in ((0, 0), (0, 1), (0, 16), (1, 0))]
-    relay = Relay(1, {1000: {key: entry(b"") for key in keys}})
-    inline = Subscriber(make_spec({1000: keys}, cache=policy))
-    step = inline.block(relay)
-    assert len(step.deliveries) == 4
-    assert len(step.plan.publishers[P].visited) < 4
-    for limit, disabled in ((4, False), (3, True)):
-        subscriber = Subscriber(make_spec({1000: keys}, cache=policy, max_trie_depth=limit))
-        subscriber.block(relay)
-        assert bool(subscriber.disabled) is disabled
-
-
-@each_policy
-def test_an_over_deep_publisher_delivers_not_even_once_and_leaves_others_alone(policy: str) -> None:
-    """PS-68, defect 22: what it would have delivered in this block is discarded, wherever in the walk it comes."""
-    keys = numbered(5)
-    deep_keys = deep(20)
-    subs = {1000: keys, 1001: sorted([*deep_keys[-3:], b"\xff" * 32]), 1002: keys}
-    publishers = {1000: filled(keys), 1001: filled([*deep_keys, b"\xff" * 32]), 1002: filled(keys)}
-    for start in [None, (1001, b"\xff" * 32), (1002, keys[2])]:
-        subscriber = Subscriber(make_spec(subs, cache=policy))
-        if start:
-            items.PROCESSING_CURSOR.put(subscriber.storage, start)  # type: ignore[arg-type]
-        step = subscriber.block(Relay(1, publishers))
-        assert {d.publisher for d in step.deliveries} == {1000, 1002}
-        assert len(step.deliveries) == 10
-        assert subscriber.disabled == {1001: "TrieDepthExceeded"}
-        assert step.cursor is None
-
-
-def test_the_depth_is_checked_ahead_of_the_stop_rule() -> None:
-    """PS-68, D depth_limit_bounds_cache, D publisher_pathological_trie: even with nothing left to spend."""
-    keys = deep(20)
-    subscriber = one("none", sorted(keys), max_value_length=256)  # type: ignore[arg-type]
-    relay = Relay(1, {1000: filled(keys)})
-    used = subscriber.plan(relay).used
-    walked = subscriber.plan(relay, used)
-    assert subscriber.plan(relay, used + 600 + ROW_COST - 1).publishers[P].disabled is not None
-    assert walked.publishers[P].disabled is None
-    assert walked.cursor is not None
-
-
-@each_policy
-def test_a_disabled_publisher_is_skipped_entirely_its_top_path_too(policy: str) -> None:
-    """PS-68, B19, B20, B25, B44, defect 16: no cache row of it stays."""
-    keys = numbered(3)
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
-    publishers = {1000: {keys[0]: b"not an entry"}, 1001: filled(keys)}
-    subscriber.block(Relay(1, publishers))
-    assert subscriber.disabled == {1000: "Undecodable"}
-    step = subscriber.block(Relay(2, publishers))
-    assert list(step.plan.publishers) == [1001]
-    assert step.deliveries == ()
-    without = Subscriber(make_spec({1001: keys}, cache=policy))
-    without.block(Relay(1, publishers))
-    assert set(step.plan.taken) == set(without.block(Relay(2, publishers)).plan.taken)
-    subscriber.block(Relay(3, publishers | {1000: filled(keys)}))
-    assert not any(d for d in subscriber.last() if d[0] == 1000)
-
-
-@each_policy
-def test_a_publisher_enabled_again_is_delivered_or_disabled_again(policy: str) -> None:
-    """PS-67, PS-68, B21, B22, B23, B26, defect 23: kept, for only its publisher can mend a trie."""
-    keys = numbered(3)
-    subscriber = one(policy, keys)
-    assert subscriber.call("enable_publisher", 1000).error == ModuleError(Error.PublisherNotDisabled)
-    bad, good = {1000: filled(keys) | {keys[1]: b"?"}}, {1000: filled(keys)}
-    subscriber.block(Relay(1, bad))
-    assert subscriber.disabled
-    assert subscriber.call("enable_publisher", 1000).ok
-    assert subscriber.storage.log[-1].event == PublisherEnabled(P)  # type: ignore[attr-defined]
-    again = subscriber.block(Relay(2, bad))
-    assert again.events == [PublisherDisabled(P, DisableReason.UNDECODABLE)]
-    assert again.deliveries == ()
-    assert subscriber.call("enable_publisher", 1000).ok
-    assert subscriber.block(Relay(3, good)).keys == keys
-    assert subscriber.disabled == {}
-
-
-@each_policy
-@pytest.mark.parametrize("root", [b"", b"r" * 31, b"r" * 33, b"r" * 100])
-def test_a_child_root_that_is_none_disables_its_publisher(policy: str, root: bytes) -> None:
-    """PS-52, PS-54, PS-68: genuine and senseless; detached ones are not even read."""
-    keys = numbered(3)
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
-    step = subscriber.block(Relay(1, {1001: filled(keys)}, raw_roots={1000: root}))
-    assert subscriber.disabled == {1000: "Undecodable"}
-    assert step.items == [(1001, key) for key in keys]
-    assert blake2_256(root) not in step.plan.taken
-
-
 MALFORMED = [
     b"\x01",  # a header that no kind of node has
     b"\x80\x00\x00",  # a branch without children
@@ -679,43 +383,6 @@ def test_an_undecodable_node_disables_its_publisher_and_stays_in_the_proof(polic
     assert subscriber.disabled == {1000: "Undecodable"}
     assert blake2_256(node) in step.plan.taken
     assert step.items == [(1001, key) for key in keys]
-
-
-@each_policy
-def test_an_undecodable_child_of_a_good_root_disables_it_too(policy: str) -> None:
-    """PS-68: an inline child of no bytes at all, and one that is a reserved header."""
-    key = bytes(32)
-    for inline in (b"", b"\x05"):
-        root = b"\x80\x01\x00" + encode_compact(len(inline)) + inline
-        subscriber = one(policy, [PubsubKey(key)])
-        subscriber.block(Relay(1, raw_roots={1000: blake2_256(root)}, extra=[root]))
-        assert subscriber.disabled == {1000: "Undecodable"}
-
-
-@each_policy
-@pytest.mark.parametrize(
-    "data", [b"", b"\x04", b"\x00" * 8, b"\x00" * 10, b"\xfc" + bytes(40), b"\x01\x00" + bytes(8), b"z" * 60]
-)
-def test_an_undecodable_entry_is_never_silently_dropped(policy: str, data: bytes) -> None:
-    """PS-52, PS-68, defect 6: it disables its publisher; an entry with a u64 block number is one such."""
-    keys = numbered(4)
-    subscriber = Subscriber(make_spec({1000: keys, 1001: keys}, cache=policy))
-    step = subscriber.block(Relay(1, {1000: filled(keys) | {keys[2]: data}, 1001: filled(keys)}))
-    assert subscriber.disabled == {1000: "Undecodable"}
-    assert {d.publisher for d in step.deliveries} == {1001}
-    assert step.cursor is None
-
-
-def test_a_disabled_publisher_keeps_what_was_delivered_for_when_it_comes_back() -> None:
-    """PS-68 drops nodes and root; only changes since then are delivered after `enable_publisher`."""
-    keys = numbered(4)
-    subscriber = one("slots", keys)
-    subscriber.block(Relay(1, {1000: filled(keys)}))
-    subscriber.block(Relay(2, {1000: filled(keys) | {keys[0]: b"?"}}))
-    assert len(subscriber.last()) == 4
-    subscriber.call("enable_publisher", 1000)
-    step = subscriber.block(Relay(3, {1000: filled(keys[:3]) | {keys[0]: entry(b"new")}}))
-    assert [(d.key, d.kind) for d in step.deliveries] == [(keys[0], "updated"), (keys[3], "removed")]
 
 
 def test_genesis_refuses_subscriptions_that_are_no_keys() -> None:

@@ -6,7 +6,7 @@ from support.world import Relay, Subscriber, entry, filled, make_spec, numbered
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.storage_keys import ACTIVE_CONFIG
 from pubsub_emulator.primitives.types import Hash, ParaId
-from pubsub_emulator.runtime.pallet_subscriber.meter import NeededNode
+from pubsub_emulator.runtime.pallet_subscriber.meter import Cut, Meter, NeededNode
 
 KEYS = numbered(3)
 CONFIG = b"c" * 40
@@ -43,3 +43,10 @@ def test_a_missing_root_starts_at_the_first_nibble() -> None:
     assert missing is not None
     assert (walked.used, walked.map_charges, walked.static_bytes) == (0, 0, 0)
     assert (missing.node_hash, missing.depth) == (RELAY.root, 0)
+
+
+def test_ps_52_a_node_that_is_not_there_is_charged_nothing() -> None:
+    meter = Meter(make_spec(), {}, 1_048_576)
+    with pytest.raises(Cut) as cut:
+        meter.read(blake2_256(b""), b"key", 3)
+    assert (meter.used, cut.value.missing.depth) == (0, 3)

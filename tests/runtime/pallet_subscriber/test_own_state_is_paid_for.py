@@ -88,27 +88,27 @@ def deep(key: bytes) -> dict[bytes, Any]:
 
 
 @each_policy
-@pytest.mark.parametrize("left", [0, 1])
-def test_publishers_that_empty_or_replace_their_tries(policy: str, left: int) -> None:
-    keys = numbered(1024)
+def test_large_publishers_to_which_everything_happens(policy: str) -> None:
+    """Emptied, filled, replaced, delivered again, cleared, disabled, enabled, and kept under another policy."""
+    keys = numbered(1000)
     before = contents(2, keys)
     payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
+    payer.until_done({})
     payer.until_done(before)
-    for _ in range(3):
+    for left in (1, 0):
         payer.block({para: filled(keys[:left], b"new%d" % para * 8) for para in before})
-
-
-@each_policy
-def test_publishers_that_are_disabled(policy: str) -> None:
-    keys = numbered(1000)
-    before = contents(3, keys)
-    payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
     payer.until_done(before)
+    for name in ("redeliver", "clear_publisher_cache"):
+        payer.call(before, name, *before)
+        assert bool(payer.block(before).deliveries) is (name == "redeliver")
+        payer.until_done(before)
     outcome = payer.block({para: {**entries, **deep(keys[0])} for para, entries in before.items()})
     assert all(publisher.disabled for publisher in outcome.plan.publishers.values())
-    for _ in range(3):
-        payer.block(before)
     payer.call(before, "enable_publisher", *before)
+    payer.until_done(before)
+    other = {"nodes": "slots", "slots": "none", "none": "nodes"}[policy]
+    payer.upgrade(before, dict.fromkeys(before, keys), cache=other)
+    assert payer.block(before).deliveries == ()
     payer.until_done(before)
 
 
@@ -137,39 +137,6 @@ def test_an_upgrade_that_changes_ten_thousand_keys(policy: str) -> None:
     payer.upgrade(before, {1000: keys[:3]})
     payer.until_done(before)
     assert len(list(Storage(payer.chain.state).iter_prefix(items.LAST_DELIVERED.prefix))) in {0, 3}
-
-
-@pytest.mark.parametrize("policies", [("nodes", "slots"), ("slots", "none"), ("none", "nodes")])
-def test_an_upgrade_that_changes_the_policy(policies: tuple[str, str]) -> None:
-    keys = numbered(1000)
-    before = contents(2, keys)
-    payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policies[0]))
-    payer.until_done(before)
-    payer.upgrade(before, dict.fromkeys(before, keys), cache=policies[1])
-    deliveries = payer.block(before).deliveries
-    payer.until_done(before)
-    assert deliveries == ()
-
-
-@each_policy
-def test_ten_thousand_keys_that_are_absent_at_genesis(policy: str) -> None:
-    keys = numbered(1000)
-    payer = Payer(make_spec({1000 + at: keys for at in range(10)}, cache=policy))
-    payer.until_done({})
-    payer.block({})
-
-
-@each_policy
-@pytest.mark.parametrize("name", ["redeliver", "clear_publisher_cache"])
-def test_root_calls_about_large_publishers(policy: str, name: str) -> None:
-    keys = numbered(1024)
-    before = contents(2, keys)
-    payer = Payer(make_spec(dict.fromkeys(before, keys), cache=policy))
-    payer.until_done(before)
-    payer.call(before, name, *before)
-    again = payer.block(before)
-    assert bool(again.deliveries) is (name == "redeliver")
-    payer.until_done(before)
 
 
 def test_a_thousand_publishers_that_are_disabled() -> None:
@@ -272,17 +239,6 @@ def test_the_ledger_counts_what_the_recorder_of_the_whole_block_counts(policy: s
     assert (anew.total, anew.without_cache) == (plan.own_state.total, plan.own_state.without_cache)
     assert outcome.ledger.own_state_bytes >= anew.total
     assert OwnState(before).of(chain.state).total == 0
-
-
-def test_what_is_not_metered_is_not_charged_by_its_shape_either() -> None:
-    """`meter_cache_reads = false` models the design as written, for comparison."""
-    keys = numbered(4)
-    before = contents(400, keys)
-    chain = Chain(make_spec(dict.fromkeys(before, keys), cache="nodes", meter_cache_reads=False))
-    chain.step(Relay(1, before))
-    after = {para: {**entries, keys[0]: entry(b"new%d" % para * 9)} for para, entries in before.items()}
-    ledger = chain.step(Relay(2, after)).ledger
-    assert ledger.own_state_bytes > charged(ledger) + OWN_STATE_BOUND
 
 
 def test_the_bound_fits_beside_the_largest_block() -> None:

@@ -1,11 +1,9 @@
 """PS-70: where a block's bytes went; PS-79 and PS-90: what a block is, the same bytes whoever makes it."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.page_verifier import INFO_ROW, cost
-from support.processes import printed
 from support.world import COLLATORS, Chain, Relay, each_policy, entry, filled, make_spec, numbered
 
 from pubsub_emulator.primitives.errors import ScaleError
@@ -13,10 +11,9 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import MAX_DIGEST_ITEMS
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.message_chains import MAX_MESSAGES, InboundDownwardMessage, InboundMessages
-from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, ImpossibleConfig, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, ImpossibleConfig, decode_spec
 from pubsub_emulator.runtime.parachain.block import MAX_CANDIDATE_BYTES, MAX_PROOF_NODES, Candidate
 from pubsub_emulator.runtime.parachain.genesis import genesis
-from pubsub_emulator.trie import Trie
 
 KEYS = numbered(100)
 
@@ -79,35 +76,7 @@ def test_the_weight_of_a_block_has_both_dimensions() -> None:
     assert weights["nodes"].ref_time > weights["none"].ref_time + 2 * 25_000_000
 
 
-def test_own_state_bytes_are_those_of_a_real_storage_proof() -> None:
-    """PS-70: recorded on the parachain's trie, not estimated."""
-    chain = Chain(make_spec({1000: KEYS}, cache="none"))
-    chain.step(Relay(1, publishers(1)))  # type: ignore[arg-type]
-    before: Trie = chain.state.top.fork()
-    outcome = chain.step(Relay(2, publishers(2)))  # type: ignore[arg-type]
-    rows = outcome.ledger.publishers[0].row_charges // ROW_COST
-    everything: dict[bytes, bytes] = {}
-    before.prove(before.keys(), everything)  # type: ignore[arg-type]
-    assert rows == 100
-    assert 100 * 40 < outcome.ledger.own_state_bytes < sum(map(cost, everything.values()))
-
-
 # What a block is
-
-
-def test_blocks_are_the_same_whatever_the_seed_of_pythons_hashes() -> None:
-    """PS-90."""
-    script = (
-        f"import sys; sys.path[:0] = {[str(Path(__file__).parents[3]), str(Path(__file__).parents[2])]!r}\n"
-        "from support.world import *\n"
-        "for policy in ('nodes', 'slots'):\n"
-        "    chain = Chain(make_spec({1000: numbered(30), 1001: numbered(9)}, cache=policy))\n"
-        "    for n in (1, 2, 3):\n"
-        "        relay = Relay(n, {1000: filled(numbered(30), b'%d' % n * 30), 1001: filled(numbered(n))})\n"
-        "        candidate = chain.author(relay); chain.take(candidate, chain.judge(candidate, relay))\n"
-        "    print(candidate.encode().hex())"
-    )
-    assert len(printed(script, "1", "2")) == 1
 
 
 def test_a_candidate_reads_back_as_it_was_written_and_nothing_else_reads() -> None:

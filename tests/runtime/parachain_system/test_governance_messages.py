@@ -15,7 +15,7 @@ from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMess
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.system import PALLET as SYSTEM
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
-from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, ImpossibleConfig, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, decode_spec
 from pubsub_emulator.runtime.pallet_subscriber.events import (
     PublisherCacheCleared,
     PublisherEnabled,
@@ -169,19 +169,6 @@ def test_code_that_is_no_text_where_text_belongs_is_a_clean_refusal() -> None:
     world.send(governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(broken)))
     assert world.chain.spec == decode_spec(code)
     world.send()
-
-
-@each_policy
-def test_an_upgrade_of_the_policy_in_the_middle_of_a_walk_keeps_every_block_valid(policy: str) -> None:
-    """PS-33, PS-69: what one policy wrote another never trusts, there and back again."""
-    world = Governed(cache=policy)
-    world.send()
-    for number, other in enumerate(("nodes", "none", "slots", policy)):
-        world.upgrade(cache=other)
-        assert world.chain.spec.cache is CachePolicy(other)
-        world.publishers[1000] = filled(KEYS[number:], b"%d" % number * 40)
-        assert len(world.send().deliveries) == 6 - number + (number > 0)
-        assert world.send().deliveries == ()
 
 
 def test_root_calls_do_not_reach_a_chain_through_other_parachains() -> None:

@@ -9,7 +9,7 @@ from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage, message_chain
+from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
@@ -75,60 +75,6 @@ def test_messages_that_lead_from_the_last_head_to_the_relay_parents_are_taken() 
     assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {A: later, B: from_b}
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        [],
-        [down(1, b"one")],
-        [down(2, b"two"), down(1, b"one")],
-        [down(1, b"one"), down(2, b"two"), down(2, b"two")],
-        [down(1, b"one"), down(3, b"two")],
-        [down(1, b"one"), down(2, b"tw0")],
-    ],
-)
-def test_downward_messages_left_out_added_swapped_or_changed(given: list[InboundDownwardMessage]) -> None:
-    """PS-52 MessagesMisreported: against the head among the static keys."""
-    chain = start()
-    at = relay(2, link(link(ZERO, 1, b"one"), 2, b"two"))
-    details = misreported(chain, chain.author(at, given), at)
-    assert any("downward messages hash to" in detail for detail in details)
-
-
-def test_horizontal_messages_left_out_added_swapped_or_from_strangers() -> None:
-    """PS-52 MessagesMisreported: sender by sender."""
-    chain = start()
-    at = relay(2, None, {A: link(link(ZERO, 1, b"1"), 2, b"2"), B: None})
-    good = (A, (across(1, b"1"), across(2, b"2")))
-    chain.judge(chain.author(at, (), (good,)), at)
-    for wrong in (
-        (),
-        ((A, (across(1, b"1"),)),),
-        ((A, (across(2, b"2"), across(1, b"1"))),),
-        (good, (B, (across(2, b"?"),))),
-        (good, (ParaId(2002), (across(2, b"?"),))),
-    ):
-        misreported(chain, chain.author(at, (), wrong), at)
-
-
-def test_an_entry_without_messages_is_refused_for_it_only_moves_the_budget() -> None:
-    """PS-52: for one state, relay parent and set of messages there is one block body."""
-    chain = start()
-    at = relay(2, None, {A: None, B: None})
-    chain.judge(chain.author(at), at)
-    misreported(chain, chain.author(at, (), ((A, ()),)), at)
-
-
-@pytest.mark.parametrize("off", [-1, 1, 1000])
-def test_the_stated_weight_must_be_the_real_one(off: int) -> None:
-    """PS-52 MessagesMisreported, PS-50: under or over, for the budget is made of it."""
-    chain = start()
-    at = relay(2, link(ZERO, 2, b"m"))
-    honest = chain.author(at, [down(2, b"m")])
-    assert honest.inherent.messages_used == honest.inherent.messages.weight == 1 + 4 + 2 + 1
-    wrong = seal(replace(honest, inherent=replace(honest.inherent, messages_used=honest.inherent.messages_used + off)))
-    misreported(chain, wrong, at)
-
-
 def test_a_misstated_weight_buys_no_other_budget() -> None:
     """PS-50: the walk is judged under the budget that the messages in the block really leave."""
     keys = numbered(40)
@@ -155,35 +101,6 @@ def test_messages_may_not_exceed_what_a_block_may_hold() -> None:
             assert chain.judge(candidate, at).ledger.budget == 1_048_576
         else:
             assert "exceed" in misreported(chain, candidate, at)[0]
-
-
-def test_a_channel_that_is_closed_and_opened_again_begins_a_new_chain() -> None:
-    """PS-52: the head of a closed channel is forgotten, or the parachain could never make a valid block again."""
-    chain = start()
-    chain.step(relay(2, None, {A: link(ZERO, 2, b"old"), B: None}), (), ((A, (across(2, b"old"),)),))
-    assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {A: link(ZERO, 2, b"old")}
-    chain.step(relay(3, None, {B: None}))
-    assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {}
-    chain.step(relay(4, None, {A: None, B: None}))
-    chain.step(relay(5, None, {A: link(ZERO, 5, b"new")}), (), ((A, (across(5, b"new"),)),))
-
-
-def test_messages_of_a_channel_cannot_be_taken_twice() -> None:
-    """PS-52 MessagesMisreported."""
-    chain = start()
-    message = ((A, (across(2, b"once"),)),)
-    at = relay(2, link(ZERO, 2, b"d"), {A: link(ZERO, 2, b"once")})
-    chain.step(at, [down(2, b"d")], message)
-    misreported(chain, chain.author(at, [down(2, b"d")]), at)
-    misreported(chain, chain.author(at, (), message), at)
-    chain.step(at)
-
-
-def test_a_chain_of_links_is_what_the_relay_chain_hashes() -> None:
-    """PS-52: blake2_256(head ++ u32 sent_at ++ blake2_256(message)), from zeros on."""
-    messages = ((RelayBlockNumber(1), b"a"), (RelayBlockNumber(7), b""))
-    assert message_chain(ZERO, ()) == ZERO
-    assert message_chain(ZERO, messages) == link(link(ZERO, 1, b"a"), 7, b"")
 
 
 # Queues that were removed and made again

@@ -16,21 +16,6 @@ policies = pytest.mark.parametrize("policy", list(TtlPolicy), ids=lambda policy:
 
 
 @policies
-def test_ps16_expiry_removes_an_entry_from_everywhere_it_is_counted(policy: TtlPolicy) -> None:
-    chain = world.start(world.small(ttl_policy=policy))
-    world.send(chain, SYSTEM, world.message(world.publish(1, b"short", 2), world.publish(2, b"long")))
-    assert world.counted(chain, SYSTEM) == (2, 32 + 5 + 32 + 4, 1)
-    at = chain.number
-    world.step(chain)
-    assert world.value(chain, SYSTEM, 1) == b"short"
-    block = world.step(chain)
-    assert chain.number == at + 2
-    assert world.events(block, "Broadcaster") == [KeyExpired(ParaId(SYSTEM), world.key(1))]
-    assert world.value(chain, SYSTEM, 1) is None
-    assert world.counted(chain, SYSTEM) == (1, 32 + 4, 0)
-
-
-@policies
 def test_ps17_an_expired_entry_is_provable_counted_and_updated_until_it_is_swept(policy: TtlPolicy) -> None:
     """Five entries expire at once and a sweep takes four: the fifth is expired and there."""
     chain = world.start(world.small(ttl_policy=policy))
