@@ -1,6 +1,7 @@
 """Free and held balances keep their invariants whatever is asked of them (PS-12)."""
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -93,6 +94,7 @@ class BalancesKeepTheirInvariants(RuleBasedStateMachine):
 
 
 TestBalancesKeepTheirInvariants = BalancesKeepTheirInvariants.TestCase
+TestBalancesKeepTheirInvariants.settings = settings(stateful_step_count=25)
 
 
 def test_ps12_a_hold_moves_from_free_to_reserved_and_is_named_by_its_reason() -> None:

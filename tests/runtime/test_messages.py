@@ -303,4 +303,4 @@ class MessagesAreNeverLost(RuleBasedStateMachine):
 
 
 TestMessagesAreNeverLost = MessagesAreNeverLost.TestCase
-TestMessagesAreNeverLost.settings = settings(stateful_step_count=30)
+TestMessagesAreNeverLost.settings = settings(stateful_step_count=20)

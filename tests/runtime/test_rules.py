@@ -96,8 +96,11 @@ BACKWARDS = make_rules(
 SHARED = make_rules("mine.py", DIGEST, {"place": lambda para: (b"all", para.to_bytes(4, "little"))})
 
 
-@pytest.mark.parametrize("cache", ["none", "nodes", "slots"])
-@pytest.mark.parametrize("other", [BACKWARDS, SHARED], ids=["encoding", "place"])
+@pytest.mark.parametrize(
+    ("other", "cache"),
+    [(BACKWARDS, "nodes"), (SHARED, "slots"), (SHARED, "none")],
+    ids=["encoding", "place", "bare"],
+)
 def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_alike(other: Rules, cache: str) -> None:
     group = {"paras": [1000, 1001], "keys": 30, "value_size": {"min": 0, "max": 300}, "ttl": [0, 3]}
     seen = []
