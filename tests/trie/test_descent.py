@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.tries import dense_keys, entries, keys, versions, wide_keys
 
@@ -67,7 +67,6 @@ def found(descent: Descent, at: int) -> Found:
         return "bad", bad.hash, bad.key, bad.depth
 
 
-@settings(max_examples=300)
 @given(st.data(), versions)
 def test_keys_in_any_order_find_what_single_steps_find(data: st.DataObject, version: int) -> None:
     held = data.draw(entries)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.slow_trie import blake2, encode, plant, to_nibbles
 from support.tries import entries, keys, unhex, versions
@@ -28,7 +28,6 @@ def branch(children: dict[int, bytes], head: bytes = b"\x80", middle: bytes = b"
     )
 
 
-@settings(max_examples=150)
 @given(entries, keys, versions)
 def test_steps_lead_to_what_the_trie_holds(found: dict[bytes, bytes], key: bytes, version: int) -> None:
     trie = Trie.from_entries(found.items(), version)
@@ -186,7 +185,6 @@ def test_a_step_may_start_at_any_nibble_of_the_key() -> None:
 mutations = st.lists(st.tuples(st.integers(0, 600), st.integers(0, 255)), max_size=3)
 
 
-@settings(max_examples=150)
 @given(entries.filter(bool), versions, mutations, st.integers(0, 600), st.binary(max_size=40))
 @example({b"": b""}, 0, [], 0, b"\x80\x01\x00\x80" + bytes(31))
 def test_no_bytes_make_a_step_fail_but_with_bad_node(

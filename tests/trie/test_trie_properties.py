@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.slow_trie import blake2, proof, root
 from support.tries import dense_keys, entries, keys, values, versions
@@ -37,7 +37,6 @@ operations = st.lists(
 )
 
 
-@settings(max_examples=150)
 @given(operations, versions)
 def test_any_sequence_of_writes_and_forks_leaves_what_a_dictionary_would(
     steps: list[tuple[int, Any, bytes]], version: int
@@ -78,7 +77,6 @@ def test_any_sequence_of_writes_and_forks_leaves_what_a_dictionary_would(
         assert all(trie.get(key) == value and key in trie for key, value in model.items())
 
 
-@settings(max_examples=150)
 @given(entries, st.lists(changes, min_size=1, max_size=4), versions)
 def test_changes_at_once_leave_the_nodes_that_a_new_trie_has(
     found: dict[bytes, bytes], rounds: list[dict[bytes, bytes | None]], version: int
@@ -109,7 +107,6 @@ def _change(model: dict[bytes, bytes], changed: dict[bytes, bytes | None]) -> No
             model[key] = value
 
 
-@settings(max_examples=150)
 @given(entries, versions, st.data())
 def test_bulk_roots_equal_incremental_roots_in_any_order(
     found: dict[bytes, bytes], version: int, data: st.DataObject
@@ -149,7 +146,6 @@ def test_an_iterator_shows_the_trie_as_it_was_when_it_was_asked_for(
     assert seen + list(running) == sorted(found.items())
 
 
-@settings(max_examples=150)
 @given(entries, st.lists(keys, min_size=1, max_size=8), versions, st.data())
 def test_proofs_hold_exactly_the_nodes_that_reading_touches(
     found: dict[bytes, bytes], absent: list[bytes], version: int, data: st.DataObject
@@ -169,7 +165,6 @@ def test_proofs_hold_exactly_the_nodes_that_reading_touches(
         assert decode_compact(trie.root(), items) == sorted(into.values())
 
 
-@settings(max_examples=100)
 @given(entries, st.lists(keys, min_size=1, max_size=6), versions, st.data())
 def test_a_key_whose_path_lacks_a_node_is_missing_and_never_absent(
     found: dict[bytes, bytes], absent: list[bytes], version: int, data: st.DataObject
@@ -196,7 +191,6 @@ def test_a_key_whose_path_lacks_a_node_is_missing_and_never_absent(
         assert failure.value.key == failing[0]
 
 
-@settings(max_examples=100)
 @given(entries.filter(bool), versions, st.data())
 def test_flipped_bits_never_change_what_is_read(found: dict[bytes, bytes], version: int, data: st.DataObject) -> None:
     """A proof gives a true answer or none: there is no third way."""

@@ -40,7 +40,7 @@ from pubsub_emulator.xcm.schema import XcmReader
 
 
 @pytest.mark.parametrize("kind", Instruction.VARIANTS.values(), ids=lambda kind: kind.__name__)
-@settings(max_examples=max(1, settings().max_examples // 2))
+@settings(max_examples=max(1, settings().max_examples // 6))
 @given(data=st.data())
 def test_every_instruction_survives_encoding_and_decoding(kind: type[Instruction], data: st.DataObject) -> None:
     """PS-20: alone in a message, with whatever its fields can hold."""
