@@ -139,10 +139,7 @@ class Reader:
 
 
 class Codec(Generic[T]):
-    """The encoding of one type: `encode` writes a value, `read` takes one from a `Reader`.
-
-    `info` is what metadata says of the type, `None` for what is not SCALE.
-    """
+    """How one type is written and read; `info` is what metadata says of it, `None` for what is not SCALE."""
 
     __slots__ = ("encode", "info", "name", "read")
 
@@ -324,10 +321,7 @@ def triple(first: Codec[A], second: Codec[B], third: Codec[C]) -> Codec[tuple[A,
 
 
 def sorted_map(key: Codec[A], value: Codec[B]) -> Codec[dict[A, B]]:
-    """`BTreeMap<K, V>`: written with ascending keys; refuses any other order when read.
-
-    Keys must be of a type whose Python order is the Rust order (integers, bytes).
-    """
+    """`BTreeMap<K, V>`, refused in any other order; Python must order the keys as Rust does (integers, bytes)."""
 
     def encode(entries: dict[A, B]) -> bytes:
         ordered = sorted(entries.items(), key=lambda entry: entry[0])  # type: ignore[arg-type,return-value]  # A is ordered, see above

@@ -32,10 +32,7 @@ DEFAULT_LIMIT: Final = 1 << 20
 
 
 def encode_compact(root: bytes, nodes: Iterable[bytes], limit: int = DEFAULT_LIMIT) -> list[bytes]:
-    """The compact form of those `nodes` that belong to the trie `root` and its child tries.
-
-    Raises `MissingNode` without the root's node, `BadNode`, and `ProofTooLarge` beyond `limit` items.
-    """
+    """The compact form of a trie and its child tries. Raises `MissingNode`, `BadNode`, `ProofTooLarge`."""
     found: dict[bytes, bytes] = {EMPTY_TRIE_ROOT: EMPTY_NODE}
     found.update((blake2_256(node), node) for node in nodes)
     if root not in found:
@@ -183,10 +180,7 @@ def _decode_item(waiting: list[bytes], found: dict[bytes, bytes]) -> _Open:
 
 
 def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[bytes]:
-    """The roots of the child tries that the top trie shows, in the order of their keys.
-
-    Nodes that the proof does not hold are skipped. Raises `BadNode` for a root that is not 32 bytes long.
-    """
+    """The child roots among the top trie's nodes, by key. Raises `BadNode` for one that is not 32 bytes long."""
     prefix = CHILD_STORAGE_PREFIX.hex()
     out: list[bytes] = []
     names = [root]

@@ -162,10 +162,7 @@ class Trie:
         return len(doomed)
 
     def items(self, prefix: bytes = b"", after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """Entries whose keys start with `prefix`, ascending bytewise, strictly after `after`.
-
-        Later writes do not change what the iterator yields.
-        """
+        """Entries under `prefix`, strictly after `after`, ascending; as they were at the call."""
         self._owner = Owner()
         return _ordered(self._root, prefix.hex(), None if after is None else after.hex())
 

@@ -32,10 +32,7 @@ def shared_with_next(keys: list[bytes]) -> list[int]:
 
 
 def shared_nibbles(records: list[bytes], size: int) -> list[int]:
-    """The nibbles that each of the sorted `records`, all of one length, shares with the next in its first `size` bytes.
-
-    The eight bytes of each in which they begin to differ tell nearly always.
-    """
+    """The nibbles that each sorted record shares with the next, in its first `size` bytes."""
     start = shared(records[0][:size], records[-1][:size]) >> 4
     if size % 8 or len(records[0]) % 8 or 8 * start == size:
         keys = [int.from_bytes(record[:size]) for record in records]

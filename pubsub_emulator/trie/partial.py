@@ -273,10 +273,7 @@ class PartialTrie:
         self._root = reference
 
     def _merged(self, node: PartialNode, start: str) -> PartialNode | None:
-        """The replacement of a node that lost its value or a child: none if it is empty, an only child merged with it.
-
-        `start` is the path to the node.
-        """
+        """What replaces a node at `start` that lost its value or a child: nothing, or its only child merged with it."""
         if node.value is not None or len(node.children) > 1:
             return node
         if not node.children:

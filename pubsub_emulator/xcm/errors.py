@@ -4,10 +4,7 @@ from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 
 
 class XcmDecodeError(ScaleError):
-    """The bytes are not the encoding of an XCM v5 message or of one of its parts (PS-20).
-
-    `offset` is where reading stopped, in bytes from the start of the input.
-    """
+    """The bytes are no XCM v5 message or part of one (PS-20); `offset` is where reading stopped."""
 
     def __init__(self, reason: str, offset: int) -> None:
         super().__init__(reason, offset)

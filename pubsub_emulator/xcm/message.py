@@ -69,10 +69,7 @@ def nested(instruction: Instruction) -> Xcm | None:
 
 
 def extent(message: Sequence[Instruction]) -> tuple[int, int]:
-    """The number of levels of messages and the number of instructions in all, counted without recursion.
-
-    Counting stops beyond the limit and returns the counts so far.
-    """
+    """The levels of messages and the instructions in all, counted up to just beyond the limits."""
     depth = count = 0
     waiting: list[tuple[int, Sequence[Instruction]]] = [(1, message)]
     while waiting and count <= MAX_INSTRUCTIONS_TO_DECODE:

@@ -338,10 +338,7 @@ def variant(index: int) -> Callable[[type[T]], type[T]]:
 
 
 def declare(base: type[Variants], variants: Mapping[int, tuple[str, Mapping[str, object]]]) -> None:
-    """Declare variants of `base`, `{index: (name, fields)}`, that are encoded, decoded and shown, but named by no code.
-
-    They are classes as others are, in `base.VARIANTS`.
-    """
+    """Declare variants of `base` that no code names: `{index: (name, fields)}`, as classes in `base.VARIANTS`."""
     for index, (name, fields) in variants.items():
         variant(index)(type(name, (base,), {"__module__": base.__module__, "__annotations__": dict(fields)}))
 

@@ -28,10 +28,7 @@ class XcmWeights:
 
 
 class FixedWeightBounds:
-    """Weighs messages: every instruction, and those it may run here (handlers, appendices, `ExecuteWithOrigin`).
-
-    Messages for other chains inside an instruction are data and weigh nothing.
-    """
+    """Weighs every instruction of a message and those it may run here; messages for other chains weigh nothing."""
 
     __slots__ = ("_publish_byte", "_publish_proof", "_publish_time", "max_instructions", "weights")
 

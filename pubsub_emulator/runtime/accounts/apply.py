@@ -81,10 +81,7 @@ class Circumstances:
 
 
 def check(signing: Signing, storage: Storage, raw: bytes, room: Room) -> Checked:
-    """Check an extrinsic on top of a block that has begun in `storage`; a nonce that is ahead passes.
-
-    Raises `UndecodableExtrinsic`, `InvalidTransaction`, and `MissingLibrary`.
-    """
+    """Check an extrinsic. Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`."""
     extrinsic = decode(raw, signing.calls)
     if not isinstance(extrinsic, SignedExtrinsic):
         raise InvalidTransaction(

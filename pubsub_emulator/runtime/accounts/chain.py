@@ -55,10 +55,7 @@ class NextBlock:
         self._hashes: dict[int, Hash | None] = {}
 
     def check(self, raw: bytes) -> Checked:
-        """Check an extrinsic, with its length prefix; a nonce that is ahead passes.
-
-        Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
-        """
+        """Check a length-prefixed extrinsic, whose nonce may be ahead. Raises as `apply.check`."""
         return apply.check(self._signing, self._storage, raw, self._room)
 
     def circumstances(self, who: AccountId, era: Era) -> Circumstances:
@@ -67,10 +64,7 @@ class NextBlock:
         return Circumstances(self._signing, self._hash(0), self._hash(birth), birth, self._account(who))
 
     def validate(self, raw: bytes) -> ValidTransaction:
-        """The validity of an extrinsic, with its length prefix, for a pool.
-
-        Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
-        """
+        """The validity of a length-prefixed extrinsic for a pool. Raises as `check`."""
         return apply.validate(self._signing, self._storage, raw, self._room)
 
     def nonce(self, who: AccountId) -> int:
@@ -78,10 +72,7 @@ class NextBlock:
         return self._account(who).nonce
 
     def apply(self, raw: bytes) -> DispatchOutcome:
-        """Run an extrinsic as the first of this block, which nobody else sees.
-
-        Raises `UndecodableExtrinsic`, `InvalidTransaction`, `MissingLibrary`.
-        """
+        """Run an extrinsic as the first of this block, which nobody else sees. Raises as `check`."""
         apply.check(self._signing, self._storage, raw, self._room)
         self._accounts.clear()
         return apply.apply_signed(self._signing, self._storage, 0, raw, self._room)

@@ -311,10 +311,7 @@ def dispatchable(
 
 
 def with_storage_layer(storage: Storage, action: Callable[[], R]) -> R:
-    """Run `action` in a storage layer that any exception rolls back.
-
-    Raises what `action` raises, and `Transactional(LimitReached)` if `MAX_LAYERS` are open already.
-    """
+    """Run `action` in a storage layer that an exception rolls back. Raises `Transactional(LimitReached)`, too."""
     if storage.depth >= MAX_LAYERS:
         raise Transactional(TransactionalError.LimitReached)
     with storage.transaction():

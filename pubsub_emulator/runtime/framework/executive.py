@@ -136,10 +136,7 @@ class Executive:
         signed: SignedExtrinsics | None = None,
         normal_length: int = 0,
     ) -> None:
-        """`signed` runs signed extrinsics, at most `normal_length` bytes of them in a block.
-
-        Raises `DefensiveFailure` if two pallets have the same name.
-        """
+        """`signed` runs signed extrinsics of `normal_length` bytes. Raises `DefensiveFailure` for a name twice."""
         self._signed = signed
         self._normal_length = normal_length
         self.pallets = {pallet.pallet.name: pallet for pallet in pallets}

@@ -22,10 +22,7 @@ class StateError(PubsubError):
 
 
 class Hooks:
-    """Base of the classes of all pallets, with hooks that do nothing; `pallet` is the declaration.
-
-    Its methods with `dispatchable` are the pallet's calls.
-    """
+    """Base of all pallets, with hooks that do nothing; its methods with `dispatchable` are the pallet's calls."""
 
     pallet: ClassVar[Pallet]
 

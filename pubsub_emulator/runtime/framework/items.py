@@ -140,10 +140,7 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
         return value
 
     def items(self, storage: Storage, after: bytes | None = None) -> Iterator[tuple[K, T]]:
-        """Keys and values in storage-key order, strictly after the full storage key `after`.
-
-        Needs a hasher that keeps its keys. Storage may be written while iterating.
-        """
+        """Keys and values in the order of storage keys, from after `after`; storage may be written meanwhile."""
         skip = len(self.prefix)
         for full, raw in storage.iter_prefix(self.prefix, after):
             reader = Reader(full, skip)

@@ -71,10 +71,7 @@ class StorageItem(Generic[T, D]):
         return ()
 
     def decode_keys(self, full: bytes) -> tuple[object, ...]:
-        """The keys in a full storage key.
-
-        Raises `ScaleError`, and `DefensiveFailure` for a hasher that does not keep its keys.
-        """
+        """The keys in a full storage key. Raises `ScaleError`, `DefensiveFailure` for a hasher that loses them."""
         reader = Reader(full, len(self.prefix))
         keys = tuple([hasher.read(reader, codec) for hasher, codec in self.key_parts])
         reader.end()

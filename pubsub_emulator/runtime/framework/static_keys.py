@@ -64,10 +64,7 @@ def read_static_keys(para: ParaId, read: Callable[[bytes], bytes | None]) -> Sta
 
 
 def static_value(relay: Lookups, key: bytes) -> bytes | None:
-    """The value of one static key under the relay root, `None` if absent.
-
-    A key whose path has a malformed node counts as absent: the relay root commits to it, so no collator is at fault.
-    """
+    """A static key's value under the relay root, `None` if absent or if its path has a malformed node."""
     try:
         kind, payload, depth = relay.read(key)
     except BadNode:

@@ -54,10 +54,7 @@ class State:
 
     @classmethod
     def from_entries(cls, top: Entries, children: Mapping[bytes, Entries] | None = None) -> "State":
-        """A state built in bulk from plain entries; child roots are added to the top trie here.
-
-        Raises `DefensiveFailure` if `top` has roots of child tries.
-        """
+        """A state built in bulk, child roots included. Raises `DefensiveFailure` if `top` has any."""
         entries = list(top)
         if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
             raise DefensiveFailure("child roots follow from child entries and are never given")
@@ -251,10 +248,7 @@ class Storage:
     # Top storage
 
     def get(self, key: bytes) -> bytes | None:
-        """The value under `key`, or `None`.
-
-        A child root is that of the last commit; `child_root` includes later changes.
-        """
+        """The value under `key`, or `None`; a child root is that of the last commit."""
         values = self._top.values
         if key in values:
             return values[key]
@@ -366,10 +360,7 @@ class Storage:
         del self.log[log:]
 
     def commit(self) -> Hash:
-        """Write all changes into the tries and return the state root; the log stays.
-
-        Raises `DefensiveFailure` if a layer is open.
-        """
+        """Write all changes; returns the root. The log stays. Raises `DefensiveFailure` if a layer is open."""
         if self.depth:
             raise DefensiveFailure("a layer is still open")
         self.state.apply(self._top.values, {child_key: c.values for child_key, c in self._children.items()})

@@ -301,10 +301,7 @@ def inc_providers(storage: Storage, who: AccountId) -> None:
 
 
 def dec_providers(storage: Storage, who: AccountId) -> None:
-    """Remove a provider. The account is removed with the last one.
-
-    Raises `ConsumerRemaining` if it is the last and the account has consumers. Emits `KilledAccount`.
-    """
+    """Remove a provider, with the last one the account. Raises `ConsumerRemaining`. Emits `KilledAccount`."""
     info = ACCOUNT.get(storage, who)
     if info.providers <= 1 and info.sufficients == 0:
         if info.consumers:

@@ -60,10 +60,7 @@ def call_enum(pallet: Hooks) -> TypeInfo | None:
 
 
 def _field(info: TypeInfo, name: str) -> Field:
-    """A field with its type as text, without which some clients build no call.
-
-    A call within a call is boxed: from that text subxt knows which type would be infinitely large otherwise.
-    """
+    """A field with its type as text, which clients need: to subxt it says what would be infinitely large."""
     return Field(info, name, _BOXED_CALL if info == CALL else type_info.rust_name(info))
 
 

@@ -60,10 +60,7 @@ def _metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapp
 
 
 def metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapping[str, TypeInfo]]) -> bytes:
-    """The metadata of a runtime, prefix included; built once for each definition.
-
-    `names()` returns the types behind named types of XCM. Raises `ValueError` for an unknown version.
-    """
+    """A runtime's metadata with its prefix. Raises `ValueError` for an unknown version."""
     if version not in VERSIONS:
         raise ValueError(f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}")
     return _metadata(version, runtime, names)

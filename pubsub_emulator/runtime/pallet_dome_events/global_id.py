@@ -21,10 +21,7 @@ class NoGlobalIdError(PubsubError):
 
 
 def global_id(location: object) -> str:
-    """The value of the query parameter `hl`, decoded once and not repaired.
-
-    Raises `NoGlobalIdError` with the first code of ID-21 that holds.
-    """
+    """The query parameter `hl`, decoded once. Raises `NoGlobalIdError` with the first code of ID-21 that holds."""
     if not isinstance(location, str):
         raise NoGlobalIdError("not-a-string")
     if len(location) > MOST_URL:

@@ -67,10 +67,7 @@ def ensure_vacant(config: Config, storage: Storage, para: ParaId) -> None:
 
 
 def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: ParaId) -> None:
-    """Raise `NotAuthorized` unless the origin is the para itself or the account that owns it.
-
-    Nobody else may register a para, since the manager of a publisher can delete its data.
-    """
+    """Raise `NotAuthorized` for who is not the para or its owner: a manager can delete the para's data."""
     if origin == Parachain(para):
         return
     owner = registrar.owner_of(storage, para)
@@ -79,10 +76,7 @@ def ensure_owner(registrar: Registrar, storage: Storage, origin: Origin, para: P
 
 
 def ensure_manager(info: PublisherInfo | None, origin: Origin, para: ParaId) -> None:
-    """Raise `NotAuthorized` unless the origin is the para itself or the manager in `info`.
-
-    A parachain acts as its sovereign account.
-    """
+    """Raise `NotAuthorized` for who is neither the para itself nor the manager in `info`."""
     if origin == Parachain(para):
         return
     if info is None or caller_account(origin) != info.manager:

@@ -79,10 +79,7 @@ class ChildTrie(Descent):
             self.entered = True
 
     def resolve(self, at: int) -> int:
-        """Resolve `keys[at]` and note its change. Returns how many items this resolves, several with a slot (PS-69).
-
-        Raises `Stopped`, `Cut`, `Disabled`, `BadNode`.
-        """
+        """Resolve `keys[at]`; returns how many items (PS-69). Raises `Stopped`, `Cut`, `Disabled`, `BadNode`."""
         remembers = self.cache.keeps_references
         if remembers:
             self.places, self.alone_from, self.known = self.cache.places[at], self.cache.alone_from[at], 0

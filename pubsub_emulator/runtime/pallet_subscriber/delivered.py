@@ -217,10 +217,7 @@ def _stays(before: RuntimeSpec, after: RuntimeSpec, para: ParaId) -> bool:
 
 
 def repack(storage: Storage, before: RuntimeSpec, after: RuntimeSpec) -> None:
-    """Move the rows to the keys and the form of another runtime; part of a runtime upgrade (PS-33).
-
-    Rows of items that are no longer subscribed are removed (PS-63).
-    """
+    """Move the rows to another runtime's keys and form (PS-33), without those of unsubscribed items (PS-63)."""
     rows = [(para, key, get(storage, before, para, key)) for para, key in carried_over(before, after)]
     for para, keys in before.subscriptions.items():
         if not _stays(before, after, para):

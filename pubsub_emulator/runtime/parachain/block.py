@@ -89,10 +89,7 @@ _BARE_CALL: Final = b"\x05" + _CALL
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A block as its author claims it: sealed header (with the post-state root), inherent, signed extrinsics.
-
-    Each of `extrinsics` is encoded with its length, as clients send it.
-    """
+    """A block as its author claims it: sealed header, inherent, and extrinsics with their lengths."""
 
     header: Header
     inherent: Inherent

@@ -15,10 +15,7 @@ from pubsub_emulator.trie import ordered_root
 
 
 def genesis(spec: RuntimeSpec, authorities: tuple[bytes, ...], base: State | None = None) -> ChainHead:
-    """The header and the state of block 0, written over `base` if there is one.
-
-    Raises `ImpossibleConfig` if the runtime cannot work.
-    """
+    """Block 0, written over `base` if there is one. Raises `ImpossibleConfig` if the runtime cannot work."""
     check_runtime(spec)
     if not authorities:
         raise ImpossibleConfig("a parachain needs at least one collator")

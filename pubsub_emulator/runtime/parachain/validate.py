@@ -93,10 +93,7 @@ def validate_block(
 
 
 def check_state(storage: Storage, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> RuntimeSpec:
-    """The runtime of a state. Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged.
-
-    Single rows are not checked; a row that does not decode raises `ScaleError` when it is read.
-    """
+    """The runtime of a state. Raises `ScaleError` or `ImpossibleConfig` if blocks on it cannot be judged."""
     spec = sound_runtime(storage.get(CODE) or b"")
     ensure_handler(spec, handlers)
     authorities = AUTHORITIES.get(storage)

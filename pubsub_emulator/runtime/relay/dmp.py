@@ -62,10 +62,7 @@ class Dmp(Hooks):
         self.bounds = MessageBounds() if bounds is None else bounds
 
     def queue_downward_message(self, storage: Storage, para: ParaId, msg: bytes, now: RelayBlockNumber) -> None:
-        """Append a message, sent at relay block `now`.
-
-        Raises `ExceedsMaxMessageSize`, and `QueueFull` when the parachain could not take all of its queue in one block.
-        """
+        """Append a message sent at block `now`. Raises `ExceedsMaxMessageSize`, `QueueFull`."""
         if len(msg) > active_config(storage).max_downward_message_size:
             raise ModuleError(Error.ExceedsMaxMessageSize)
         queue = QUEUES.get(storage, para)

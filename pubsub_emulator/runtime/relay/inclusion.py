@@ -199,10 +199,7 @@ class ParaInclusion(Hooks):
         with_storage_layer(storage, enact)
 
     def check_bounds(self, storage: Storage) -> None:
-        """Check that all messages that may wait for a parachain fit into one of its blocks.
-
-        Raises `IntegrityError` if a parachain could be sent more than one block of it can hold (PS-50).
-        """
+        """Raise `IntegrityError` if more may wait for a parachain than one block of it holds (PS-50)."""
         allowed = message_allowance(active_config(storage).max_pov_size)
         if self._bounds.total() > allowed:
             raise IntegrityError(f"{self._bounds.total()} bytes may wait for a parachain, a block holds {allowed}")

@@ -158,10 +158,7 @@ class Paras(Hooks):
     # Coming and going
 
     def schedule_para_initialize(self, storage: Storage, para: ParaId, head: bytes, session: int) -> None:
-        """Schedule the onboarding of a parachain at the start of `session`.
-
-        Raises `CannotOnboard` when it is there in any way, `HeadDataTooLarge`. Emits `ActionQueued`.
-        """
+        """Schedule an onboarding. Raises `CannotOnboard`, `HeadDataTooLarge`. Emits `ActionQueued`."""
         if LIFECYCLES.contains(storage, para):
             raise ModuleError(Error.CannotOnboard)
         self._check_head(storage, head)
@@ -170,11 +167,7 @@ class Paras(Hooks):
         self._queue(storage, para, session)
 
     def schedule_para_cleanup(self, storage: Storage, para: ParaId, session: int) -> None:
-        """Schedule the offboarding of a parachain at the start of `session`.
-
-        Raises `NotRegistered` when there is no such para, `CannotOffboard` unless it is a parachain. Emits
-        `ActionQueued`.
-        """
+        """Schedule an offboarding. Raises `NotRegistered`, `CannotOffboard`. Emits `ActionQueued`."""
         found = LIFECYCLES.get(storage, para)
         if found is None:
             raise ModuleError(Error.NotRegistered)
@@ -200,10 +193,7 @@ class Paras(Hooks):
     # Including
 
     def note_new_head(self, storage: Storage, para: ParaId, head: bytes, relay_parent: RelayBlockNumber) -> None:
-        """Set the head after a block was included, and remove a go-ahead signal that the block could see.
-
-        Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`.
-        """
+        """Set the head of an included block. Raises `NotParachain`, `HeadDataTooLarge`. Emits `NewHeadNoted`."""
         if not self.is_parachain(storage, para):
             raise ModuleError(Error.NotParachain)
         self._check_head(storage, head)

@@ -217,9 +217,6 @@ class SlotCache(Cache):
 
     @staticmethod
     def drop(storage: Storage, para: ParaId, keys: tuple[PubsubKey, ...]) -> None:
-        """Remove a publisher's rows, at most one for every five subscribed keys.
-
-        Reads nothing: the keys determine the rows.
-        """
+        """Remove a publisher's rows, at most one for five keys, without reading any."""
         for suffix, _ in layout_of(keys).rows:
             items.CACHE_SLOTS.remove(storage, para, suffix)

@@ -81,10 +81,7 @@ class MessageProcessor(Protocol[P]):
         """Decode and weigh a message. Never raises."""
 
     def process(self, storage: Storage, para: ParaId, prepared: P, message_id: Hash) -> MessageResult:
-        """Execute within `prepared.weight`. Never raises for a message that fails.
-
-        `message_id` is the message's blake2b-256.
-        """
+        """Execute a message, whose blake2b-256 is `message_id`, within its weight. Never raises if it fails."""
 
 
 class MessageQueue(Hooks):

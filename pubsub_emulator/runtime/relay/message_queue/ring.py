@@ -56,10 +56,7 @@ def unknit(storage: Storage, para: ParaId) -> None:
 
 
 def books(storage: Storage) -> dict[ParaId, BookState]:
-    """The books of all queues in the ring, from the next to serve on.
-
-    Raises `DefensiveFailure` if the ring is broken.
-    """
+    """The books of the ring from the next to serve on. Raises `DefensiveFailure` for a broken ring."""
     head = SERVICE_HEAD.get(storage)
     ring: dict[ParaId, BookState] = {}
     following = head
@@ -79,10 +76,7 @@ def books(storage: Storage) -> dict[ParaId, BookState]:
 
 
 def close(storage: Storage, ring: dict[ParaId, BookState], head: ParaId | None) -> None:
-    """Make the ring consist of these books, in their order, with `head` next to serve; no books remove it.
-
-    Writes only changed neighbours; the books must be those in storage.
-    """
+    """Make the ring these books of the storage, in order, with `head` next to serve; no books remove it."""
     if head is None:
         SERVICE_HEAD.kill(storage)
         return

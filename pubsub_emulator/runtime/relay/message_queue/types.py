@@ -121,10 +121,7 @@ _SHORT_PAGE: Final = Struct("<IIIIIH")
 
 
 def waiting(page: bytes) -> list[bytes]:
-    """The waiting messages of an encoded page, in order, without decoding it into a `Page`.
-
-    Raises `ScaleError` or `DefensiveFailure` if the heap does not match the page's fields.
-    """
+    """The waiting messages of an encoded page. Raises `ScaleError`, or `DefensiveFailure` for a corrupt heap."""
     heap = page[_SHORT_PAGE.size :]
     length = first = remaining = 0
     if 0x40 <= len(heap) < 0x4000:
