@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.storage_keys import item_prefix, relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.runtime.framework import events
 from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
@@ -23,8 +21,6 @@ from pubsub_emulator.runtime.relay.message_queue import (
     MessageErrorKind,
     MessageQueue,
     MessageResult,
-    Processed,
-    ProcessingFailed,
     ring,
 )
 from pubsub_emulator.runtime.relay.message_queue.types import BOOKS, PAGES, SERVICE_HEAD
@@ -68,28 +64,6 @@ def _world(heap_size: int = 65_536, overhead: int = 0) -> tuple[Storage, Message
 
 def _message(weight: int, text: bytes = b"") -> bytes:
     return bytes([weight]) + text
-
-
-def test_messages_that_fail_are_taken_off_the_queue_and_events_say_how() -> None:
-    storage, queue, processor = _world()
-    sent = [_message(1, b"bad"), _message(2, b"half"), _message(3, b"good")]
-    queue.enqueue(storage, A, sent)
-    queue.on_initialize(storage, 1)
-    assert [message for _, message in processor.seen] == sent
-    assert events.events(storage) == [
-        ProcessingFailed(blake2_256(sent[0]), A, MessageError(MessageErrorKind.Corrupt)),
-        Processed(blake2_256(sent[1]), A, Weight(2, 0), success=False),
-        Processed(blake2_256(sent[2]), A, Weight(3, 0), success=True),
-    ]
-    recorded = events.encode_records(events.records(storage))
-    assert events.encode_records(EVERY.decode_records(recorded)) == recorded
-
-
-def test_weight_that_a_message_did_not_use_serves_others() -> None:
-    storage, queue, processor = _world()
-    processor.uses = lambda _weight: 1
-    queue.enqueue(storage, A, [_message(60)] * 3)
-    assert queue.on_initialize(storage, 1) == Weight(3, 0)
 
 
 def test_using_more_than_was_weighed_or_queueing_while_serving_is_a_defect() -> None:

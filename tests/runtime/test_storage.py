@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -11,7 +10,7 @@ from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
 from pubsub_emulator.runtime.framework.storage import ProtectedKey, State, Storage
-from pubsub_emulator.trie import read_child_proof, read_proof, state_root
+from pubsub_emulator.trie import state_root
 
 KEYS = st.binary(max_size=3)
 VALUES = st.one_of(st.binary(max_size=4), st.binary(min_size=33, max_size=40))
@@ -196,28 +195,6 @@ def test_a_commit_inside_a_layer_is_a_defect() -> None:
         storage.commit()
 
 
-def test_forks_share_nothing_that_is_written_afterwards() -> None:
-    state = State.from_entries([(b"t", b"0")], {b"c": [(b"k", b"0")]})
-    roots = {}
-    forks = {name: state.fork() for name in (b"1", b"2")}
-    for name, fork in forks.items():
-        storage = Storage(fork)
-        storage.put(b"t", name)
-        storage.child_put(b"c", b"k", name)
-        storage.child_put(name, b"own", b"x")
-        roots[name] = storage.commit()
-    again = forks[b"1"].fork()
-    storage = Storage(again)
-    storage.child_clear(b"c")
-    storage.commit()
-    assert len({state.root(), again.root(), *roots.values()}) == 4
-    for name, fork in forks.items():
-        assert fork.root() == roots[name]
-        assert list(fork.child_entries(b"c")) == [(b"k", name)]
-        assert sorted(fork.children) == sorted([b"c", name])
-    assert list(state.child_entries(b"c")) == [(b"k", b"0")]
-
-
 def test_reads_of_the_state_below_are_recorded_once_and_in_order() -> None:
     storage = Storage(State.from_entries([(b"a1", b"1"), (b"a2", b"2"), (b"b", b"3")]))
     storage.put(b"written", b"here")
@@ -248,21 +225,3 @@ def test_iteration_records_nothing_beyond_what_was_asked_for() -> None:
     keys = storage.next_keys()
     assert [next(keys), next(keys)] == [b"\x00", b"\x01"]
     assert list(storage.recorded or {}) == [b"\x00", b"\x01"]
-
-
-@given(
-    top=st.dictionaries(KEYS, VALUES, max_size=6),
-    child=st.dictionaries(KEYS, VALUES, max_size=6),
-    asked=st.lists(KEYS, max_size=4),
-)
-def test_a_proof_reads_back_what_the_state_holds(
-    top: dict[bytes, bytes], child: dict[bytes, bytes], asked: list[bytes]
-) -> None:
-    state = State.from_entries(top.items(), {b"c": child.items()})
-    nodes: dict[bytes, bytes] = {}
-    state.prove(asked, {b"c": asked}, nodes)  # type: ignore[arg-type]
-    if not state.top:
-        return
-    assert read_proof(state.root(), nodes.values(), asked) == {key: top.get(key) for key in asked}
-    if child:
-        assert read_child_proof(state.root(), nodes.values(), b"c", asked) == {key: child.get(key) for key in asked}

@@ -225,11 +225,6 @@ class Subscriber:
         found = {item: delivered.get(self.storage, self.spec, *item) for item in wanted}
         return {item: row for item, row in found.items() if row is not None}
 
-    def delivered_rows(self) -> int:
-        """Rows that hold what was last delivered, in both forms."""
-        forms = (items.LAST_DELIVERED, items.LAST_DELIVERED_PACKED)
-        return sum(1 for form in forms for _ in self.storage.iter_prefix(form.prefix))
-
     def entries(self) -> dict[bytes, bytes]:
         """All of the pallet's state."""
         return dict(self.storage.iter_prefix(items.LAST_RELAY_PARENT.key[:16]))

@@ -18,14 +18,6 @@ def expected(a: Entries, b: Entries) -> Expected:
     return [(key, a.get(key), b.get(key)) for key in sorted({*a, *b}) if a.get(key) != b.get(key)]
 
 
-@given(entries, entries)
-def test_tries_built_apart_differ_as_dictionaries_do(a: Entries, b: Entries) -> None:
-    mine, theirs = Trie.from_entries(a.items()), Trie.from_entries(b.items())
-    assert list(mine.differences(theirs)) == expected(a, b)
-    mine.root(), theirs.root()
-    assert list(mine.differences(theirs)) == expected(a, b)
-
-
 @given(entries, writes, st.booleans())
 def test_a_fork_differs_by_what_was_written_to_it(
     before: Entries, changes: list[tuple[bytes, bytes | None]], hashed: bool

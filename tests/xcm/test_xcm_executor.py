@@ -221,12 +221,6 @@ def test_set_topic_and_clear_topic_write_the_topic_register() -> None:
     assert execute(SetTopic(b"\x07" * 32)).message_id == ID
 
 
-def test_trap_fails_with_its_code() -> None:
-    """PS-20."""
-    outcome = execute(SetTopic(bytes(32)), Trap(42)).outcome
-    assert outcome == Incomplete(UNIT * 2, failed(1, XcmErrorKind.Trap, 42))
-
-
 @pytest.mark.parametrize("kind", [kind for kind in Instruction.VARIANTS.values() if kind not in EXECUTED])
 @settings(max_examples=max(1, settings().max_examples // 6))
 @given(data=st.data())
@@ -235,12 +229,6 @@ def test_everything_else_is_unimplemented(kind: type[Instruction], data: st.Data
     outcome = execute(data.draw(of_class(kind)), publish(), config=Ledger()).outcome
     assert isinstance(outcome, Incomplete)
     assert outcome.error == failed(0, XcmErrorKind.Unimplemented)
-
-
-def test_eleven_instructions_are_executed() -> None:
-    """PS-20: the list of the rule."""
-    assert len(EXECUTED) == 11
-    assert len(Instruction.VARIANTS) == 53
 
 
 # -- errors, handlers, appendices ------------------------------------------------------------------------------------

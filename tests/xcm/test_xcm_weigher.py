@@ -20,12 +20,6 @@ from pubsub_emulator.xcm.outcome import XcmErrorKind
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 
-def test_every_instruction_weighs_the_unit() -> None:
-    """PS-21."""
-    assert WEIGHER.weight(()) == WEIGHT_ZERO
-    assert WEIGHER.weight((ClearOrigin(),) * 3) == UNIT * 3
-
-
 @given(st.lists(PUBLISHES, max_size=20))
 def test_a_publish_weighs_the_unit_its_own_share_and_its_bytes(message: list[Publish]) -> None:
     """PS-21: in both dimensions; ttl and key do not matter."""

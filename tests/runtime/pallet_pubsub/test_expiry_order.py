@@ -72,13 +72,6 @@ def test_a_sweep_never_takes_more_than_it_is_given_ps15(policy: TtlPolicy) -> No
                 assert (done.weight + least_weight(world.config)).any_gt(given)
 
 
-def test_rows_that_are_not_due_count_as_examined_in_a_scan_and_are_not_met_in_the_index_ps19() -> None:
-    world, _ = with_rows(50)
-    assert (swept(world).examined, swept(world).expired) == (50, 0)
-    world, _ = with_rows(50, ttl_policy=TtlPolicy.EXPIRY_INDEX)
-    assert swept(world).examined == 0
-
-
 @both_policies
 def test_a_sweep_tells_how_long_an_entry_had_outlived_its_time(policy: TtlPolicy) -> None:
     world, _ = with_rows(3, ttl=4, ttl_policy=policy)

@@ -1,10 +1,8 @@
 """Under backlog messages wait in order, paras take turns, nothing is lost or served twice (PS-11, PS-23)."""
 
-import pytest
 from support.relay_chain import world
-from support.relay_chain.world import BOUNDARY, PUBLIC, ROOT, SYSTEM
+from support.relay_chain.world import BOUNDARY, ROOT, SYSTEM
 
-from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.executive import Block
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, PublisherDeregistered
@@ -19,20 +17,6 @@ def one(para: int, number: int, size: int = 1) -> bytes:
 def served(block: Block) -> list[tuple[int, bytes]]:
     told = world.events(block, "MessageQueue")
     return [(event.origin, event.id) for event in told if isinstance(event, Processed)]
-
-
-def test_ps23_the_first_message_of_a_queue_goes_first_when_its_turn_comes_whatever_others_send() -> None:
-    """A message of three publishes fits only a whole block; light ones of others never put it off for ever."""
-    chain = world.start(publishers=[PUBLIC])
-    heavy = world.message(*(world.publish(number, b"") for number in range(3)))
-    world.step(chain, [world.candidate(chain, para, one(para, 0)) for para in (SYSTEM, BOUNDARY)])
-    world.step(chain, [world.candidate(chain, PUBLIC, heavy)])
-    for _ in range(4):
-        block = world.step(chain, [world.candidate(chain, para, one(para, 1)) for para in (SYSTEM, BOUNDARY)])
-        if (PUBLIC, blake2_256(heavy)) in served(block):
-            break
-    else:
-        pytest.fail("three queues, and not served within four blocks")
 
 
 def test_ps11_messages_that_still_wait_when_their_para_leaves_go_with_it_and_nothing_comes_back() -> None:

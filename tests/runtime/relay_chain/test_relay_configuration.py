@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
 from support.relay_chain import world
 from support.relay_chain.world import ROOT, SMALL, SYSTEM
 
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.dispatch import ModuleError
-from pubsub_emulator.runtime.relay.configuration import Error as ConfigurationError
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration, active_config
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.runtime.relay.message_queue import Error, ProcessingFailed
@@ -43,19 +41,3 @@ def test_ps23_a_smaller_queue_holds_from_its_session_on_and_what_waits_is_still_
     world.step(chain, blocks=2)
     assert world.waiting(chain, SYSTEM) == []
     assert world.value(chain, SYSTEM, 0) == b"5"
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"max_pov_size": 0}, {"max_upward_message_size": 2_001}, {"hrmp_channel_max_message_size": 102_401}],
-    ids=lambda changes: next(iter(changes)),
-)
-def test_a_configuration_that_no_parachain_could_work_with_is_refused(changes: dict[str, int]) -> None:
-    chain = world.start()
-    block = world.step(chain, (), [set_config(replace(SMALL.host, **changes), 1)])
-    (error,) = world.errors(block)
-    assert error == ModuleError(ConfigurationError.InvalidNewValue)
-    assert error is not None
-    assert error.encode().hex() == "033300000000"
-    world.step(chain, blocks=5)
-    assert active_config(chain.storage()) == SMALL.host
