@@ -1,7 +1,7 @@
 """PS-20, PS-21: what each executed instruction does, and how errors, handlers and appendices follow one another."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.xcm import (
     ID,
@@ -315,6 +315,15 @@ def obvious(message: Xcm, room: int) -> tuple[list[str], bool, Weight]:
 
 
 @given(st.lists(STEPS, max_size=6).map(tuple), st.integers(0, 1))
+@example((SetAppendix((publish(1),)), Trap(1)), 1)
+@example((SetAppendix((publish(1),)), SetAppendix(()), publish(1)), 1)
+@example((SetAppendix((SetAppendix((publish(1),)), publish(1))),), 1)
+@example((SetAppendix((publish(1),)), ClearOrigin()), 1)
+@example((SetAppendix((ClearError(),)), Trap(1), publish(1)), 1)
+@example((SetErrorHandler((publish(1),)), SetErrorHandler(()), publish(1)), 0)
+@example((SetErrorHandler((publish(1), ClearError())), Trap(1)), 1)
+@example((SetErrorHandler((Trap(2), publish(1))), SetAppendix((publish(1),)), Trap(1)), 1)
+@example((SetErrorHandler((publish(1), ClearError())), SetAppendix((Trap(5),)), publish(1)), 1)
 def test_the_executor_agrees_with_an_obvious_one(message: Xcm, room: int) -> None:
     """PS-21: over every mix of publishes, traps, handlers and appendices; what ran is paid for, and nothing else."""
     done: list[str] = []
