@@ -1,11 +1,12 @@
-// Compiles an actor: node build.mjs <folder of npm's modules> <Actor.mo> <out.wasm>
+// Compiles an actor: node build.mjs <folder of npm's modules> <Actor.mo> <out.wasm> <flags of its memory> ...
 import { createRequire } from "node:module";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
-const [modules, source, out] = process.argv.slice(2);
+const [modules, source, out, ...flags] = process.argv.slice(2);
 const require = createRequire(join(modules, "index.js"));
 const { default: motoko } = require("motoko");
+for (const flag of flags) motoko.compiler.gcFlags(flag);
 motoko.loadPackage(require("motoko/packages/latest/core.json"));
 for (const name of readdirSync(dirname(source))) motoko.write(name, readFileSync(join(dirname(source), name), "utf8"));
 try {

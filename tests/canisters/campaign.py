@@ -1,9 +1,9 @@
-"""Stories with canisters that were built: `python tests/canisters/campaign.py --cases 500`.
+"""Stories with canisters: `python tests/canisters/campaign.py --cases 500`.
 
-Each is a drawn story (refusals, delays, deaths, pauses, upgrades). In its turn each role is played by a canister in
-Motoko: publisher, subscriber, broadcaster (two of four), orchestrator, then all of them; everybody else is emulated.
-They are upgraded amid it where the story upgrades. In the end each subscriber has had every event from its first on,
-once and in order.
+`python examples/canisters/build.py --collect` builds them. Each is a drawn story (refusals, delays, deaths, pauses,
+upgrades). In its turn each role is played by a canister in Motoko: publisher, subscriber, broadcaster (two of four),
+orchestrator, then all of them; everybody else is emulated. They are upgraded amid it where the story upgrades. In the
+end each subscriber has had every event from its first on, once and in order.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from pubsub_emulator.icrc72.services import Codec
 from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish
 
-BUILT = Path(__file__).resolve().parents[2] / "build" / "canisters"
+BUILT = Path(__file__).resolve().parents[2] / "build" / "collected"
 IDS, NAT, WHO = (Codec(parse_types(text)) for text in ("(vec nat)", "(nat)", "(principal)"))
 NOTHING = b"DIDL\0\0"
 ROLES = ("Publisher", "Subscriber", "Broadcaster", "Orchestrator")
