@@ -298,6 +298,16 @@ def test_s001_040_s000_014_a_replay_and_a_publication_of_an_orchestrator_without
     assert answer.tag == "Ok"
 
 
+def test_rp_2_who_hands_a_replay_over_may_be_named_before_the_replay() -> None:
+    parts: list[Value] = [nat(9), text(NAME), blob(b"entry"), blob(b"reader"), option(None), option(None)]
+    named = array([nat(9), text(NAME), blob(b"entry")])
+    _, orchestrator, core = foreign(
+        map_({keys.REPLAY_RELAYER_ADD: array([named])}), map_({keys.REPLAY_ADD: array([array(parts)])})
+    )
+    assert orchestrator.confirmed == [1, 2]
+    assert core.state.delivered[9].source == Principal(b"entry")
+
+
 def test_s000_133_a_subscriber_tells_its_rate_its_errors_and_what_it_holds() -> None:
     lab = Canisters()
     source, reader = source_and_sink(lab)

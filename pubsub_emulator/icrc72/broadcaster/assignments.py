@@ -115,6 +115,9 @@ class Assignments:
                 known.chain = known.source = None
             return
         self.state.delivered[number] = delivered
+        hands = self.state.facts.get(("rf", number))  # an orchestrator may name who hands it over before the replay
+        if hands is not None:
+            delivered.source = cast("Handing", hands)[1]
         told = self.delivery.tell(ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me))
         if delivered.isolated:
             queue = self.state.queues[delivered.subscriber]
