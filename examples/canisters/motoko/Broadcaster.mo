@@ -33,7 +33,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   let publishers = Map.empty<Text, ()>();
   let relayers = Map.empty<Text, ()>();
   let subscribers = Map.empty<Text, Map.Map<Principal, [Wanted]>>();
-  let relays = Map.empty<Text, Map.Map<Text, ()>>(); // of a namespace, its targets
+  let relays = Map.empty<Text, Map.Map<Text, Map.Map<Text, ()>>>(); // of a namespace, its targets, and for whom
   let lanes = Map.empty<Text, Lane>();
   let chains = Map.empty<Text, Chain>();
   let callers = Map.empty<Text, Principal>(); // who brought the last event of a chain
@@ -351,18 +351,27 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
         dropWaiting(namespace, who);
       };
       case ("relay", ?_) {
-        let those = switch (relays.get(namespace)) { case (?there) there; case null Map.empty<Text, ()>() };
-        those.add(who.toText(), ());
+        let those = switch (relays.get(namespace)) { case (?there) there; case null Map.empty<Text, Map.Map<Text, ()>>() };
+        let whose = switch (those.get(who.toText())) { case (?there) there; case null Map.empty<Text, ()>() };
+        whose.add(subscriberOf(entry), ());
+        those.add(who.toText(), whose);
         relays.add(namespace, those);
       };
       case _ {
-        switch (relays.get(namespace)) { case (?those) those.remove(who.toText()); case null {} };
+        let ?those = relays.get(namespace) else return;
+        let ?whose = those.get(who.toText()) else return;
+        whose.remove(subscriberOf(entry));
+        if (whose.size() > 0) return; // others there still want it
+        those.remove(who.toText());
         for ((each, line) in lanes.entries().toArray().values()) {
           if (line.target == who and each.startsWith(#text(namespace # " "))) lanes.remove(each);
         };
       };
     };
   };
+
+  /// For whom a relay is; nobody in particular where it is for all.
+  func subscriberOf(entry : [Icrc72.Value]) : Text = if (entry.size() > 2) debug_show (entry[2]) else "";
 
   func endChains(namespace : Text, caller : Principal) {
     for (key in chains.keys().toArray().values()) {
