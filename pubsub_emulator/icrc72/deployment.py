@@ -8,6 +8,7 @@ from pubsub_emulator.icrc72.archive import whole_log
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import App, Config
 from pubsub_emulator.icrc72.errors import Icrc72Error
+from pubsub_emulator.icrc72.ic.canister import Canister
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event
@@ -91,7 +92,7 @@ class PubSub:
                     found.append(f"{identity.text[:5]} holds {queued} notifications for {who.text[:5]}")
         return found
 
-    def successor(self, who: Principal) -> RoleCanister:
+    def successor(self, who: Principal) -> Canister:
         """New code for what runs there: the same app with the same configuration, or a broadcaster."""
         old = self.network.canister(who)
         if not isinstance(old, App):

@@ -9,6 +9,7 @@ end each subscriber has had every event from its first on, once, and in order wh
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
 from pubsub_emulator.icrc72.ic.canister import Canister
-from pubsub_emulator.icrc72.ic.messaging import RUNNING, STOPPED
+from pubsub_emulator.icrc72.ic.messaging import RUNNING
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
@@ -25,7 +26,7 @@ from pubsub_emulator.icrc72.keys import REPLAY
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import Codec
 from pubsub_emulator.icrc72.settings import Settings
-from pubsub_emulator.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish
+from pubsub_emulator.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish, step
 
 BUILT = Path(__file__).resolve().parents[2] / "build" / "collected"
 IDS, NAT, WHO = (Codec(parse_types(text)) for text in ("(vec nat)", "(nat)", "(principal)"))
@@ -44,13 +45,24 @@ def built(role: str, first: Principal) -> WasmCanister:
     return WasmCanister((BUILT / f"{role}.wasm").read_bytes(), WHO.encode(first))
 
 
+@dataclass
+class Deployment(PubSub):
+    """Broadcasters and an orchestrator of which some are modules."""
+
+    modules: dict[Principal, str] = field(default_factory=dict)
+
+    def successor(self, who: Principal) -> Canister:
+        """New code for what runs there."""
+        role = self.modules.get(who)
+        return super().successor(who) if role is None else built(role, self.orchestrator)
+
+
 class Play:
     """A story in which the roles of `cast` are played by modules."""
 
     def __init__(self, seed: bytes, cast: Sequence[str]) -> None:
         self.cast, self.plan, self.draws = cast, drawn(seed), Draws(seed, "modules")
         self.modules: dict[Principal, str] = {}
-        self.upgrading: list[Principal] = []
         self.story = begin(self.plan, deployed=self._deployed)
         self.network, self.system = self.story.network, self.story.system
         there = (self.system.orchestrator, self.plan.settings)
@@ -75,9 +87,10 @@ class Play:
         me = network.next_id(0)
         if "Orchestrator" in self.cast:
             self._created(network, 0, "Orchestrator", me)
-            system = PubSub(network, "orchestrator", me, settings)
+            system = Deployment(network, "orchestrator", me, settings, modules=self.modules)
         else:
-            system = deploy(network, broadcasters=(), settings=settings)
+            made = deploy(network, broadcasters=(), settings=settings)
+            system = Deployment(network, made.kind, made.orchestrator, settings, modules=self.modules)
         for subnet in (0, 1, 0, 1):
             who, alone = network.next_id(subnet), "Broadcaster" in self.cast and len(network.running()) < 3
             if "Orchestrator" in self.cast:
@@ -98,30 +111,23 @@ class Play:
         self.network.step(WARM_UP)
         finish(self.story, self._each_round)
         for _ in range(TRIES):  # an event after all others shows what is missing
-            self._go_on()
             self._publish()
-            self.network.step(50)
+            for _ in range(50):
+                step(self.story)
             had, last = self._had(), self._last()
             ordered = had if self.plan.calm else sorted(had)  # what comes at another exit may overtake
-            if had and not self.upgrading and ordered == list(range(ordered[0], last + 1)):
+            if had and not self.story.upgrading and ordered == list(range(ordered[0], last + 1)):
                 return len(had)
         raise Surprise(f"the subscriber had {had[:3]} … {had[-3:]} ({len(had)}) of {last}")
 
     def _each_round(self) -> None:
         if self.draws.below(100) < self.plan.load:
             self._publish()
-        self._go_on()
         who = self.draws.choice(list(self.modules))
-        if self.plan.upgrades and self.draws.one_in(40) and self.network.status(who) == RUNNING:
+        upgrades = self.plan.upgrades and who not in self.story.paused and self.draws.one_in(40)
+        if upgrades and self.network.status(who) == RUNNING:
             self.network.stop(who)
-            self.upgrading.append(who)
-
-    def _go_on(self) -> None:
-        for who in [who for who in self.upgrading if self.network.status(who) == STOPPED]:
-            self.upgrading.remove(who)
-            if not self.network.upgrade(who, built(self.modules[who], self.system.orchestrator)):
-                raise Surprise(f"the upgrade of {self.modules[who]} trapped")
-            self.network.start(who)
+            self.story.upgrading[who] = None
 
     def _publish(self) -> None:
         method = "publish" if self.publisher in self.modules else PRICE
