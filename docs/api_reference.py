@@ -1,4 +1,4 @@
-"""The API reference: a page per package and per module, written before Sphinx reads them, and plain docstrings.
+"""The API reference: a page per package, written before Sphinx reads them, and plain docstrings.
 
 Docstrings of this project are plain text: paragraphs, `names`, lists, and columns or indented blocks, which are
 drawings and tables and keep their shape. Sphinx expects reStructuredText, so `plain` says the same in that language.
@@ -50,22 +50,17 @@ def _prose(paragraph: list[str]) -> list[str]:
 
 
 def package_page(root: Path, package: Path) -> str:
-    """The page of a package: what it is, then a link to each of its modules and packages."""
+    """The page of a package: what it is, a link to each package in it, and a section for each of its modules."""
     name = ".".join(("pubsub_emulator", *package.relative_to(root).parts))
-    inner = sorted(each.parent.name for each in package.glob("*/__init__.py"))
     parts = [_title(name, "="), f".. automodule:: {name}\n   :members:\n   :ignore-module-all:\n"]
-    modules = sorted(each.stem for each in package.glob("*.py") if each.stem not in {"__init__", "__main__"})
+    inner = sorted(each.parent.name for each in package.glob("*/__init__.py"))
+    if inner:
+        entries = "\n".join(f"   {each} <{name}.{each}>" for each in inner)
+        parts.append(f".. toctree::\n   :caption: Packages in it\n   :maxdepth: 1\n\n{entries}\n")
+    modules = sorted(each.stem for each in package.glob("*.py"))
     modules = [each for each in modules if not each.startswith("_") and not each.endswith("_pb2")]
-    for title, names in (("Packages in it", inner), ("Modules", modules)):
-        if names:
-            entries = "\n".join(f"   {each} <{name}.{each}>" for each in names)
-            parts.append(f".. toctree::\n   :caption: {title}\n   :maxdepth: 1\n\n{entries}\n")
+    parts += [f"{_title(each, '-')}\n.. automodule:: {name}.{each}\n   :members:\n" for each in modules]
     return "\n".join(parts)
-
-
-def module_page(name: str) -> str:
-    """The page of one module."""
-    return f"{_title(name, '=')}\n.. automodule:: {name}\n   :members:\n"
 
 
 def leave_long_values_out(_app: Sphinx, _domain: str, _kind: str, content: nodes.Element) -> None:
@@ -86,7 +81,7 @@ def face_page(root: Path) -> str:
         told = inspect.getdoc(found) if callable(found) else ""
         first = " ".join((told or "").partition("\n\n")[0].split())
         module = getattr(found, "__module__", "")
-        place = f":doc:`{module.removeprefix('pubsub_emulator.')} <{module}>`" if _has_page(root, module) else ""
+        place = f":py:mod:`{module.removeprefix('pubsub_emulator.')} <{module}>`" if _is_described(root, module) else ""
         said = first if callable(found) and not first.startswith(f"{name}(") else ""
         rows.append(f"   * - ``{name}``\n     - {' '.join(_prose([said])) if said else ''}\n     - {place}")
     table = ".. list-table::\n   :header-rows: 1\n\n   * - name\n     - what it is\n     - module\n"
@@ -96,7 +91,7 @@ def face_page(root: Path) -> str:
 _FACE = "The names that users need: `from pubsub_emulator import Network`. Everything else is imported from its module."
 
 
-def _has_page(root: Path, module: str) -> bool:
+def _is_described(root: Path, module: str) -> bool:
     parts = module.split(".")[1:]
     return bool(parts) and root.joinpath(*parts).with_suffix(".py").is_file()
 
@@ -114,9 +109,6 @@ def write_pages(app: Sphinx) -> None:
         for init in sorted((root / room).rglob("__init__.py")):
             package = ".".join(("pubsub_emulator", *init.parent.relative_to(root).parts))
             pages[package] = package_page(root, init.parent)
-            for module in sorted(init.parent.glob("*.py")):
-                if not module.stem.startswith("_") and not module.stem.endswith("_pb2"):
-                    pages[f"{package}.{module.stem}"] = module_page(f"{package}.{module.stem}")
     for old in folder.glob("*.rst"):
         if old.stem not in pages:
             old.unlink()

@@ -23,7 +23,7 @@ myst_heading_anchors = 4
 # A button that copies a block; prompts and outputs are blocks of their own, so a block is copied whole.
 copybutton_selector = "div:not(.no-copybutton) > div.highlight > pre"
 
-# The API: one page for each package and module, out of docstrings, in the order of the source.
+# The API: one page for each package, out of docstrings, in the order of the source.
 api_rooms = (
     "primitives",
     "trie",
