@@ -38,8 +38,8 @@ def test_in_a_checkout_the_checkout_is_installed() -> None:
     [
         (None, "pubsub-emulator[plot]"),
         (
-            {"url": "file:///opt/my%20wheels/pubsub_emulator-0.2.0-py3-none-any.whl"},
-            "/opt/my wheels/pubsub_emulator-0.2.0-py3-none-any.whl[plot]",
+            {"url": "file:///opt/my%20wheels/pubsub_emulator-0.3.0-py3-none-any.whl"},
+            "/opt/my wheels/pubsub_emulator-0.3.0-py3-none-any.whl[plot]",
         ),
         (
             {"url": "https://example.org/p.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}},
