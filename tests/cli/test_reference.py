@@ -76,3 +76,4 @@ def test_every_field_of_a_scenario_says_what_it_holds_and_what_it_means() -> Non
     assert bounds["", "segment_length"] == ("a whole number from 1 to 4,294,967,295", "100")
     assert bounds["subscribers.collators", "rate"] == ("a share from 0 to 1", "1")
     assert bounds["subscribers", "cache"] == ('"nodes", "none" or "slots"', '"slots"')
+    assert bounds["subscribers", "max_pov_size"][1] == "10_485_760"  # as TOML takes it

@@ -72,7 +72,7 @@ def _default(field: FieldInfo) -> str:
         return f"{value / 1_000_000:g}"
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"
-    return f"{value:,}" if isinstance(value, int) else f'"{value}"'
+    return f"{value:_}" if isinstance(value, int) else f'"{value}"'
 
 
 def models_of(root: type[Model]) -> Iterator[type[Model]]:

@@ -97,12 +97,12 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
     )
     rate = f", {result.cases / seconds:,.0f} cases per second" if seconds > 1 else ""
     say(
-        f"{kept} kept cases replayed; {result.cases:,} cheats tried on {result.honest:,} honest blocks, of which "
+        f"{kept} kept cases replayed; {result.cases:,} cheats tried; honest blocks: {result.honest:,}, of which "
         f"{result.stopped:,} stopped for their budget{rate}"
     )
     say(
-        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what was done to them ends in "
-        f"the one valid set; {result.found.total} surprising"
+        f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what is left of them is "
+        f"valid; {result.found.total} surprising"
     )
     idle = sum(count.get(NO_EFFECT, 0) for count in result.by_strategy.values())
     if idle:

@@ -7,16 +7,21 @@ from pubsub_emulator.icrc72.ic.candid.did import parse_types
 from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.wasm.canister import NOTHING, WasmCanister
+from pubsub_emulator.icrc72.ic.wasm.module import ModuleError, load
 from pubsub_emulator.icrc72.scenario import Modules
 from pubsub_emulator.icrc72.scenario_file import ModuleModel
 
 
 def read_module(place: Path) -> bytes:
-    """The bytes of a file. Raises `Icrc72Error`."""
+    """The bytes of a module's file. Raises `Icrc72Error`."""
     try:
-        return place.read_bytes()
+        wasm = place.read_bytes()
+        load(wasm)
     except OSError as error:
         raise Icrc72Error(f"{place}: cannot be read: {error.strerror}") from error
+    except ModuleError as error:
+        raise Icrc72Error(f"{place}: {error}") from None
+    return wasm
 
 
 def canister_of(wasm: bytes, who: Principal, *, bare: bool) -> WasmCanister:
