@@ -1,4 +1,4 @@
-"""How cost grows: `python -m bench.scaling [--most N] [--plot DIR]`.
+"""How cost grows: `python -m bench.scaling [--quick] [--plot DIR]`.
 
 Each table varies one thing and holds the rest. Times are CPU time, the smallest of a few runs; what matters is the last
 column: what one more key, publisher, byte or block costs, which stays flat or grows as the depth of a trie does.
@@ -253,41 +253,14 @@ def _ten_blocks(network: Network, keys: tuple[bytes, ...], done: int) -> float:
     return (process_time() - start) * 100
 
 
-def by_parachains(counts: Iterable[int]) -> Table:
-    """Parachains that subscribe to the same eight keys, one of which changes in each relay block."""
-
-    def measure(count: int) -> Iterator[float]:
-        wanted, before = [key_of(1_000, at) for at in range(8)], resident()
-        network = Network.of(publishers=[1_000], subscribers={2_000 + at: {1_000: wanted} for at in range(count)})
-        for key in wanted:
-            network.publish(1_000, key, bytes(40))
-        network.step(3)
-        changing = iter(wanted)
-
-        def block() -> None:
-            network.publish(1_000, next(changing), b"%040d" % count)
-            network.step()
-
-        took = best(block)
-        yield from (count, took, took / count, (resident() - before) / count / 1024)
-
-    rows = [in_a_child(lambda count=count: measure(count)) for count in counts]  # type: ignore[misc]  # bound at once
-    columns = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain")
-    return Table("Parachains", columns, rows, "ms a parachain")
-
-
-def tables(most: int) -> Iterator[Table]:
-    """All of them, up to a size."""
-
-    def up_to(*sizes: int) -> list[int]:
-        return [size for size in sizes if size <= most]
-
-    yield by_keys(up_to(*(10**power for power in range(3, 8))))
-    chain = by_length(up_to(100, 300, 600, 1_000))  # early, in a process still small
-    yield by_publishers(up_to(1, 10, 100, 1_000))
-    yield by_subscribed_keys(up_to(10, 100, 1_000, 10_000, 100_000))
-    yield by_proof(up_to(100, 1_000, 5_000, 10_000, 20_000))
-    yield by_parachains(up_to(1, 10, 100, 1_000))
+def tables(*, quick: bool) -> Iterator[Table]:
+    """All of them."""
+    top = 5 if quick else 6
+    yield by_keys([10**power for power in range(3, top + 1)])
+    chain = by_length([50, 100] if quick else [100, 300, 600, 1_000])  # early, in a process still small
+    yield by_publishers([1, 10, 100] if quick else [1, 10, 100, 1_000])
+    yield by_subscribed_keys([10, 100, 1_000, 10_000] if quick else [10, 100, 1_000, 10_000, 100_000])
+    yield by_proof([100, 1_000, 5_000] if quick else [100, 1_000, 5_000, 10_000, 20_000])
     yield chain
 
 
@@ -307,10 +280,10 @@ def plot(table: Table, folder: Path) -> None:
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=int, default=10**6, help="the largest size; ten million keys take 6 GB")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
     parser.add_argument("--plot", type=Path, help="a folder for plots; needs altair and vl-convert-python")
     given = parser.parse_args()
-    for table in tables(given.most):
+    for table in tables(quick=given.quick):
         print(table.markdown(), flush=True)
         if given.plot is not None:
             given.plot.mkdir(parents=True, exist_ok=True)

