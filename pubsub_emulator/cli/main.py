@@ -57,6 +57,7 @@ COMMANDS: Final = {
     "conform": "Hold the relay chain at URL and its parachains to the rules of publishing, one by one",
     "export-state": "Write the full state of the chain at URL to FILE and check it against the block's state root",
     "import-relay-proofs": "Import real `parachainSystem.setValidationData` data into a history for `pubsub audit`",
+    "migrate": "Convert a HISTORY of an older format to the present one, in place",
     "open-proof": "Open a node's answer to `state_getReadProof` or `state_getChildReadProof`, and show what "
     "uses its bytes",
     "proof-snapshot": "Write the proof sizes of SCENARIO to a small text file, or check whether they have grown",

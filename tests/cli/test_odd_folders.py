@@ -47,6 +47,7 @@ COMMANDS: Final = (
     "replay fixtures",
     "fuzz --cases 5 --out surprises --seed 1",
     "import-relay-proofs proof.json --out imported",
+    "migrate history",
     "open-proof answers.jsonl --draw proof.svg",
     "proof-snapshot tiny.toml --out sizes.txt",
     "proof-snapshot tiny.toml --check sizes.txt",

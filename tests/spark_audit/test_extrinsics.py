@@ -82,6 +82,7 @@ def test_nd15_both_versions_of_a_table_are_read_and_no_other(tmp_path: Path) -> 
     history = History.open(path)
     versions = {entry.version for entry in history.files(schema.BLOCKS)}
     assert schema.BLOCKS.version + 1 in versions
+    assert schema.BLOCKS.version_of(schema.BLOCKS.version) is schema.BLOCKS
     assert schema.BLOCKS.version_of(schema.BLOCKS.wider.version + 1) is None
     schema.BLOCKS.check(schema.BLOCKS.schema)
     schema.BLOCKS.check(schema.BLOCKS.wider.schema)

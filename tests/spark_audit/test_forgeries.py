@@ -322,12 +322,6 @@ MANIFESTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         lambda body: body["files"].append({**body["files"][0], "path": body["files"][0]["path"][:-8] + "x.parquet"}),
         "a table has two files",
     ),
-    "a format that is true": (_named(format=True), "manifest format True is not known"),
-    "a format that is a fraction": (_named(format=3.0), "manifest format 3.0 is not known"),
-    "a format of before": (
-        _named(format=2),
-        "history: manifest format 2 is not known, only format 3 is; the history is",
-    ),
     "files that are text": (lambda body: body.update(files="all"), "files is no list"),
 }
 

@@ -14,7 +14,7 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row
 from pubsub_emulator.spark_audit.history.commit import HistoryPart, encode_parquet, write_commit
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, digest_of
-from pubsub_emulator.spark_audit.history.reader import Fault, read_file
+from pubsub_emulator.spark_audit.history.reader import read_file
 from pubsub_emulator.spark_audit.history.schema import SchemaError, Table
 from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, read_rows
@@ -94,12 +94,19 @@ def _read(folder: Path, table: Table, rows: list[dict[str, Any]], chain: int | N
     return list(read_file(folder, commit.files[0]))
 
 
-def test_a_number_below_0_in_a_history_is_a_fault(tmp_path: Path) -> None:
+def test_a_file_with_unsigned_integers_is_read_as_if_they_had_a_sign(tmp_path: Path) -> None:
+    former = schema.TRUTH.former
+    assert former is not None
     place = {"network": "dev", "chain": 1, "segment": 0, "number": 1, "block": bytes(32), "collator": None}
-    row = {**place, "strategy": "any", "verdict": "BadSeal", "due": ["BadSeal"], "slot": None, "position": -1}
-    written = write_commit(tmp_path, "dev", 0, [HistoryPart(schema.TRUTH, [row], "p")], {})
-    (fault,) = read_file(tmp_path, written.files[0])
-    assert isinstance(fault, Fault)
+    said = {"strategy": "any", "verdict": "BadSeal", "due": ["BadSeal"]}
+    slots = [None, 7, 2**63 - 1, 2**63, 2**64 - 1]
+    rows = [{**place, **said, "position": at, "slot": slot} for at, slot in enumerate(slots)]
+    (found,) = _read(tmp_path / "old", former, rows)
+    assert found.schema.equals(schema.TRUTH.schema)
+    assert found.column("slot").to_pylist() == [None, 7, 2**63 - 1, None, None]
+    (fault,) = _read(tmp_path / "far", former, [{**rows[0], "position": 2**63}])
+    assert fault.error == "truth.position has a number beyond 63 bits"
+    (fault,) = _read(tmp_path / "below", schema.TRUTH, [{**rows[0], "position": -1}])
     assert fault.error == "truth.position has a number below 0"
 
 

@@ -15,7 +15,8 @@ from support.history_forgery import load, store
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import commit, unpack
-from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, digest_of
+from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES, CommitError, digest_of
+from pubsub_emulator.spark_audit.history.migrate import _write
 from pubsub_emulator.spark_audit.history.reader import Fault, History
 from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.unpack import (
@@ -106,6 +107,8 @@ def test_row_groups_of_one_file_are_added_up(tmp_path: Path, monkeypatch: pytest
         found = [unit.error for unit in history.read(file) if isinstance(unit, Fault)]
         assert len(found) == faults, found
         assert all("row group 2 and those before it" in error for error in found)
+    with pytest.raises(CommitError, match="was not migrated"):
+        _write(history.root, history.commits[0], None)
 
 
 def test_the_size_that_a_footer_states_is_not_what_counts() -> None:

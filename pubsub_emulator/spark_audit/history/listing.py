@@ -16,6 +16,7 @@ from pubsub_emulator.spark_audit.history.manifest import COMMITS, HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.storage import Seen, Stamp, Store
 
 _NETWORK: Final = re.compile(r"/network=([^/]+)/")
+_SEGMENT: Final = re.compile(r"/segment=(\d{1,10})/$")
 _FILE: Final = re.compile(r"(\d{8,10})-[0-9a-f]{16}\.parquet$")
 _MODULUS: Final = 1 << 128
 
@@ -36,8 +37,9 @@ def place_of(path: str) -> tuple[str, int, int] | None:
         network, segment = place_of_manifest(name)
         kind = UNREAD
     else:
-        network, kind = _folder(folder)
-        segment = _segment(name)
+        network, segment, kind = _folder(folder)
+        if segment is None and (found := _FILE.match(name)):
+            segment = int(found[1])
     return None if network is None or segment is None else (network, segment, kind)
 
 
@@ -48,15 +50,14 @@ def place_of_manifest(name: str) -> tuple[str | None, int | None]:
     return (network, int(segment)) if network and segment.isdecimal() and end else (None, None)
 
 
-def _folder(path: str) -> tuple[str | None, int]:
-    """Network and kind of the files in a folder of a table."""
-    network = _NETWORK.search(f"{path}/")
-    return None if network is None else network[1], _KINDS.get(path.partition("/")[0], OWN)
-
-
-def _segment(name: str) -> int | None:
-    found = _FILE.match(name)
-    return None if found is None else int(found[1])
+def _folder(path: str) -> tuple[str | None, int | None, int]:
+    """Network, segment and kind of the files in a folder of a table."""
+    network, segment = _NETWORK.search(f"{path}/"), _SEGMENT.search(f"{path}/")
+    return (
+        None if network is None else network[1],
+        None if segment is None else int(segment[1]),
+        _KINDS.get(path.partition("/")[0], OWN),
+    )
 
 
 @dataclass(slots=True)
@@ -87,13 +88,14 @@ class Listing:
     def add(self, path: str, files: Iterable[Seen]) -> None:
         """Count the files of a folder."""
         is_commits = path == COMMITS
-        network, kind = (None, UNREAD) if is_commits else _folder(path)
-        known, olds, sums, counts = self.known, self._olds, self._sums, self._counts
+        network, fixed, kind = (None, None, UNREAD) if is_commits else _folder(path)
+        known, olds, sums, counts, segment = self.known, self._olds, self._sums, self._counts, fixed
         for name, size, time in files:  # many: a run with nothing new costs little else
             if is_commits:
                 network, segment = place_of_manifest(name)
-            else:
-                segment = _segment(name)
+            elif fixed is None:
+                found = _FILE.match(name)
+                segment = None if found is None else int(found[1])
             if network is None or segment is None:
                 self.odd[f"{path}/{name}"] = Stamp(size, time)
                 continue

@@ -8,7 +8,8 @@
      "next_positions": {chain: position of its next candidate}, "digest": blake2b-256 of all else, canonical}
 
 A segment has one file of each table. Row groups of tables by chain are in the order of the chains, each of one chain,
-and `chain` of every file is null.
+and `chain` of such a file is null. In format 2, which is read as well, each chain has a file, and row groups have
+neither chain nor rows.
 
 A manifest is read as a stranger's: names, types, ranges and paths are checked before anything is done with them, and a
 path says nothing that the table, network, chain and segment beside it do not say. The head of a history is one digest
@@ -32,6 +33,10 @@ from pubsub_emulator.spark_audit.history.schema import Table
 from pubsub_emulator.spark_audit.history.storage import Store
 
 FORMAT: Final = 3
+BY_CHAIN: Final = 2
+"""The format of 0.2.0, with a file for each chain."""
+UNCHAINED: Final = 1
+"""The format of 0.1.0, whose manifests do not name each other."""
 COMMITS: Final = "_commits"
 MOST_BYTES: Final = 64 * 1_048_576
 """Of a manifest; some 200,000 files."""
@@ -66,13 +71,13 @@ class CommitError(PubsubError):
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The bytes of one row group: start, length and blake2b-256 in hex; its rows, and their chain if of one."""
+    """The bytes of one row group: where they start, how many, their blake2b-256 in hex; its chain and rows if told."""
 
     offset: int
     length: int
     digest: str
-    chain: int | None
-    rows: int
+    chain: int | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ class FileEntry:
             end = first + len(groups)
             others = [(each.offset, each.length) for each in (*self.row_groups[:first], *self.row_groups[end:])]
             share = Share(first, len(self.row_groups), self.rows, tuple(_joined(others)))
-            rows = sum(group.rows for group in groups)
+            rows = sum(group.rows or 0 for group in groups)
             out.append(replace(self, chain=chain, rows=rows, row_groups=groups, share=share))
             first = end
         return tuple(out)
@@ -207,6 +212,12 @@ def folder_of(table: Table, network: str) -> str:
     return f"{table.name}/network={network}"
 
 
+def _former_folder(table: Table, network: str, chain: int | None, segment: int) -> str:
+    """The same in format 2."""
+    values = {"network": network, "chain": chain, "segment": segment}
+    return "/".join((table.name, *(f"{name}={values[name]}" for name in table.partitions)))
+
+
 def head_of(last: Mapping[str, str]) -> str:
     """The head of a history, from the digest of each network's last manifest."""
     return digest_of(canonical_json([[network, last[network]] for network in sorted(last)]))
@@ -214,18 +225,29 @@ def head_of(last: Mapping[str, str]) -> str:
 
 def read_manifest(store: Store, name: str) -> Commit:
     """The commit that a file below `_commits` states. Raises `CommitError` when it cannot be used, `OSError`."""
-    body = parse_json(store.read(f"{COMMITS}/{name}", MOST_BYTES), "the manifest", CommitError)
-    known = body.get("format") if isinstance(body, dict) else None
-    if not isinstance(body, dict) or type(known) is not int or known != FORMAT:
-        older = "; the history is of an earlier version: write it anew" if known in {1, 2} else ""
-        raise CommitError(f"{store}: manifest format {_shown(known)} is not known, only format {FORMAT} is{older}")
-    stated = body.pop("digest", None)
-    if stated != digest_of(canonical_json(body)):
-        raise CommitError("the manifest does not have the digest it states")
-    commit = _commit(body, str(stated))
+    commit, found = read_any_manifest(store, name)
+    if found == UNCHAINED:
+        more = ": `pubsub migrate` brings it up to date"
+        raise CommitError(f"manifest format {found} is not known, only formats {BY_CHAIN} and {FORMAT} are{more}")
     if commit.name != name:
         raise CommitError(f"the manifest is not called what its content is, {commit.name}")
     return commit
+
+
+def read_any_manifest(store: Store, name: str) -> tuple[Commit, int]:
+    """As `read_manifest`, of format 1 as well, and the format."""
+    body = parse_json(store.read(f"{COMMITS}/{name}", MOST_BYTES), "the manifest", CommitError)
+    known = body.get("format") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or type(known) is not int or known not in {UNCHAINED, BY_CHAIN, FORMAT}:
+        raise CommitError(f"manifest format {_shown(known)} is not known, only formats {BY_CHAIN} and {FORMAT} are")
+    stated = body.pop("digest", None)
+    if stated != digest_of(canonical_json(body)):
+        raise CommitError("the manifest does not have the digest it states")
+    if known == UNCHAINED:
+        if "previous" in body:
+            raise CommitError("a manifest of format 1 names none before it")
+        body["previous"] = None
+    return _commit(body, str(stated)), known
 
 
 def committed(store: Store, network: str) -> list[Commit]:
@@ -266,29 +288,33 @@ def _commit(body: dict[str, object], digest: str) -> Commit:
     files = body["files"]
     if not isinstance(files, list):
         raise CommitError("files is no list")
-    entries = tuple(_file(data, network, segment) for data in files)
+    entries = tuple(_file(data, network, segment, body["format"]) for data in files)
     if len({entry.path for entry in entries}) != len(entries):
         raise CommitError("a file is named twice")
-    if len({entry.table for entry in entries}) != len(entries):
+    if len({(entry.table, entry.chain) for entry in entries}) != len(entries):
         raise CommitError("a table has two files")
     shares = tuple(share for entry in entries for share in entry.shares())
     return Commit(network, segment, shares, _positions(body["next_positions"]), previous, digest)
 
 
-def _file(data: object, network: str, segment: int) -> FileEntry:
+def _file(data: object, network: str, segment: int, found: object) -> FileEntry:
     if not isinstance(data, dict):
         raise CommitError("a file is no object")
     _same_keys("a file", data, set(FileEntry.__dataclass_fields__) - {"share"})
     table = HISTORY_TABLES.get(_text(data, "table"))
     if table is None:
         raise CommitError(f"a table named {_shown(data['table'])} is not known")
-    if data["chain"] is not None:
-        raise CommitError(f"a file of {table.name} has the chain {_shown(data['chain'])}")
+    chain, has_chains = data["chain"], "chain" in table.partitions
+    if (has_chains and found != FORMAT) != (chain is not None):
+        raise CommitError(f"a file of {table.name} has the chain {_shown(chain)}")
+    if chain is not None:
+        _whole(data, "chain", U32_MAX)
     if (data["network"], data["segment"]) != (network, segment) or isinstance(data["segment"], bool):
         raise CommitError("a file is of another network or segment than its manifest")
     path = _text(data, "path")
     folder, _, name = path.rpartition("/")
-    if folder != folder_of(table, network) or _FILE.fullmatch(name) is None:
+    due = folder_of(table, network) if found == FORMAT else _former_folder(table, network, chain, segment)
+    if folder != due or _FILE.fullmatch(name) is None:
         raise CommitError(f"a file of {table.name} has the path {_shown(path)}")
     size = _whole(data, "size", _I64_MAX)
     entry = FileEntry(
@@ -296,14 +322,15 @@ def _file(data: object, network: str, segment: int) -> FileEntry:
         version=_whole(data, "version", U32_MAX),
         path=path,
         network=network,
-        chain=None,
+        chain=chain,
         segment=segment,
         rows=_whole(data, "rows", _I64_MAX),
         size=size,
         frame=_digest(data, "frame"),
-        row_groups=_extents(data["row_groups"], size),
+        row_groups=_extents(data["row_groups"], size, found),
     )
-    _check_groups(entry, has_chains="chain" in table.partitions)
+    if found == FORMAT:
+        _check_groups(entry, has_chains=has_chains)
     return entry
 
 
@@ -314,29 +341,27 @@ def _check_groups(entry: FileEntry, *, has_chains: bool) -> None:
         raise CommitError(f"a file of {entry.table} has row groups of the chains {_shown(chains)}")
     if chains != sorted(chains, key=lambda chain: chain or 0):
         raise CommitError("row groups are not in the order of their chains")
-    if sum(group.rows for group in entry.row_groups) != entry.rows:
+    if sum(group.rows or 0 for group in entry.row_groups) != entry.rows:
         raise CommitError(f"rows is {_shown(entry.rows)}, and row groups have others")
 
 
-def _extents(data: object, size: int) -> tuple[Extent, ...]:
+def _extents(data: object, size: int, found: object) -> tuple[Extent, ...]:
     if not isinstance(data, list):
         raise CommitError("row_groups is no list")
+    keys = set(Extent.__dataclass_fields__) - (set() if found == FORMAT else {"chain", "rows"})
     out: list[Extent] = []
     at = 0
     for each in data:
         if not isinstance(each, dict):
             raise CommitError("a row group is no object")
-        _same_keys("a row group", each, set(Extent.__dataclass_fields__))
-        extent = Extent(
-            offset=_whole(each, "offset", size),
-            length=_whole(each, "length", size),
-            digest=_digest(each, "digest"),
-            chain=None if each["chain"] is None else _whole(each, "chain", U32_MAX),
-            rows=_whole(each, "rows", _I64_MAX),
-        )
+        _same_keys("a row group", each, keys)
+        extent = Extent(_whole(each, "offset", size), _whole(each, "length", size), _digest(each, "digest"))
         if extent.offset < at or extent.offset + extent.length > size:
             raise CommitError("row groups overlap, or reach beyond their file")
         at = extent.offset + extent.length
+        if found == FORMAT:
+            chain = None if each["chain"] is None else _whole(each, "chain", U32_MAX)
+            extent = replace(extent, chain=chain, rows=_whole(each, "rows", _I64_MAX))
         out.append(extent)
     return tuple(out)
 

@@ -212,8 +212,7 @@ def _read_once(
     table = HISTORY_TABLES[entry.table]
     known = table.version_of(entry.version)
     if known is None:
-        versions = ", ".join(str(stage.version) for stage in table.stages)
-        yield _fault(entry, f"{table.name} version {entry.version} is not known here; known are {versions}")
+        yield _fault(entry, f"{table.name} version {entry.version} is not known, only {table.versions}")
         return
     with store.open(entry.path) as file:
         size = file.seek(0, 2)
@@ -253,7 +252,7 @@ def _read_once(
             try:
                 group = read_group(parquet, verified, at, spent=spent)
                 group.validate(full=True)
-                table.check_numbers(group)
+                group = table.present(group, entry.version)
             except (TooLarge, SchemaError) as error:
                 yield _fault(entry, str(error), at)
             except pa.ArrowException as error:
@@ -325,7 +324,7 @@ def _check_shape(metadata: pq.FileMetaData, entry: FileEntry) -> None:
         raise SchemaError(f"the file has {metadata.num_rows} rows, its manifest says {whole.rows}")
     for at, extent in enumerate(entry.row_groups, whole.first):
         found = metadata.row_group(at).num_rows
-        if extent.rows != found:
+        if extent.rows not in {None, found}:
             raise SchemaError(f"row group {at} has {found} rows, its manifest says {extent.rows}")
         if extent.length > MOST_UNPACKED:
             raise SchemaError(f"row group {at} has more than {MOST_UNPACKED} bytes")

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.spark_audit.history.row import Row
@@ -31,6 +32,7 @@ _CLAIMED_SLOT: Final = "slot that the header claims; none beyond 63 bits"
 
 HASH: Final = pa.binary(32)
 U32: Final = pa.uint32()
+U64: Final = pa.uint64()
 INT: Final = pa.int64()
 """64 bits with a sign: JVM readers have no others, and savings can be negative."""
 I64_MAX: Final = 2**63 - 1
@@ -61,7 +63,8 @@ class Table:
     """One table; rows are unique by `key`, and a history's rows of one value of `partitions` are read by themselves.
 
     A file has the columns of a list of `added`, and a later version, only where some row has something to put there:
-    without them it is byte for byte what it was before there were such columns. All these versions are read.
+    without them it is byte for byte what it was before there were such columns. All these versions are read, and those
+    of `former`, this table with unsigned integers of 64 bits.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Table:
     key: tuple[str, ...]
     partitions: tuple[str, ...] = ()
     added: tuple[tuple[Column, ...], ...] = ()
+    former: "Table | None" = None
 
     @cached_property
     def stages(self) -> tuple["Table", ...]:
@@ -95,19 +99,46 @@ class Table:
                 return self.stages[stage]
         return self
 
+    @property
+    def versions(self) -> str:
+        """The versions that are read, in words."""
+        first = (self.former or self).version
+        if first < self.wider.version:
+            return f"versions {first} to {self.wider.version} are"
+        return f"version {self.version} is"
+
     def version_of(self, version: int) -> "Table | None":
         """This table in a version, `None` in one that is not known here."""
-        return next((table for table in self.stages if table.version == version), None)
+        if version == self.version:
+            return self
+        found = next((table for table in self.stages if table.version == version), None)
+        return found if found is not None or self.former is None else self.former.version_of(version)
 
-    def check_numbers(self, rows: pa.Table) -> None:
-        """Raises `SchemaError` for a number below 0 in rows of a history."""
-        for column in self.wider.columns:
-            unsigned = _unsigned(column.type)
-            if unsigned != column.type and column.name in rows.column_names:
-                try:
-                    rows.column(column.name).cast(unsigned)
-                except pa.ArrowInvalid:
-                    raise SchemaError(f"{self.name}.{column.name} has a number below 0") from None
+    def present(self, rows: pa.Table, version: int) -> pa.Table:
+        """Rows that were read, of any version, in the types of this one.
+
+        A slot that a header claims beyond 63 bits becomes empty, as a writer of this version leaves it. Raises
+        `SchemaError` for any other number that is beyond 63 bits, or below 0.
+        """
+        if self.former is None:
+            return rows
+        now = {column.name: column for column in self.wider.columns}
+        is_former = version < self.version
+        for before in self.former.wider.columns:
+            column = now[before.name]
+            if column.type == before.type or before.name not in rows.column_names:
+                continue
+            at, values = rows.column_names.index(before.name), rows.column(before.name)
+            if is_former and column.doc == _CLAIMED_SLOT:
+                values = pc.if_else(pc.greater(values, pa.scalar(I64_MAX, U64)), pa.scalar(None, U64), values)
+            try:
+                fitting = values.cast(column.type if is_former else before.type)
+            except pa.ArrowInvalid:
+                said = "beyond 63 bits" if is_former else "below 0"
+                raise SchemaError(f"{self.name}.{column.name} has a number {said}") from None
+            if is_former:
+                rows = rows.set_column(at, pa.field(column.name, column.type, column.nullable), fitting)
+        return rows
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -172,14 +203,6 @@ def _fitted(version: Table, added: tuple[tuple[Column, ...], ...], rows: list[Ro
     return [{**here, **{name: value for name, value in row.items() if name not in gone}} for row in rows]
 
 
-def _unsigned(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_list(kind):
-        return pa.list_(_unsigned(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_unsigned(field.type)) for field in kind])
-    return pa.uint64() if kind == INT else kind
-
-
 def _shown(text: bytes | None) -> str:
     return "without a name" if text is None else repr(text.decode(errors="replace"))
 
@@ -192,24 +215,45 @@ def _optional(name: str, kind: pa.DataType, doc: str) -> Column:
 _NETWORK: Final = Column("network", TEXT, "name of the network: the relay chain and everything attached to it")
 _CHAIN: Final = Column("chain", U32, "ParaId of the subscriber")
 _SEGMENT: Final = Column("segment", U32, "stretch of the network's history that starts with a checkpoint of each chain")
-_POSITION: Final = Column("position", INT, "place in the order in which the chain's candidates were judged, from 0")
+_POSITION: Final = Column("position", U64, "place in the order in which the chain's candidates were judged, from 0")
 _NUMBER: Final = Column("number", U32, "block number that the candidate claims")
 _BLOCK: Final = Column("block", HASH, "hash of the candidate's header, seal included")
 
 
-RELAY_HEADERS: Final = Table(
-    "relay_headers",
+def _without_u64(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind):
+        return pa.list_(_without_u64(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_u64(field.type)) for field in kind])
+    return INT if kind == U64 else kind
+
+
+def _since(version: int, former: Table) -> Table:
+    """The table in which integers of 64 bits have a sign, which it has from `version` on."""
+
+    def fit(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        return tuple(replace(each, type=_without_u64(each.type)) for each in columns)
+
+    added = tuple(fit(columns) for columns in former.added)
+    return replace(former, version=version, columns=fit(former.columns), added=added, former=former)
+
+
+RELAY_HEADERS: Final = _since(
     2,
-    "One row per relay block: the trusted input of every proof.",
-    (
-        _NETWORK,
-        Column("number", U32, "relay block number"),
-        _optional("hash", HASH, "hash of its header; none where only the storage root is known"),
-        Column("storage_root", HASH, "state root against which relay proofs are opened"),
-        _optional("slot", INT, "slot that no candidate judged here may exceed; none where not known"),
+    Table(
+        "relay_headers",
+        1,
+        "One row per relay block: the trusted input of every proof.",
+        (
+            _NETWORK,
+            Column("number", U32, "relay block number"),
+            _optional("hash", HASH, "hash of its header; none where only the storage root is known"),
+            Column("storage_root", HASH, "state root against which relay proofs are opened"),
+            _optional("slot", U64, "slot that no candidate judged here may exceed; none where not known"),
+        ),
+        ("number", "storage_root"),
+        ("network",),
     ),
-    ("number", "storage_root"),
-    ("network",),
 )
 
 AUTHORITIES: Final = Table(
@@ -245,127 +289,145 @@ SUBSCRIPTIONS: Final = Table(
     ("network",),
 )
 
-CHECKPOINTS: Final = Table(
-    "checkpoints",
+CHECKPOINTS: Final = _since(
     2,
-    "One row per chain and segment: the state at which the segment starts, in full.",
-    (
-        _NETWORK,
-        _CHAIN,
-        _SEGMENT,
-        Column("position", INT, "position of the first candidate judged on top of it"),
-        Column("number", U32, "block whose post-state this is"),
-        Column("header", BYTES, "SCALE of that block's header, seal included"),
-        Column("state_root", HASH, "commitment to the state: the root of `entries` and `children`"),
-        Column("entries", ENTRIES, "top trie, child roots left out, keys ascending"),
-        Column(
-            "children",
-            pa.list_(_struct(key=BYTES, entries=ENTRIES)),
-            "child tries by storage key without its prefix, ascending",
-        ),
-    ),
-    ("chain", "segment"),
-    ("network", "chain"),
-)
-
-BLOCKS: Final = Table(
-    "blocks",
-    5,
-    "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from row and nodes. "
-    "Imported relay proofs stand here too, without what their source does not tell.",
-    (
-        _NETWORK,
-        _CHAIN,
-        _SEGMENT,
-        _POSITION,
-        _NUMBER,
-        _optional("slot", INT, _CLAIMED_SLOT),
-        replace(_BLOCK, nullable=True),
-        Column("status", TEXT, "`included`, `rejected`, or `imported` for a relay proof from elsewhere"),
-        _optional("verdict", TEXT, "why it was rejected, a name of PS-52"),
-        _optional("detail", TEXT, "the chain's words on the verdict"),
-        _optional("included_at", U32, "relay block in which the candidate was judged"),
-        _optional("slot_now", INT, "slot that it might not exceed then"),
-        Column("relay_parent", U32, "relay block number that the inherent claims"),
-        Column("relay_parent_root", HASH, "storage root that the inherent claims for it"),
-        _optional("relay_root", HASH, "storage root that the relay chain vouches for"),
-        _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
-        _optional("header", BYTES, "SCALE of the header, seal included"),
-        _optional("parent", HASH, "hash of the parent's header"),
-        _optional("parent_state_root", HASH, "state on which the candidate was judged"),
-        _optional("state_root", HASH, "post-state root that the header claims"),
-        _optional("max_pov", INT, "the runtime's `max_pov_size`"),
-        _optional("allowed_pov", INT, "bytes of it that messages and pub-sub share"),
-        Column("downward", MESSAGES, "downward messages, in queue order"),
-        Column(
-            "horizontal",
-            pa.list_(_struct(sender=U32, messages=MESSAGES)),
-            "horizontal messages by sender, ascending",
-        ),
-        Column("messages_used", U32, "bytes that the inherent states for its messages"),
-        Column("proof", pa.list_(U32), "numbers of its nodes in `nodes`, in the order of the proof, repetitions kept"),
-        _optional(
-            "unpruned",
-            pa.list_(_struct(publisher=U32, bytes=INT)),
-            "what the collator's full proof weighed: witnessed by the network, not verifiable",
-        ),
-        _optional("strategy", TEXT, "cheat that the author was told to follow; never read by the audit"),
-        _optional("source", TEXT, "where an imported proof came from"),
-    ),
-    ("segment", "position"),
-    ("network", "chain"),
-    (
-        (Column("extrinsics", pa.list_(BYTES), "signed extrinsics after the inherent, each with its length first"),),
+    Table(
+        "checkpoints",
+        1,
+        "One row per chain and segment: the state at which the segment starts, in full.",
         (
-            _optional("block_time", MILLISECONDS, "what `Timestamp.set` of an imported block says"),
-            _optional("runtime", TEXT, "name and version of the runtime by whose metadata it was decoded"),
-            Column("descendants", pa.list_(BYTES), "SCALE of `relay_parent_descendants`, relay headers"),
-            _optional("collator_peer_id", BYTES, "what the inherent says of its collator's peer"),
+            _NETWORK,
+            _CHAIN,
+            _SEGMENT,
+            Column("position", U64, "position of the first candidate judged on top of it"),
+            Column("number", U32, "block whose post-state this is"),
+            Column("header", BYTES, "SCALE of that block's header, seal included"),
+            Column("state_root", HASH, "commitment to the state: the root of `entries` and `children`"),
+            Column("entries", ENTRIES, "top trie, child roots left out, keys ascending"),
+            Column(
+                "children",
+                pa.list_(_struct(key=BYTES, entries=ENTRIES)),
+                "child tries by storage key without its prefix, ascending",
+            ),
+        ),
+        ("chain", "segment"),
+        ("network", "chain"),
+    ),
+)
+
+BLOCKS: Final = _since(
+    5,
+    Table(
+        "blocks",
+        2,
+        "One row per candidate block, whatever became of it; the exact candidate can be rebuilt from row and nodes. "
+        "Imported relay proofs stand here too, without what their source does not tell.",
+        (
+            _NETWORK,
+            _CHAIN,
+            _SEGMENT,
+            _POSITION,
+            _NUMBER,
+            _optional("slot", U64, _CLAIMED_SLOT),
+            replace(_BLOCK, nullable=True),
+            Column("status", TEXT, "`included`, `rejected`, or `imported` for a relay proof from elsewhere"),
+            _optional("verdict", TEXT, "why it was rejected, a name of PS-52"),
+            _optional("detail", TEXT, "the chain's words on the verdict"),
+            _optional("included_at", U32, "relay block in which the candidate was judged"),
+            _optional("slot_now", U64, "slot that it might not exceed then"),
+            Column("relay_parent", U32, "relay block number that the inherent claims"),
+            Column("relay_parent_root", HASH, "storage root that the inherent claims for it"),
+            _optional("relay_root", HASH, "storage root that the relay chain vouches for"),
+            _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
+            _optional("header", BYTES, "SCALE of the header, seal included"),
+            _optional("parent", HASH, "hash of the parent's header"),
+            _optional("parent_state_root", HASH, "state on which the candidate was judged"),
+            _optional("state_root", HASH, "post-state root that the header claims"),
+            _optional("max_pov", U64, "the runtime's `max_pov_size`"),
+            _optional("allowed_pov", U64, "bytes of it that messages and pub-sub share"),
+            Column("downward", MESSAGES, "downward messages, in queue order"),
+            Column(
+                "horizontal",
+                pa.list_(_struct(sender=U32, messages=MESSAGES)),
+                "horizontal messages by sender, ascending",
+            ),
+            Column("messages_used", U32, "bytes that the inherent states for its messages"),
+            Column(
+                "proof", pa.list_(U32), "numbers of its nodes in `nodes`, in the order of the proof, repetitions kept"
+            ),
+            _optional(
+                "unpruned",
+                pa.list_(_struct(publisher=U32, bytes=U64)),
+                "what the collator's full proof weighed: witnessed by the network, not verifiable",
+            ),
+            _optional("strategy", TEXT, "cheat that the author was told to follow; never read by the audit"),
+            _optional("source", TEXT, "where an imported proof came from"),
+        ),
+        ("segment", "position"),
+        ("network", "chain"),
+        (
+            (
+                Column(
+                    "extrinsics", pa.list_(BYTES), "signed extrinsics after the inherent, each with its length first"
+                ),
+            ),
+            (
+                _optional("block_time", MILLISECONDS, "what `Timestamp.set` of an imported block says"),
+                _optional("runtime", TEXT, "name and version of the runtime by whose metadata it was decoded"),
+                Column("descendants", pa.list_(BYTES), "SCALE of `relay_parent_descendants`, relay headers"),
+                _optional("collator_peer_id", BYTES, "what the inherent says of its collator's peer"),
+            ),
         ),
     ),
 )
 
-DELIVERIES: Final = Table(
-    "deliveries",
+DELIVERIES: Final = _since(
     2,
-    "One row per callback of a subscriber's handler, in order within its block.",
-    (
-        _NETWORK,
-        _CHAIN,
-        _SEGMENT,
-        _POSITION,
-        _NUMBER,
-        _BLOCK,
-        Column("sequence", U32, "order within the block, from 0"),
-        Column("publisher", U32, "ParaId of the publisher"),
-        Column("key", HASH, "published key"),
-        Column("kind", TEXT, "`updated` or `removed`"),
-        _optional("entry_hash", HASH, "blake2_256 of the entry; of the last one delivered when removed"),
-        _optional("ttl_state", BYTES, "SCALE of `TtlState` against the relay parent"),
-        Column("failed", pa.bool_(), "whether the handler refused it"),
+    Table(
+        "deliveries",
+        1,
+        "One row per callback of a subscriber's handler, in order within its block.",
+        (
+            _NETWORK,
+            _CHAIN,
+            _SEGMENT,
+            _POSITION,
+            _NUMBER,
+            _BLOCK,
+            Column("sequence", U32, "order within the block, from 0"),
+            Column("publisher", U32, "ParaId of the publisher"),
+            Column("key", HASH, "published key"),
+            Column("kind", TEXT, "`updated` or `removed`"),
+            _optional("entry_hash", HASH, "blake2_256 of the entry; of the last one delivered when removed"),
+            _optional("ttl_state", BYTES, "SCALE of `TtlState` against the relay parent"),
+            Column("failed", pa.bool_(), "whether the handler refused it"),
+        ),
+        ("segment", "position", "sequence"),
+        ("network", "chain"),
     ),
-    ("segment", "position", "sequence"),
-    ("network", "chain"),
 )
 
-EVENTS: Final = Table(
-    "events",
+EVENTS: Final = _since(
     2,
-    "One row per relay block and per parachain block that it included, with its events: what a log is made of.",
-    (
-        _NETWORK,
-        _SEGMENT,
-        Column("anchor", U32, "relay block number"),
-        Column("place", U32, "0 for the relay block itself, then the blocks it included in their order"),
-        _optional("chain", U32, "ParaId; none for the relay chain"),
-        Column("number", U32, "block number on the chain"),
-        Column("hash", HASH, "hash of the block's header"),
-        Column("parent", HASH, "hash of its parent's header"),
-        Column("time", INT, "milliseconds since 1970: the block's timestamp, or its relay block's slot x 6,000"),
-        Column("events", BYTES, "SCALE of its events in order, `Vec<RuntimeEvent>`"),
+    Table(
+        "events",
+        1,
+        "One row per relay block and per parachain block that it included, with its events: what a log is made of.",
+        (
+            _NETWORK,
+            _SEGMENT,
+            Column("anchor", U32, "relay block number"),
+            Column("place", U32, "0 for the relay block itself, then the blocks it included in their order"),
+            _optional("chain", U32, "ParaId; none for the relay chain"),
+            Column("number", U32, "block number on the chain"),
+            Column("hash", HASH, "hash of the block's header"),
+            Column("parent", HASH, "hash of its parent's header"),
+            Column("time", U64, "milliseconds since 1970: the block's timestamp, or its relay block's slot x 6,000"),
+            Column("events", BYTES, "SCALE of its events in order, `Vec<RuntimeEvent>`"),
+        ),
+        ("anchor", "place"),
+        ("network",),
     ),
-    ("anchor", "place"),
-    ("network",),
 )
 
 NODES: Final = Table(
@@ -383,25 +445,28 @@ NODES: Final = Table(
     ("network", "segment"),
 )
 
-TRUTH: Final = Table(
-    "truth",
+TRUTH: Final = _since(
     2,
-    "One row per cheat that an author was told to try: what an audit must find and nothing else. None reads it.",
-    (
-        _NETWORK,
-        _CHAIN,
-        _SEGMENT,
-        _POSITION,
-        _NUMBER,
-        _BLOCK,
-        _optional("slot", INT, _CLAIMED_SLOT),
-        _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
-        Column("strategy", TEXT, "the cheat, a name of `pubsub_emulator.collator.cheats`"),
-        Column("verdict", TEXT, "the verdict due, a name of PS-52"),
-        Column("due", pa.list_(TEXT), "every verdict that holds, in the order of PS-52; the first is `verdict`"),
+    Table(
+        "truth",
+        1,
+        "One row per cheat that an author was told to try: what an audit must find and nothing else. None reads it.",
+        (
+            _NETWORK,
+            _CHAIN,
+            _SEGMENT,
+            _POSITION,
+            _NUMBER,
+            _BLOCK,
+            _optional("slot", U64, _CLAIMED_SLOT),
+            _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
+            Column("strategy", TEXT, "the cheat, a name of `pubsub_emulator.collator.cheats`"),
+            Column("verdict", TEXT, "the verdict due, a name of PS-52"),
+            Column("due", pa.list_(TEXT), "every verdict that holds, in the order of PS-52; the first is `verdict`"),
+        ),
+        ("chain", "segment", "position"),
+        ("network",),
     ),
-    ("chain", "segment", "position"),
-    ("network",),
 )
 
 
@@ -409,7 +474,7 @@ def _signed(table: Table) -> Table:
     """The table with signed integers of 64 bits alone, which every reader has."""
 
     def fit(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-        return tuple(replace(each, type=INT) if each.type == U32 else each for each in columns)
+        return tuple(replace(each, type=INT) if each.type in {U32, U64} else each for each in columns)
 
     return replace(table, columns=fit(table.columns), added=tuple(fit(columns) for columns in table.added))
 
@@ -444,7 +509,7 @@ BLOCK_MEASURES: Final = _signed(
             Column("status", TEXT, "as recorded: `included`, `rejected`, `imported`"),
             _optional("verdict", TEXT, "as found by this audit, none for a valid block"),
             Column("judged", pa.bool_(), "whether this audit executed or opened it"),
-            _optional("slot", INT, _CLAIMED_SLOT),
+            _optional("slot", U64, _CLAIMED_SLOT),
             _optional("collator", HASH, "Ed25519 key whose turn the slot is"),
             _optional("sealed", pa.bool_(), "whether that key made the seal, whatever else is wrong"),
             Column("relay_parent", INT, "relay block number that the inherent claims"),
@@ -558,7 +623,7 @@ FINDINGS: Final = _signed(
             _NETWORK,
             _CHAIN,
             _optional("segment", U32, "segment in which it was found"),
-            _optional("position", INT, "position of the candidate"),
+            _optional("position", U64, "position of the candidate"),
             _optional("number", U32, "block number that the candidate claims"),
             _optional("block", HASH, "hash of the candidate's header"),
             _optional("collator", HASH, "Ed25519 key that answers for it"),
@@ -659,7 +724,7 @@ QUARANTINE: Final = _signed(
             _optional("network", TEXT, "network it belongs to, where known"),
             _optional("chain", U32, "chain it belongs to, where known"),
             _optional("segment", U32, "segment it belongs to, where known"),
-            _optional("position", INT, "candidate that cannot be judged for it, where one"),
+            _optional("position", U64, "candidate that cannot be judged for it, where one"),
             Column("error", TEXT, "the reason"),
         ),
         ("path", "error"),

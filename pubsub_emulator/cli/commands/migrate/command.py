@@ -1,0 +1,22 @@
+"""`pubsub migrate`: its arguments and help."""
+
+import click
+
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.result import Result, with_json_option
+
+
+@click.command("migrate", epilog="\b\nExample:\n  pubsub migrate out/old/history\n")
+@click.argument("history", type=options.HISTORY)
+@with_json_option
+def command(history: str) -> Result:
+    """Convert a HISTORY of an older format to the present one, in place.
+
+    Segments are written again, each with one file per table; every row is checked against its manifest as it is read.
+    The old files of a network are removed once all of it is written. The same command continues an interrupted
+    migration. Outputs of audits are not migrated; audit again instead. An audit judges blocks by the present rules,
+    whichever version made them.
+    """
+    from pubsub_emulator.cli.commands.migrate.run import run_migrate
+
+    return run_migrate(history)

@@ -1,0 +1,134 @@
+"""A history of an older format brought up to the present one, in its place.
+
+Format 1 has manifests that do not name each other, format 2 a file for each chain, and both have unsigned integers of
+64 bits. What has such a segment is written anew, segment by segment: every row is checked as it is read, new files and
+manifests are written beside the old ones, and the old ones are removed once all of a network is there. A migration
+that was ended early is taken up by the next one.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pubsub_emulator.spark_audit.history.address import Address
+from pubsub_emulator.spark_audit.history.commit import write_files, write_manifest
+from pubsub_emulator.spark_audit.history.manifest import (
+    COMMITS,
+    FORMAT,
+    HISTORY_TABLES,
+    UNCHAINED,
+    Commit,
+    CommitError,
+    FileEntry,
+    head_of,
+    read_any_manifest,
+    unlinked,
+)
+from pubsub_emulator.spark_audit.history.reader import Fault, read_file
+from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.storage import Store, open_store
+from pubsub_emulator.spark_audit.history.store import history_part
+
+Advance = Callable[[int, int], None]
+"""Told how many segments are written, of how many."""
+
+Found = tuple[str, Commit, int]
+"""The name of a manifest, what it says, and its format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The result of a migration: rewritten segments, segments in all, and the new head."""
+
+    manifests: int
+    segments: int
+    head: str
+
+
+def migrate(address: Address | Store, advance: Advance = lambda _done, _total: None) -> Migrated:
+    """Bring a history up to the present format. Raises `CommitError` for one that is damaged, `OSError`."""
+    store = open_store(address)
+    networks: dict[str, list[Found]] = {}
+    names = [name for name in store.names(COMMITS) if name.endswith(".json")]
+    if not names:
+        raise CommitError(f"{store}: there is no history: it has no manifests")
+    for name in names:
+        try:
+            commit, version = read_any_manifest(store, name)
+        except CommitError as error:
+            raise CommitError(f"{store}/{COMMITS}/{name}: {error}") from None
+        networks.setdefault(commit.network, []).append((name, commit, version))
+    whole = {network: _whole_chain(found) for network, found in networks.items()}
+    todo = {name: _in_order(store, name, found) for name, found in networks.items() if not whole[name]}
+    total = sum(map(len, todo.values()))
+    done = 0
+    for network, commits in todo.items():
+        before: Commit | None = None
+        for commit in commits:
+            advance(done, total)
+            before = _write(store, commit, before)
+            whole[network].append(before)
+            done += 1
+    for network, found in networks.items():
+        _remove_others(store, whole[network], found)
+    last = {network: commits[-1].digest for network, commits in whole.items()}
+    return Migrated(total, sum(map(len, whole.values())), head_of(last))
+
+
+def _whole_chain(found: Sequence[Found]) -> list[Commit]:
+    """The manifests of the present format from the first segment to the last one; none if some are not there."""
+    after = {commit.previous: commit for _, commit, version in found if version == FORMAT}
+    out: list[Commit] = []
+    while (commit := after.get(out[-1].digest if out else None)) is not None and commit.segment == len(out):
+        out.append(commit)
+    return out if len(out) == 1 + max(commit.segment for _, commit, _ in found) else []
+
+
+def _in_order(store: Store, network: str, found: Sequence[Found]) -> list[Commit]:
+    """The segments that are to be written anew, the older format before what replaces it. Raises `CommitError`."""
+    segments: dict[int, list[Found]] = {}
+    for each in found:
+        segments.setdefault(each[1].segment, []).append(each)
+    ordered: list[Found] = []
+    for segment in range(max(segments) + 1):
+        if segment not in segments:
+            raise CommitError(f"{store}: segment {segment} of {network} is missing")
+        oldest = min(version for *_, version in segments[segment])
+        same = [each for each in segments[segment] if each[2] == oldest]
+        if len(same) > 1 and oldest != FORMAT:
+            raise CommitError(f"{store}: there are two manifests for segment {segment} of {network}")
+        before = ordered[-1][1].digest if ordered else None
+        ordered.append(next((each for each in same if each[1].previous == before), same[0]))
+    chained = [commit for _, commit, version in ordered if version != UNCHAINED]
+    if len(chained) == len(ordered):
+        for commit, why in unlinked(chained):
+            raise CommitError(f"{store}: {commit.name}: {why}")
+    return [commit for _, commit, _ in ordered]
+
+
+def _write(store: Store, commit: Commit, before: Commit | None) -> Commit:
+    """A segment in the present format. Raises `CommitError` unless all of it can be read, `OSError`."""
+    name = f"{commit.segment:08d}"
+    parts = [history_part(HISTORY_TABLES[each.table], _rows(store, each), name, each.chain) for each in commit.files]
+    files = write_files(store, commit.network, commit.segment, parts, [])
+    previous = None if before is None else before.digest
+    return write_manifest(store, commit.network, commit.segment, files, commit.next_positions, previous)
+
+
+def _rows(store: Store, entry: FileEntry) -> list[Row]:
+    out: list[Row] = []
+    for unit in read_file(store, entry):
+        if isinstance(unit, Fault):
+            raise CommitError(f"{store}/{unit.path}: {unit.error}; it was not migrated")
+        out += unit.to_pylist()
+    return out
+
+
+def _remove_others(store: Store, kept: Sequence[Commit], found: Iterable[Found]) -> None:
+    """Remove manifests that were replaced, and before each the files that no other names."""
+    names = {commit.name for commit in kept}
+    paths = {entry.path for commit in kept for entry in commit.files}
+    for name, commit, _ in sorted(found, key=lambda each: -each[2]):
+        if name not in names:
+            for path in {entry.path for entry in commit.files} - paths:
+                store.remove(path)
+            store.remove(f"{COMMITS}/{name}")
