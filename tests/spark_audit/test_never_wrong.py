@@ -191,6 +191,14 @@ def test_a_relative_history_is_the_same_for_every_worker(tmp_path: Path, monkeyp
     assert audit("history", "out", engine="pool").exit_code == 0
 
 
+def test_corruption_is_not_hidden_behind_findings(tmp_path: Path) -> None:
+    """AU-7: exit code 5 says that there are findings, and that not everything could be read."""
+    history = write_history(tmp_path / "history", 6, segment_length=3, cheats={2: drop_a_node})
+    assert _audit(history).exit_code == 1
+    next(history.glob("blocks/*/*.parquet")).unlink()
+    assert _audit(history).exit_code == 5
+
+
 def test_a_history_without_a_truth_cannot_be_scored(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 4)
     _audit(history)

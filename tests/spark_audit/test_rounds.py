@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.audits import SUBSCRIBER, all_rows, drop_a_node, flip, growing
+from support.audits import SUBSCRIBER, all_rows, drop_a_node, flip, growing, write_history
 
 from pubsub_emulator.spark_audit.audit import ledger, rounds
 from pubsub_emulator.spark_audit.audit.rounds import Rounds
@@ -67,6 +67,17 @@ def test_au17_rounds_give_what_one_round_gives(long: Path, whole: AuditResult, t
     again = audit(long, tmp_path / "out", engine="python")
     assert (again.units_judged, again.units_skipped) == (0, 2 * SEGMENTS)
     _same(again, whole)
+
+
+def test_a_chain_with_most_of_all_blocks_is_folded_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = write_history(tmp_path / "history", 6, segment_length=2, skew=4)
+    whole = audit(history, tmp_path / "whole", engine="python")
+    sizes = [row["candidates"] for row in whole.chains]
+    assert 2 * max(sizes) > sum(sizes)
+    for folded in (1, 6):
+        monkeypatch.setattr(rounds, "ROUND", folded)
+        monkeypatch.setattr(rounds, "FOLDED", folded)
+        _same(audit(history, tmp_path / f"out{folded}", engine="python"), whole)
 
 
 @pytest.mark.usefixtures("short_rounds")
