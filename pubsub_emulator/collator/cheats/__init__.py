@@ -8,25 +8,25 @@ omissions.py, additions.py, pretences.py, claims.py, seals.py, mutations.py, for
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Final
 
-from pubsub_emulator.collator.cheats.additions import ADDITIONS
-from pubsub_emulator.collator.cheats.claims import CLAIMS
+from pubsub_emulator.collator.cheats import additions, claims, forgeries, mutations, omissions, pretences, seals
 from pubsub_emulator.collator.cheats.expectation import expected, expected_of_proof
-from pubsub_emulator.collator.cheats.forgeries import FORGERIES
-from pubsub_emulator.collator.cheats.mutations import MUTATIONS
-from pubsub_emulator.collator.cheats.omissions import OMISSIONS
-from pubsub_emulator.collator.cheats.pretences import PRETENCES
-from pubsub_emulator.collator.cheats.seals import SEALS, authorities, equivocates
+from pubsub_emulator.collator.cheats.seals import authorities, equivocates
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.strategy import Attempt, Strategy, attempt, carry_out, propose
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.near import near_to
 
-_KNOWN: Final[dict[str, Strategy]] = {
-    strategy.name: strategy for strategy in (*OMISSIONS, *ADDITIONS, *PRETENCES, *CLAIMS, *SEALS, *MUTATIONS)
-}
+
+def _strategies(*modules: ModuleType) -> dict[str, Strategy]:
+    """The strategies of these modules by name, in the order in which they are written."""
+    found = (each for module in modules for each in vars(module).values() if isinstance(each, Strategy))
+    return {strategy.name: strategy for strategy in found}
+
+
+_KNOWN: Final = _strategies(omissions, additions, pretences, claims, seals, mutations)
 
 STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
 """All strategies by name, including registered ones."""
@@ -34,10 +34,10 @@ STRATEGIES: Final[Mapping[str, Strategy]] = MappingProxyType(_KNOWN)
 BUILT_IN: Final = tuple(_KNOWN)
 """The names of the project's own strategies, for results that must not depend on registered ones."""
 
-WITH_ACCOUNTS: Final = tuple(strategy.name for strategy in FORGERIES)
+WITH_ACCOUNTS: Final = tuple(_strategies(forgeries))
 """The names of strategies that need a chain with accounts. Campaigns and vectors, whose chains have none, skip them."""
 
-_KNOWN.update({strategy.name: strategy for strategy in FORGERIES})
+_KNOWN.update(_strategies(forgeries))
 
 
 def for_any_chain() -> dict[str, Strategy]:
@@ -55,10 +55,7 @@ class StrategyTaken(PubsubError):
 
 
 def register_strategy(strategy: Strategy) -> None:
-    """Let networks and scenarios of this process name `strategy`.
-
-    Registering the same strategy again changes nothing. Raises `StrategyTaken`.
-    """
+    """Let networks and scenarios of this process name `strategy`. Raises `StrategyTaken`."""
     if _KNOWN.setdefault(strategy.name, strategy) != strategy:
         raise StrategyTaken(f"there is another strategy {strategy.name!r} already")
 

@@ -134,19 +134,3 @@ def value_as_node(situation: Situation, draws: Draws) -> Proposal:
     node = draws.choice(list(situation.walked.taken.values()))
     forged = PublishedEntry(b"\x00" + node, draws.below(9), RelayBlockNumber(situation.relay.number)).encode()
     return (Drop(blake2_256(node)), Add(forged))
-
-
-ADDITIONS = (
-    add_junk,
-    add_cached_node,
-    add_needless_node,
-    add_unsubscribed_path,
-    duplicate_node,
-    duplicate_apart,
-    duplicate_instead,
-    bit_flip,
-    resize_node,
-    reorder_list,
-    walk_order_list,
-    value_as_node,
-)

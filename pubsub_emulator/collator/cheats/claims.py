@@ -269,27 +269,3 @@ def bad_parent(situation: Situation, draws: Draws) -> Proposal:
     number = draws.choice((situation.parent.header.number, situation.parent.header.number + 2))
     root = situation.state_root_after(situation.walked, number=number)
     return (Number("number", number), Claim("state_root", root))
-
-
-CLAIMS = (
-    stale_root,
-    decreased_relay_parent,
-    unknown_relay_parent,
-    foreign_root,
-    claimed_root,
-    equivocation,
-    under_report_messages,
-    over_report_messages,
-    over_report_and_stop,
-    drop_message,
-    alter_message,
-    reorder_messages,
-    forge_message,
-    empty_sender,
-    stuff_messages,
-    wrong_state_root,
-    withheld_delivery,
-    moved_cursor,
-    later_relay_parent,
-    bad_parent,
-)

@@ -40,6 +40,3 @@ def _transfer(situation: Situation, victim: AccountId, thief: AccountId, signatu
     call = calls.encode("Balances", "transfer_allow_death", thief, 1000 * UNIT)
     extra = Extra(Era(), system.account(situation.storage, victim).nonce, 0)
     return SignedExtrinsic(victim, Scheme.ED25519, signature, extra, call, 0).encode()
-
-
-FORGERIES: Final = (forge_extrinsic,)

@@ -96,15 +96,3 @@ def empty_proof(situation: Situation, draws: Draws) -> Proposal:
     """List no nodes at all."""
     del situation, draws
     return (Clear(),)
-
-
-OMISSIONS = (
-    omit_node,
-    omit_value,
-    omit_publisher,
-    omit_child_root_path,
-    omit_static_path,
-    truncate_early,
-    skip_big_node,
-    empty_proof,
-)

@@ -206,20 +206,3 @@ def poison_cache(situation: Situation, draws: Draws) -> Proposal:
     static = situation.proof.static_nodes
     gone = {h: n for h, n in situation.walked.taken.items() if h not in forged and h not in static}
     return (*difference(gone, {}), *added)
-
-
-PRETENCES = (
-    as_if_unchanged,
-    as_if_changed,
-    as_if_cursor,
-    reorder_items,
-    as_if_smaller_budget,
-    over_budget,
-    as_if_fewer_subscriptions,
-    as_if_more_subscriptions,
-    as_if_disabled,
-    as_if_delivered,
-    as_if_cached,
-    as_if_not_cached,
-    poison_cache,
-)

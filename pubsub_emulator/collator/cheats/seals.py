@@ -39,11 +39,8 @@ def seal_of_another_header(situation: Situation, draws: Draws) -> Proposal:
     before = situation.parent.header.aura_seal()
     if before is not None and draws.one_in(2):
         return (Seal(before),)
-    other = replace(
-        situation.honest.header,
-        state_root=situation.parent.header.state_root,
-        digest=situation.honest.header.digest[:1],
-    )
+    honest = situation.honest.header
+    other = replace(honest, state_root=situation.parent.header.state_root, digest=honest.digest[:1])
     return (Seal(sign(turn_of(situation.slot, situation.seeds), other.pre_hash())),)
 
 
@@ -89,14 +86,8 @@ def another_body(situation: Situation, draws: Draws) -> Proposal:
     return (Claim("extrinsics_root", draws.choice((draws.take(32), situation.parent.header.extrinsics_root))),)
 
 
-SEALS = (wrong_turn, stranger, seal_of_another_header, no_seal, stretched_seal, future_slot, past_slot, another_body)
-
-
 def equivocates(one: Candidate, other: Candidate, authorities: tuple[bytes, ...]) -> bytes | None:
-    """The author of two different blocks for one slot, proven by its two seals; `None` if they do not prove it.
-
-    Two seals over one header are not an equivocation: they are the same block (PS-79).
-    """
+    """The author of two blocks for one slot, by two seals over two headers (PS-79); `None` if not proven."""
     slot = one.header.aura_slot()
     if slot is None or slot != other.header.aura_slot() or one.header.pre_hash() == other.header.pre_hash():
         return None

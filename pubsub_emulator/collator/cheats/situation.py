@@ -89,17 +89,8 @@ class Situation:
         """The honest block, sealed."""
         inherent = self.inherent(self.relay, self.walked, self.messages)
         seed = turn_of(self.slot, self.seeds)
-        storage = Storage(self.parent.state.fork())
-        return build(
-            storage,
-            self.spec,
-            self.parent.header,
-            inherent,
-            self.walked,
-            self.slot,
-            seed,
-            body=OfferedBody(self.extrinsics),
-        )[0]
+        storage, body = Storage(self.parent.state.fork()), OfferedBody(self.extrinsics)
+        return build(storage, self.spec, self.parent.header, inherent, self.walked, self.slot, seed, body=body)[0]
 
     @staticmethod
     def inherent(relay: RelayAccess, walked: Plan, messages: InboundMessages) -> Inherent:
@@ -167,10 +158,7 @@ class Situation:
         number: int | None = None,
         extrinsics: tuple[bytes, ...] | None = None,
     ) -> Hash:
-        """The post-state root of a block with this walk and, unless given, the honest extrinsics.
-
-        Raises `BadBody` if the block cannot have the extrinsics.
-        """
+        """The post-state root of a block with this walk. Raises `BadBody` for extrinsics that cannot be in it."""
         body = SignedBody(self.honest.extrinsics if extrinsics is None else extrinsics)
         inherent = self.honest.inherent if inherent is None else inherent
         digest = (aura_pre_digest(self.slot),) if digest is None else digest

@@ -53,10 +53,7 @@ def strategy(name: str, gain: str, *meets: Verdict, on_proof: bool = False) -> C
 
 
 def attempt(situation: Situation, strategies: tuple[Strategy, ...], seed: bytes) -> Attempt | None:
-    """The block made by these strategies, applied in turn; `None` if none of them applies.
-
-    Raises `ValueError` in a situation whose proof is judged alone, since there is no block.
-    """
+    """The block of these strategies in turn, `None` if none applies. Raises `ValueError` where there is no block."""
     if situation.budget is not None:
         raise ValueError("no block is built where a proof is judged alone")
     names, steps = propose(situation, strategies, seed)
