@@ -155,7 +155,7 @@ class Balances(Hooks):
         self._check_deposit(storage, dest, amount)
         if source != dest:
             self._decrease(storage, source, amount, Precision.BEST_EFFORT, preservation, Fortitude.POLITE)
-            self._increase(storage, dest, amount, Precision.BEST_EFFORT)
+            self._increase(storage, dest, amount)
         deposit(storage, Transfer(source, dest, amount))
 
     def withdraw_fee(self, storage: Storage, who: AccountId, amount: int) -> None:
@@ -164,15 +164,14 @@ class Balances(Hooks):
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - amount)
         deposit(storage, Withdraw(who, amount))
 
-    def refund_fee(self, storage: Storage, who: AccountId, amount: int) -> bool:
+    def refund_fee(self, storage: Storage, who: AccountId, amount: int) -> None:
         """Refund a part of a burnt fee; does nothing for zero or if the account is gone. Emits `Deposit`."""
         data = system.account(storage, who).data
         if not amount or not (data.free or data.reserved):
-            return False
-        self._increase(storage, who, amount, Precision.BEST_EFFORT)
+            return
+        self._increase(storage, who, amount)
         TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) + amount)
         deposit(storage, Deposit(who, amount))
-        return True
 
     # Holds
 
@@ -205,7 +204,7 @@ class Balances(Hooks):
         if data.free + amount < self.existential_deposit or data.free + amount > U128_MAX:
             raise Token(TokenError.CannotCreate)
         taken = self._decrease_on_hold(storage, reason, who, amount, precision)
-        self._increase(storage, who, taken, Precision.BEST_EFFORT)
+        self._increase(storage, who, taken)
         deposit(storage, Released(reason, who, taken))
         return Balance(taken)
 
@@ -249,8 +248,8 @@ class Balances(Hooks):
 
     # Implementation
 
-    def _mutate(self, storage: Storage, who: AccountId, change: Callable[[AccountData], AccountData]) -> AccountData:
-        """Change an account's data, update its reference counters and burn dust. Returns the previous data."""
+    def _mutate(self, storage: Storage, who: AccountId, change: Callable[[AccountData], AccountData]) -> None:
+        """Change an account's data, update its reference counters and burn dust."""
         info = system.account(storage, who)
         before = info.data
         after = change(before)
@@ -278,20 +277,15 @@ class Balances(Hooks):
         if dust:
             TOTAL_ISSUANCE.put(storage, TOTAL_ISSUANCE.get(storage) - dust)
             deposit(storage, DustLost(who, dust))
-        return before
 
     def _write_free(self, storage: Storage, who: AccountId, free: int) -> None:
         self._mutate(storage, who, lambda data: replace(data, free=free))
 
-    def _increase(self, storage: Storage, who: AccountId, amount: int, precision: Precision) -> None:
+    def _increase(self, storage: Storage, who: AccountId, amount: int) -> None:
         free = system.account(storage, who).data.free + amount
         if free > U128_MAX:
             raise Arithmetic(ArithmeticError.Overflow)
-        if free < self.existential_deposit:
-            if precision is Precision.EXACT:
-                raise Token(TokenError.BelowMinimum)
-            return
-        if amount:
+        if amount and free >= self.existential_deposit:
             self._write_free(storage, who, free)
 
     def _decrease(  # noqa: PLR0917  # in the order of fungible's own
@@ -302,14 +296,13 @@ class Balances(Hooks):
         precision: Precision,
         preservation: Preservation,
         force: Fortitude,
-    ) -> int:
+    ) -> None:
         reducible = self.reducible_balance(storage, who, preservation, force)
         if precision is Precision.BEST_EFFORT:
             amount = min(amount, reducible)
         elif amount > reducible:
             raise Token(TokenError.FundsUnavailable)
         self._write_free(storage, who, system.account(storage, who).data.free - amount)
-        return amount
 
     def _decrease_on_hold(
         self, storage: Storage, reason: HoldReason, who: AccountId, amount: int, precision: Precision
