@@ -103,9 +103,9 @@ def test_what_is_no_dispatch_error_rolls_back_and_flies() -> None:
 
 
 def test_the_actual_weight_is_reported_and_never_exceeds_what_was_charged() -> None:
-    assert _run("count", 1)[1].info.weight == Weight(10, 7)
-    assert _run("count", 2)[1].info.weight == Weight(2, 7)
-    assert _run("count", 3)[1].info.weight == Weight(30, 7)
+    assert _run("count", 1)[1].weight == Weight(10, 7)
+    assert _run("count", 2)[1].weight == Weight(2, 7)
+    assert _run("count", 3)[1].weight == Weight(30, 7)
 
 
 def test_calls_nest_255_deep_and_no_deeper() -> None:

@@ -20,7 +20,7 @@ from pubsub_emulator.runtime.accounts.publisher import Published, sent_upward
 from pubsub_emulator.runtime.accounts.utility import origin_caller
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.calls import CallReader
-from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome, Other, PostDispatchInfo, dispatch_result
+from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome, Other, dispatch_result
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
@@ -49,7 +49,7 @@ def dry_run_call(runtime: ChainRuntime, state: State, header: Header, reader: Re
         with storage.transaction():
             outcome = runtime.calls.dispatch(storage, origin, call)
     except PubsubError:  # in a block, it would make its extrinsic invalid
-        outcome = DispatchOutcome(PostDispatchInfo(runtime.calls.weight(call)), Other())
+        outcome = DispatchOutcome(runtime.calls.weight(call), Other())
     emitted = [event.encode() for event in events.events(storage)]
     forwarded = [*_downward(before, dict(QUEUES.items(storage))), *_upward(storage)]
     return b"".join(
@@ -78,7 +78,7 @@ def dry_run(at: At, extrinsic: bytes) -> bytes:
 
 
 def _encode_outcome(outcome: DispatchOutcome) -> bytes:
-    info = b"\x01" + encode_weight(outcome.info.weight) + b"\x00"
+    info = b"\x01" + encode_weight(outcome.weight) + b"\x00"
     return b"\x00" + info if outcome.error is None else b"\x01" + info + outcome.error.encode()
 
 

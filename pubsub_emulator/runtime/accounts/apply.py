@@ -169,7 +169,7 @@ def _run(signing: Signing, storage: Storage, checked: Checked, room: Room) -> Di
         if error.is_infrastructure or isinstance(error, TrieError):
             raise  # the state could not be read: nothing follows for the extrinsic
         raise InvalidTransaction(Invalidity.CALL, str(error)) from error
-    weight = outcome.info.weight
+    weight = outcome.weight
     fee = fee_of(extrinsic.length, weight, extrinsic.extra.tip).total
     signing.balances.refund_fee(storage, who, checked.fee - fee)
     deposit(storage, TransactionFeePaid(who, fee, extrinsic.extra.tip))

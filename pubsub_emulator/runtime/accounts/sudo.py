@@ -5,12 +5,7 @@ from typing import Final
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.calls import CallTable, RuntimeCall
 from pubsub_emulator.runtime.framework.codecs import account_id
-from pubsub_emulator.runtime.framework.dispatch import (
-    Call,
-    ModuleError,
-    Result,
-    dispatchable,
-)
+from pubsub_emulator.runtime.framework.dispatch import Call, ModuleError, Result, dispatchable
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hooks import Hooks
 from pubsub_emulator.runtime.framework.items import StorageValue
@@ -57,4 +52,4 @@ class Sudo(Hooks):
             raise ModuleError(Error.RequireSudo)
         outcome = self.calls.dispatch(storage, Root(), call)
         deposit(storage, Sudid(outcome.error))
-        return _BASE + outcome.info.weight
+        return _BASE + outcome.weight

@@ -10,13 +10,7 @@ from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.calls import CallTable, RuntimeCall
 from pubsub_emulator.runtime.framework.codecs import U32
-from pubsub_emulator.runtime.framework.dispatch import (
-    Call,
-    Failure,
-    ModuleError,
-    Result,
-    dispatchable,
-)
+from pubsub_emulator.runtime.framework.dispatch import Call, Failure, ModuleError, Result, dispatchable
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.executive import encode_origin
 from pubsub_emulator.runtime.framework.hooks import Hooks
@@ -126,7 +120,7 @@ class Utility(Hooks):
         used = _begin(calls)
         for index, call in enumerate(calls):
             outcome = self.calls.dispatch(storage, origin, call)
-            used += outcome.info.weight
+            used += outcome.weight
             if outcome.error is not None:
                 deposit(storage, BatchInterrupted(index, outcome.error))
                 return used
@@ -144,7 +138,7 @@ class Utility(Hooks):
         used = _begin(calls)
         for call in calls:
             outcome = self.calls.dispatch(storage, origin, call)
-            used += outcome.info.weight
+            used += outcome.weight
             if outcome.error is not None:
                 raise outcome.error
             deposit(storage, ItemCompleted())
@@ -160,7 +154,7 @@ class Utility(Hooks):
         ensure_root(origin)
         outcome = self.calls.dispatch(storage, as_origin, call)
         deposit(storage, DispatchedAs(outcome.error))
-        return _BASE + outcome.info.weight
+        return _BASE + outcome.weight
 
     @dispatchable(4, weight=_batch_weight)
     def force_batch(self, storage: Storage, origin: Origin, calls: Sequence[RuntimeCall], /) -> Weight:
@@ -174,7 +168,7 @@ class Utility(Hooks):
         failed = False
         for call in calls:
             outcome = self.calls.dispatch(storage, origin, call)
-            used += outcome.info.weight
+            used += outcome.weight
             if outcome.error is None:
                 deposit(storage, ItemCompleted())
             else:

@@ -328,17 +328,10 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class PostDispatchInfo:
-    """The actual weight of a call, never more than was charged before dispatch."""
+class DispatchOutcome:
+    """The result of a call: the weight it took, at most what it was charged, and its error or `None`."""
 
     weight: Weight
-
-
-@dataclass(frozen=True, slots=True)
-class DispatchOutcome:
-    """The result of a call; `error` is `None` if it succeeded."""
-
-    info: PostDispatchInfo
     error: DispatchError | None = None
 
     @property
@@ -368,9 +361,7 @@ def dispatch(pallet: object, storage: Storage, origin: object, call: Call) -> Di
     try:
         actual: Weight | None = getattr(pallet, call.name)(storage, origin, *call.args)
     except DispatchError as error:
-        return DispatchOutcome(PostDispatchInfo(charged), error)
+        return DispatchOutcome(charged, error)
     if actual is None:
-        return DispatchOutcome(PostDispatchInfo(charged))
-    return DispatchOutcome(
-        PostDispatchInfo(Weight(min(actual.ref_time, charged.ref_time), min(actual.proof_size, charged.proof_size)))
-    )
+        return DispatchOutcome(charged)
+    return DispatchOutcome(Weight(min(actual.ref_time, charged.ref_time), min(actual.proof_size, charged.proof_size)))

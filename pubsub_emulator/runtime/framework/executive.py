@@ -214,10 +214,10 @@ class Executive:
         """Run a mandatory call of the block's author as extrinsic `index`. Raises `InherentFailed`."""
         system.note_extrinsic(storage, index)
         outcome = dispatch(self.pallets[call.pallet], storage, Unsigned(), call)
-        self._use(storage, mandatory=outcome.info.weight)
+        self._use(storage, mandatory=outcome.weight)
         if not outcome.ok:
             raise InherentFailed(call, outcome)
-        events.deposit(storage, ExtrinsicSuccess(DispatchEventInfo(outcome.info.weight, class_=2)))
+        events.deposit(storage, ExtrinsicSuccess(DispatchEventInfo(outcome.weight, class_=2)))
         return outcome
 
     def apply_extrinsic(self, storage: Storage, index: int, extrinsic: Extrinsic) -> DispatchOutcome:
@@ -238,8 +238,8 @@ class Executive:
         if isinstance(origin, Signed) and self._signed is None:  # with signatures, only signed extrinsics count
             system.inc_nonce(storage, origin.account)
         outcome = dispatch(pallet, storage, origin, call)
-        self._use(storage, normal=outcome.info.weight)
-        info = DispatchEventInfo(outcome.info.weight)
+        self._use(storage, normal=outcome.weight)
+        info = DispatchEventInfo(outcome.weight)
         events.deposit(
             storage, ExtrinsicSuccess(info) if outcome.error is None else ExtrinsicFailed(outcome.error, info)
         )
