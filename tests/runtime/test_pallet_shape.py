@@ -9,7 +9,7 @@ from pubsub_emulator.runtime.framework.hooks import Hooks
 
 ROOT = Path(__file__).parents[2]
 HOOKS = {"on_initialize", "on_idle", "on_finalize", "on_new_session", "on_offboard", "on_runtime_upgrade"}
-ITEMS = {"StorageValue", "StorageMap", "StorageDoubleMap"}
+ITEMS = {"StorageValue", "StorageMap", "StorageDoubleMap", "para_map"}
 
 
 def _base_names(node: ast.ClassDef) -> set[str]:

@@ -18,7 +18,7 @@ from pubsub_emulator.runtime.relay.inclusion import (
     ParaInclusion,
     UpwardMessagesReceived,
 )
-from pubsub_emulator.runtime.relay.paras import GO_AHEAD, HEADS, PARACHAINS, NewHeadNoted, Paras, UpgradeGoAhead
+from pubsub_emulator.runtime.relay.paras import HEADS, PARACHAINS, NewHeadNoted, Paras
 from pubsub_emulator.runtime.relay.session import Session
 
 A, B = ParaId(SYSTEM), ParaId(PUBLIC)
@@ -89,14 +89,6 @@ def test_what_may_wait_for_a_parachain_fits_its_block() -> None:
     bounds = MessageBounds(2**22, 2**23)
     with pytest.raises(IntegrityError):
         ParaInclusion(runtime.paras, runtime.message_queue, runtime.dmp, runtime.hrmp, bounds).check_bounds(storage)
-
-
-def test_upgrade_signals_stand_where_parachains_read_them() -> None:
-    chain = _start()
-    storage, paras = chain.storage(), chain.runtime.paras
-    for signal, raw in ((UpgradeGoAhead.GO_AHEAD, b"\x01"), (UpgradeGoAhead.ABORT, b"\x00"), (None, None)):
-        paras.signal_go_ahead(storage, A, signal)
-        assert storage.get(GO_AHEAD.key_for(A)) == raw
 
 
 def test_the_slot_comes_from_the_digest() -> None:

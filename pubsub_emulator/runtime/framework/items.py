@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from typing import Final, Generic, TypeVar, overload
 
 from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader
-from pubsub_emulator.runtime.framework.hashers import Hasher
+from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.runtime.framework.codecs import para_id
+from pubsub_emulator.runtime.framework.hashers import Hasher, Twox64Concat
 from pubsub_emulator.runtime.framework.pallet import Pallet, StorageItem
 from pubsub_emulator.runtime.framework.storage import Storage
 
@@ -157,6 +159,19 @@ class StorageMap(StorageItem[T, D], Generic[K, T, D]):
     def clear(self, storage: Storage, limit: int | None = None) -> int:
         """Remove at most `limit` values in storage-key order; returns how many."""
         return storage.clear_prefix(self.prefix, limit)
+
+
+@overload
+def para_map(pallet: Pallet, item: str, docs: str, codec: Codec[T]) -> StorageMap[ParaId, T, None]: ...
+@overload
+def para_map(pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T) -> StorageMap[ParaId, T, T]: ...
+def para_map(
+    pallet: Pallet, item: str, docs: str, codec: Codec[T], default: T | _Unset = _UNSET
+) -> StorageMap[ParaId, T, None] | StorageMap[ParaId, T, T]:
+    """Values by para under `Twox64Concat`, the form of most maps of a relay chain."""
+    if isinstance(default, _Unset):
+        return StorageMap(pallet, item, docs, Twox64Concat, para_id, codec)
+    return StorageMap(pallet, item, docs, Twox64Concat, para_id, codec, default)
 
 
 class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):

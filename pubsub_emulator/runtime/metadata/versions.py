@@ -50,20 +50,12 @@ _NOTHING: Final = b"\x00"
 """An empty `Vec` or map, or an `Option` that is `None`."""
 
 
-_KEPT: Final = 32
-"""How many results `metadata` caches."""
-
-
-@lru_cache(maxsize=_KEPT)
-def _metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapping[str, TypeInfo]]) -> bytes:
-    return _WRITERS[version](_Writer(runtime, version, names()))
-
-
+@lru_cache(maxsize=32)
 def metadata(version: int, runtime: RuntimeDefinition, names: Callable[[], Mapping[str, TypeInfo]]) -> bytes:
     """A runtime's metadata with its prefix. Raises `ValueError` for an unknown version."""
     if version not in VERSIONS:
         raise ValueError(f"metadata has the versions {', '.join(map(str, VERSIONS))}, not {version}")
-    return _metadata(version, runtime, names)
+    return _WRITERS[version](_Writer(runtime, version, names()))
 
 
 class _Writer:

@@ -17,7 +17,7 @@ from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import U32_MAX, AccountId, Balance, ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.codecs import account_id, balance, para_id, pubsub_key, relay_number
 from pubsub_emulator.runtime.framework.hashers import Identity, Twox64Concat
-from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageValue, para_map
 from pubsub_emulator.runtime.pallet_pubsub.config import PALLET
 
 
@@ -50,28 +50,18 @@ _expiry_block: Final[Codec[int]] = scale.fixed(8).map(
     "u64 big endian", lambda raw: int.from_bytes(raw, "big"), lambda block: block.to_bytes(8, "big")
 )
 
-RegisteredPublishers: Final = StorageMap(
+RegisteredPublishers: Final = para_map(
     PALLET,
     "RegisteredPublishers",
     "Who manages a publisher, and what is held for it.",
-    Twox64Concat,
-    para_id,
     struct(PublisherInfo, account_id, balance, rust="pallet_broadcaster::PublisherInfo"),
 )
 CounterForRegisteredPublishers: Final = StorageValue(
     PALLET, "CounterForRegisteredPublishers", "How many publishers are registered.", scale.u32, 0
 )
-PublishedKeys: Final = StorageMap(
-    PALLET, "PublishedKeys", "How many keys a publisher stores.", Twox64Concat, para_id, scale.u32, 0
-)
-TotalStorageSize: Final = StorageMap(
-    PALLET,
-    "TotalStorageSize",
-    "Bytes that a publisher stores: 32 for each key, and its value.",
-    Twox64Concat,
-    para_id,
-    scale.u32,
-    0,
+PublishedKeys: Final = para_map(PALLET, "PublishedKeys", "How many keys a publisher stores.", scale.u32, 0)
+TotalStorageSize: Final = para_map(
+    PALLET, "TotalStorageSize", "Bytes that a publisher stores: 32 for each key, and its value.", scale.u32, 0
 )
 TtlData: Final = StorageDoubleMap(
     PALLET,
@@ -89,9 +79,7 @@ TtlScanCursor: Final = StorageValue(
     "The row that the sweep for expired entries examined last.",
     struct(ScanCursor, para_id, pubsub_key, scale.u32, rust="pallet_broadcaster::ScanCursor"),
 )
-TtlLapMark: Final = StorageMap(
-    PALLET, "TtlLapMark", "Where the sweep of a publisher's rows began.", Twox64Concat, para_id, pubsub_key
-)
+TtlLapMark: Final = para_map(PALLET, "TtlLapMark", "Where the sweep of a publisher's rows began.", pubsub_key)
 ExpiryIndex: Final = StorageDoubleMap(
     PALLET,
     "ExpiryIndex",

@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.codecs import hash_by_para, hash_codec, para_id, pubsub_key
 from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Identity, Twox64Concat
-from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.items import StorageDoubleMap, StorageValue, para_map
 from pubsub_emulator.runtime.framework.pallet import Pallet
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 
@@ -109,8 +109,8 @@ LAST_DELIVERED_PACKED: Final = StorageDoubleMap(
 SUBSCRIPTION_HASH: Final = StorageValue(
     PALLET, "SubscriptionHash", "The hash of the keys subscribed to, by publisher.", hash_by_para, {}
 )
-DISABLED_PUBLISHERS: Final = StorageMap(
-    PALLET, "DisabledPublishers", "Publishers that are no longer read, and why.", Twox64Concat, para_id, disable_reason
+DISABLED_PUBLISHERS: Final = para_map(
+    PALLET, "DisabledPublishers", "Publishers that are no longer read, and why.", disable_reason
 )
 LAST_RELAY_PARENT: Final = StorageValue(PALLET, "LastRelayParent", "The relay parent of the last block.", relay_block)
 CACHED_TRIE_NODES: Final = StorageDoubleMap(
@@ -123,14 +123,8 @@ CACHED_TRIE_NODES: Final = StorageDoubleMap(
     hash_codec,
     raw,
 )
-CACHE_INFO: Final = StorageMap(
-    PALLET,
-    "CacheInfo",
-    "The live cache of a publisher: generation, nodes, bytes.",
-    Twox64Concat,
-    para_id,
-    cache_info,
-    CacheInfo(),
+CACHE_INFO: Final = para_map(
+    PALLET, "CacheInfo", "The live cache of a publisher: generation, nodes, bytes.", cache_info, CacheInfo()
 )
 STALE_CACHES: Final = StorageValue(
     PALLET, "StaleCaches", "Caches that were dropped and wait to be removed.", scale.vec(generation), []

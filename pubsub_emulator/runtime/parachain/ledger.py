@@ -116,11 +116,7 @@ NO_COST: Final = ExtrinsicsCost()
 
 
 def make_ledger(
-    plan: Plan,
-    messages_bytes: int,
-    own_state: tuple[int, int],
-    extrinsics: ExtrinsicsCost = NO_COST,
-    ref_time: int = 0,
+    plan: Plan, messages_bytes: int, own_state: tuple[int, int], extrinsics: ExtrinsicsCost = NO_COST, ref_time: int = 0
 ) -> BlockLedger:
     """The ledger of a block with the walk `plan`."""
     return BlockLedger(

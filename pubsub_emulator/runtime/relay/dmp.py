@@ -5,11 +5,10 @@ from typing import Final
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.codecs import hash_codec, para_id
+from pubsub_emulator.runtime.framework.codecs import hash_codec
 from pubsub_emulator.runtime.framework.dispatch import ModuleError
-from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, IntegrityError, StateError
-from pubsub_emulator.runtime.framework.items import StorageMap
+from pubsub_emulator.runtime.framework.items import para_map
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundDownwardMessage,
@@ -23,21 +22,17 @@ from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
 
 PALLET: Final = Pallet("Dmp", 58, "polkadot_runtime_parachains::dmp")
-QUEUES: Final = StorageMap(
+QUEUES: Final = para_map(
     PALLET,
     "DownwardMessageQueues",
     "The downward messages addressed for a certain para.",
-    Twox64Concat,
-    para_id,
     scale.vec(downward_message),
     [],
 )
-HEADS: Final = StorageMap(
+HEADS: Final = para_map(
     PALLET,
     "DownwardMessageQueueHeads",
     "The head of the hash chain of a para's downward messages.",
-    Twox64Concat,
-    para_id,
     hash_codec,
     ZERO_HEAD,
 )

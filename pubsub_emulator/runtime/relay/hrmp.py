@@ -19,7 +19,7 @@ from pubsub_emulator.runtime.framework.dispatch import ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
-from pubsub_emulator.runtime.framework.items import StorageMap
+from pubsub_emulator.runtime.framework.items import StorageMap, para_map
 from pubsub_emulator.runtime.framework.message_chains import (
     ZERO_HEAD,
     InboundHrmpMessage,
@@ -74,44 +74,25 @@ channel: Final[Codec[HrmpChannel]] = struct(
 
 # Storage
 
-WATERMARKS: Final = StorageMap(
-    PALLET,
-    "HrmpWatermarks",
-    "The relay block up to which a para took horizontal messages.",
-    Twox64Concat,
-    para_id,
-    relay_number,
+WATERMARKS: Final = para_map(
+    PALLET, "HrmpWatermarks", "The relay block up to which a para took horizontal messages.", relay_number
 )
 CHANNELS: Final = StorageMap(
     PALLET, "HrmpChannels", "HRMP channel data associated with each channel.", Twox64Concat, channel_id, channel
 )
-INGRESS: Final = StorageMap(
-    PALLET,
-    "HrmpIngressChannelsIndex",
-    "Who has a channel to a para, ascending.",
-    Twox64Concat,
-    para_id,
-    scale.vec(para_id),
-    [],
+INGRESS: Final = para_map(
+    PALLET, "HrmpIngressChannelsIndex", "Who has a channel to a para, ascending.", scale.vec(para_id), []
 )
-EGRESS: Final = StorageMap(
-    PALLET,
-    "HrmpEgressChannelsIndex",
-    "To whom a para has a channel, ascending.",
-    Twox64Concat,
-    para_id,
-    scale.vec(para_id),
-    [],
+EGRESS: Final = para_map(
+    PALLET, "HrmpEgressChannelsIndex", "To whom a para has a channel, ascending.", scale.vec(para_id), []
 )
 CONTENTS: Final = StorageMap(
     PALLET, "HrmpChannelContents", "What waits in a channel.", Twox64Concat, channel_id, scale.vec(hrmp_message), []
 )
-DIGESTS: Final = StorageMap(
+DIGESTS: Final = para_map(
     PALLET,
     "HrmpChannelDigests",
     "Who sent to a para, by relay block.",
-    Twox64Concat,
-    para_id,
     scale.vec(scale.pair(relay_number, scale.vec(para_id))),
     [],
 )
@@ -239,8 +220,10 @@ class Hrmp(Hooks):
 
     # Sending
 
-    def check_outbound(self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage]) -> None:
-        """Check that a parachain block may send `messages`: at most one to each recipient, recipients ascending.
+    def check_outbound(
+        self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage]
+    ) -> list[tuple[HrmpChannelId, HrmpChannel, OutboundHrmpMessage]]:
+        """The channel of each of a block's `messages`: at most one to each recipient, recipients ascending.
 
         Raises `MoreMessagesThanPermitted`, `NotSorted`, `NoSuchChannel`, `MaxMessageSizeExceeded`,
         `TotalSizeExceeded`, `CapacityExceeded`.
@@ -248,11 +231,13 @@ class Hrmp(Hooks):
         if len(messages) > active_config(storage).hrmp_max_message_num_per_candidate:
             raise ModuleError(Error.MoreMessagesThanPermitted)
         previous = -1
+        out = []
         for message in messages:
             if message.recipient <= previous:
                 raise ModuleError(Error.NotSorted)
             previous = message.recipient
-            found = CHANNELS.get(storage, HrmpChannelId(sender, message.recipient))
+            which = HrmpChannelId(sender, message.recipient)
+            found = CHANNELS.get(storage, which)
             if found is None:
                 raise ModuleError(Error.NoSuchChannel)
             if len(message.data) > found.max_message_size:
@@ -261,28 +246,19 @@ class Hrmp(Hooks):
                 raise ModuleError(Error.TotalSizeExceeded)
             if found.msg_count >= found.max_capacity:
                 raise ModuleError(Error.CapacityExceeded)
+            out.append((which, found, message))
+        return out
 
     def queue_outbound(
         self, storage: Storage, sender: ParaId, messages: Sequence[OutboundHrmpMessage], now: RelayBlockNumber
     ) -> None:
         """Append messages to their channels, sent at relay block `now`. Raises as `check_outbound`."""
-        self.check_outbound(storage, sender, messages)
-        for message in messages:
-            which = HrmpChannelId(sender, message.recipient)
-            found = CHANNELS.get(storage, which)
-            if found is None:
-                raise ModuleError(Error.NoSuchChannel)
-            CONTENTS.insert(storage, which, [*CONTENTS.get(storage, which), InboundHrmpMessage(now, message.data)])
-            CHANNELS.insert(
-                storage,
-                which,
-                replace(
-                    found,
-                    msg_count=found.msg_count + 1,
-                    total_size=found.total_size + len(message.data),
-                    mqc_head=chain_head(found.mqc_head or ZERO_HEAD, now, message.data),
-                ),
-            )
+        for which, found, message in self.check_outbound(storage, sender, messages):
+            waiting = [*CONTENTS.get(storage, which), InboundHrmpMessage(now, message.data)]
+            head = chain_head(found.mqc_head or ZERO_HEAD, now, message.data)
+            size = found.total_size + len(message.data)
+            CONTENTS.insert(storage, which, waiting)
+            CHANNELS.insert(storage, which, replace(found, msg_count=len(waiting), total_size=size, mqc_head=head))
             digests = DIGESTS.get(storage, message.recipient)
             if digests and digests[-1][0] == now:
                 if sender not in digests[-1][1]:
@@ -327,7 +303,12 @@ class Hrmp(Hooks):
     def on_offboard(self, storage: Storage, outgoing: Iterable[ParaId]) -> None:
         """Close all channels from and to parachains that left."""
         for para in outgoing:
-            self._forget(storage, para)
+            for sender in INGRESS.get(storage, para):
+                self._close(storage, HrmpChannelId(sender, para))
+            for recipient in EGRESS.get(storage, para):
+                self._close(storage, HrmpChannelId(para, recipient))
+            DIGESTS.remove(storage, para)
+            WATERMARKS.remove(storage, para)
 
     def try_state(self, storage: Storage) -> None:
         """Raise `StateError` unless channels and indexes match, counts are right, and recipients' bounds hold."""
@@ -355,14 +336,6 @@ class Hrmp(Hooks):
     def _worst_case(self, storage: Storage, recipient: ParaId) -> int:
         found = (CHANNELS.get(storage, HrmpChannelId(s, recipient)) for s in INGRESS.get(storage, recipient))
         return sum(channel_weight(c.max_capacity, c.max_total_size) for c in found if c is not None)
-
-    def _forget(self, storage: Storage, para: ParaId) -> None:
-        for sender in INGRESS.get(storage, para):
-            self._close(storage, HrmpChannelId(sender, para))
-        for recipient in EGRESS.get(storage, para):
-            self._close(storage, HrmpChannelId(para, recipient))
-        DIGESTS.remove(storage, para)
-        WATERMARKS.remove(storage, para)
 
     def _prune(self, storage: Storage, which: HrmpChannelId, watermark: RelayBlockNumber) -> None:
         found = CHANNELS.get(storage, which)

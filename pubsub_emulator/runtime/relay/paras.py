@@ -13,7 +13,7 @@ from pubsub_emulator.runtime.framework.dispatch import ModuleError
 from pubsub_emulator.runtime.framework.events import deposit, event
 from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks, StateError
-from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue
+from pubsub_emulator.runtime.framework.items import StorageMap, StorageValue, para_map
 from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.relay.host_configuration import active_config
@@ -61,40 +61,18 @@ def _enum(kind: type[E]) -> Codec[E]:
 
 
 PARACHAINS: Final = StorageValue(PALLET, "Parachains", "All parachains, ascending.", scale.vec(para_id), [])
-LIFECYCLES: Final = StorageMap(
-    PALLET,
-    "ParaLifecycles",
-    "The current lifecycle of all known para ids.",
-    Twox64Concat,
-    para_id,
-    _enum(ParaLifecycle),
+LIFECYCLES: Final = para_map(
+    PALLET, "ParaLifecycles", "The current lifecycle of all known para ids.", _enum(ParaLifecycle)
 )
-HEADS: Final = StorageMap(
-    PALLET, "Heads", "The head-data of every registered para.", Twox64Concat, para_id, scale.bytes_
+HEADS: Final = para_map(PALLET, "Heads", "The head-data of every registered para.", scale.bytes_)
+MOST_RECENT_CONTEXT: Final = para_map(
+    PALLET, "MostRecentContext", "The relay parent of the most recent included block of a para.", relay_number
 )
-MOST_RECENT_CONTEXT: Final = StorageMap(
-    PALLET,
-    "MostRecentContext",
-    "The relay parent of the most recent included block of a para.",
-    Twox64Concat,
-    para_id,
-    relay_number,
+GO_AHEAD: Final = para_map(
+    PALLET, "UpgradeGoAheadSignal", "Whether a para is to enact the code that it announced.", _enum(UpgradeGoAhead)
 )
-GO_AHEAD: Final = StorageMap(
-    PALLET,
-    "UpgradeGoAheadSignal",
-    "Whether a para is to enact the code that it announced.",
-    Twox64Concat,
-    para_id,
-    _enum(UpgradeGoAhead),
-)
-RESTRICTION: Final = StorageMap(
-    PALLET,
-    "UpgradeRestrictionSignal",
-    "Whether a para may not announce new code now.",
-    Twox64Concat,
-    para_id,
-    _enum(UpgradeRestriction),
+RESTRICTION: Final = para_map(
+    PALLET, "UpgradeRestrictionSignal", "Whether a para may not announce new code now.", _enum(UpgradeRestriction)
 )
 ACTIONS: Final = StorageMap(
     PALLET, "ActionsQueue", "Paras that come or go, by session.", Twox64Concat, scale.u32, scale.vec(para_id), []
@@ -200,13 +178,6 @@ class Paras(Hooks):
         HEADS.insert(storage, para, head)
         MOST_RECENT_CONTEXT.insert(storage, para, relay_parent)
         deposit(storage, NewHeadNoted(para))
-
-    def signal_go_ahead(self, storage: Storage, para: ParaId, signal: UpgradeGoAhead | None) -> None:
-        """Signal a parachain to enact or to abort the code upgrade that it announced, or withdraw the signal."""
-        if signal is None:
-            GO_AHEAD.remove(storage, para)
-        else:
-            GO_AHEAD.insert(storage, para, signal)
 
     def try_state(self, storage: Storage) -> None:
         """Raise `StateError` unless the list is sorted, matches the lifecycles, and each parachain has a head."""

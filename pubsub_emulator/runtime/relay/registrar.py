@@ -8,12 +8,11 @@ from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.structs import struct
 from pubsub_emulator.primitives.types import AccountId, ParaId
 from pubsub_emulator.primitives.weights import Weight
-from pubsub_emulator.runtime.framework.codecs import account_id, para_id
+from pubsub_emulator.runtime.framework.codecs import account_id
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError, dispatchable
 from pubsub_emulator.runtime.framework.events import deposit, event
-from pubsub_emulator.runtime.framework.hashers import Twox64Concat
 from pubsub_emulator.runtime.framework.hooks import Hooks
-from pubsub_emulator.runtime.framework.items import StorageMap
+from pubsub_emulator.runtime.framework.items import para_map
 from pubsub_emulator.runtime.framework.origin import Origin, Parachain, Root, Signed, ensure_root, ensure_signed
 from pubsub_emulator.runtime.framework.pallet import Event, Pallet, PalletError, pallet_errors
 from pubsub_emulator.runtime.framework.storage import Storage
@@ -33,12 +32,10 @@ class ParaInfo:
     locked: bool | None = None
 
 
-PARAS: Final = StorageMap(
+PARAS: Final = para_map(
     PALLET,
     "Paras",
     "Who registered a para, for how much.",
-    Twox64Concat,
-    para_id,
     struct(
         ParaInfo,
         account_id,
