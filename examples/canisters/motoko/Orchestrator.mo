@@ -12,7 +12,6 @@ import Nat "mo:core/Nat";
 import Principal "mo:core/Principal";
 import Text "mo:core/Text";
 import Time "mo:core/Time";
-import Timer "mo:core/Timer";
 import Filter "Filter";
 import Icrc72 "Icrc72";
 
@@ -390,7 +389,8 @@ persistent actor class Orchestrator(first : Principal) = me {
     if (phase == 11) changed := false;
     for ((name, party, those) in all.values()) {
       let now = those.filter(func each = each.0 == phase);
-      if (now.size() > 0) alert(name, party, now.sliceToArray(0, Nat.min(now.size(), 100)));
+      let free = party.role == "broadcaster" or party.alert == null; // a member has one alert at a time
+      if (free and now.size() > 0) alert(name, party, now.sliceToArray(0, Nat.min(now.size(), 100)));
     };
   };
 
@@ -456,9 +456,10 @@ persistent actor class Orchestrator(first : Principal) = me {
     party.busy := false;
   };
 
-  /// Whether something is to be known before the next phase; an empty alert only asks whether somebody lives.
+  /// Whether a broadcaster is to know something before the next phase; an empty alert only asks whether it lives. Members
+  /// hold nobody up: a broadcaster that lost its state is told again whom it serves before they can be told anything.
   func waits(party : Party) : Bool = switch (party.alert) {
-    case (?it) not party.dead and it.adds.size() + it.removes.size() > 0;
+    case (?it) party.role == "broadcaster" and not party.dead and it.adds.size() + it.removes.size() > 0;
     case null false;
   };
 
@@ -666,5 +667,6 @@ persistent actor class Orchestrator(first : Principal) = me {
       ?{ replayId = it.id; namespace = it.namespace; config = it.config; stats = []; range = it.range; status = it.state };
     });
   };
-  ignore Timer.recurringTimer<system>(#seconds 1, tick);
+  /// Every round. A timer whose call to the canister itself meets a stop is not set again when the canister starts.
+  system func heartbeat() : async () { await tick() };
 };
