@@ -40,7 +40,7 @@ COMMANDS: Final = {
     "could not be read",
     "report": "Write the report of an AUDIT: report.html, one page that opens offline, and its charts as SVG and PNG",
     "sql": "Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a table",
-    "score": "Compare the findings of AUDIT, the output of `pubsub audit`, with the cheats planted in HISTORY",
+    "score": "Compare the cheats planted in HISTORY with the findings of AUDIT, the output of `pubsub audit`",
     "evidence": "Check a finding again, offline, from its file alone; or extract that file from an audit",
     "inspect": "Show what PATH contains: a scenario, history, audit, fixture, fuzz case, session, relay "
     "proof or finding",

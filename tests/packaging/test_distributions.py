@@ -63,7 +63,7 @@ def test_the_wheel_has_a_manual_page_of_each_command(installed: Path, tmp_path: 
     assert {"pubsub", "pubsub-distributor-adapter", *(f"pubsub-{name}" for name in COMMANDS)} <= pages.keys()
     title, name, described, use, *_ = pages["pubsub-score"].splitlines()
     assert (title.split()[:2], name, use) == ([".TH", '"PUBSUB-SCORE"'], ".SH NAME", ".SH USE")
-    assert described.startswith(r"pubsub-score \- Compare the findings of AUDIT")
+    assert described.startswith(r"pubsub-score \- Compare the cheats planted in HISTORY")
     text = pages["pubsub-score"].partition(".nf\n")[2].removesuffix("\n.fi\n")
     shown = text.replace(r"\&", "").replace(r"\-", "-").replace(r"\e", "\\")
     assert shown == run(installed / "pubsub", "score", "--help", cwd=tmp_path).rstrip()
