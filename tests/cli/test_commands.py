@@ -107,18 +107,13 @@ def test_wrong_usage_is_one_line_and_exit_code_two(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "arguments", [("simulate", "--networks", 1, "--blocks", 1, "--out", "out"), ("fuzz", "--cases", 1)]
-)
 def test_a_master_that_is_not_there_is_the_machines_failure(
-    arguments: tuple[object, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # A context that another test of this process started would be used.
     monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     monkeypatch.chdir(tmp_path)
+    arguments = ("simulate", "--networks", 1, "--blocks", 1, "--out", "out")
     assert pubsub(monkeypatch, *arguments, "--master", "spark://127.0.0.1:1") == 4
     assert capsys.readouterr().err.splitlines()[-1].startswith("pubsub: no Spark master answers at spark://127.0.0.1:1")
 
