@@ -42,5 +42,5 @@ def test_a_file_that_is_not_as_it_was_written_is_not_read(history: Path) -> None
 def test_a_folder_around_a_history_and_a_history_for_an_audit_are_told(history: Path) -> None:
     with pytest.raises(AuditFailed, match="do you mean the folder `history` in it"):
         audit(history.parent, history.parent / "out", engine="python")
-    with pytest.raises(ResultError, match=r"no run_report\.json$"):
+    with pytest.raises(ResultError, match=r"no run_report\.json; do you mean the folder `history` in it\?$"):
         ask(history.parent, "SELECT 1")
