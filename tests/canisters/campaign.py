@@ -1,9 +1,9 @@
 """Stories with canisters: `python tests/canisters/campaign.py --cases 500`.
 
-`python examples/canisters/build.py --collect` builds them. Each is a drawn story (refusals, delays, deaths, pauses,
-upgrades). In its turn each role is played by a canister in Motoko: publisher, subscriber, broadcaster (two of four),
-orchestrator, then all of them; everybody else is emulated. They are upgraded amid it where the story upgrades. In the
-end each subscriber has had every event from its first on, once, and in order where nobody was away.
+`python examples/canisters/build.py --collect` builds them for long runs. Each is a drawn story (refusals, delays,
+deaths, pauses, upgrades). In its turn each role is played by a canister in Motoko: publisher, subscriber, broadcaster
+(two of four), orchestrator, then all of them; everybody else is emulated. They are upgraded amid it where the story
+upgrades. In the end each subscriber has had every event from its first on, once, and in order where nobody was away.
 """
 
 import argparse
@@ -28,7 +28,9 @@ from pubsub_emulator.icrc72.services import Codec
 from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish, step
 
-BUILT = Path(__file__).resolve().parents[2] / "build" / "collected"
+BUILT = Path(__file__).resolve().parents[2] / "build" / "canisters"
+COLLECTED = BUILT.parent / "collected"
+"""With heaps that are collected after each message, where they were built."""
 IDS, NAT, WHO = (Codec(parse_types(text)) for text in ("(vec nat)", "(nat)", "(principal)"))
 NOTHING = b"DIDL\0\0"
 ROLES = ("Publisher", "Subscriber", "Broadcaster", "Orchestrator")
@@ -42,7 +44,8 @@ TRIES = 24
 
 def built(role: str, first: Principal) -> WasmCanister:
     """A canister that was built, installed with the orchestrator; an orchestrator, with its first broadcaster."""
-    return WasmCanister((BUILT / f"{role}.wasm").read_bytes(), WHO.encode(first))
+    folder = COLLECTED if COLLECTED.is_dir() else BUILT
+    return WasmCanister((folder / f"{role}.wasm").read_bytes(), WHO.encode(first))
 
 
 @dataclass
