@@ -147,3 +147,13 @@ def test_a_broadcaster_and_an_orchestrator_break_no_rule(name: str, tries: Calla
 
 def test_a_story_with_a_canister_in_each_role_loses_and_doubles_nothing() -> None:
     assert Play(b"built", ROLES).tell() > 0
+
+
+def test_one_seed_gives_one_trace() -> None:
+    traces = []
+    for _ in range(2):
+        world = World(Schedule(b"again", 2, 20))
+        world.publish(10)
+        world.network.step(50)
+        traces.append(world.recorder.happenings)
+    assert traces[0] == traces[1]
