@@ -1,7 +1,8 @@
 """The drafts' own text against broadcasters, publishers and subscribers that somebody else wrote."""
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from support.canister_apps import NAME, Source, emit, member, publish, source_and_sink, subscribe
@@ -306,6 +307,24 @@ def test_rp_2_who_hands_a_replay_over_may_be_named_before_the_replay() -> None:
     )
     assert orchestrator.confirmed == [1, 2]
     assert core.state.delivered[9].source == Principal(b"entry")
+
+
+def test_ic_49e_what_lies_behind_an_event_that_a_former_exit_brought_late_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = Canisters()
+    source, reader = source_and_sink(lab)
+    subscriber = lab.app(reader).subscriber
+    assert subscriber is not None
+    gaps: list[Any] = []
+    monkeypatch.setattr(subscriber, "_gap", gaps.append)
+    host = lab.network._hosts[reader]
+    for number, prev in ((9, None), (3, 2)):  # the chain began with a new exit; 3 waits for what is before it
+        note = EventNotification(number, number, prev, 1, NAME, nat(number), (), source, None)
+        assert subscriber.take(Context(host, reader, lab.broadcasters[0], 1), lab.broadcasters[0], note)
+    for now in (lab.settings.gap_wait, 2 * lab.settings.gap_wait):
+        subscriber._notice(cast("Context", SimpleNamespace(now=now)))
+    assert [(each.low, each.high) for each in gaps] == [(None, 3), (3, 9)]
 
 
 def test_s000_133_a_subscriber_tells_its_rate_its_errors_and_what_it_holds() -> None:

@@ -233,6 +233,8 @@ class Subscriber(Core):
                 start = low + 1 if low is not None else max(identifier - self.settings.max_range, 0)
                 self._gap(Gap(key[0], key[1], low, identifier, start))
                 self._handle(chain.held[identifier].notification, chain)
+                if chain.handled.above(identifier) is not None:
+                    chain.late = (identifier, ctx.now)
                 self._drain(chain)
 
     def _gap(self, gap: Gap) -> None:
