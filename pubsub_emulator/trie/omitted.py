@@ -27,7 +27,10 @@ _DEEPEST: Final = 600
 
 
 def check_omitted(root: bytes, nodes: Iterable[bytes], reads: Mapping[bytes, bytes | None], version: int) -> None:
-    """Whether the trie `root` has these values or absences. Raises a `TrieError` that says what is wrong."""
+    """Whether the trie `root` has these values, `None` where a key is absent.
+
+    Raises `BadNode`, `IncompleteProof`, `UnusedNodes`, and `RootMismatch` where a value is another one.
+    """
     reader = _Reader(nodes, reads, version)
     found = reader.reference("")
     if reader.waiting:

@@ -50,7 +50,7 @@ def built(role: str, first: Principal) -> WasmCanister:
 
 @dataclass
 class Deployment(PubSub):
-    """Broadcasters and an orchestrator of which some are modules."""
+    """A deployment in which modules play some of the roles."""
 
     modules: dict[Principal, str] = field(default_factory=dict)
 

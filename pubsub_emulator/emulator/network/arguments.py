@@ -55,7 +55,7 @@ def ensure_ttl(ttl: object) -> None:
 
 
 def ensure_bytes(value: object, what: str) -> None:
-    """Raise `BadRequest` unless `value` is bytes; `what` it is stands in the error."""
+    """Raise `BadRequest`, which names the value `what`, unless it is bytes."""
     if not isinstance(value, bytes):
         refuse(f"a {what} is bytes, not {value!r}")
 

@@ -311,7 +311,7 @@ def dispatchable(
 
 
 def with_storage_layer(storage: Storage, action: Callable[[], R]) -> R:
-    """Run `action` in a storage layer that an exception rolls back. Raises `Transactional(LimitReached)`, too."""
+    """Run `action` in a layer that its exceptions roll back. Raises them and `Transactional(LimitReached)`."""
     if storage.depth >= MAX_LAYERS:
         raise Transactional(TransactionalError.LimitReached)
     with storage.transaction():
