@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.canister_apps import NAME, Asker, Ledger, Source, confirm_all, emit, member, replay, subscribe, with_ledger
 
-from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.audit.core import Audit
 from pubsub_emulator.icrc72.campaign import play_plan
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
@@ -265,6 +265,22 @@ def test_i4_i5_what_is_broken_is_the_senders_cheat() -> None:
     assert _story_with(headless) == ["AltersHeaders"]
     assert _story_with(foreign)[0] == "AltersHeaders"
     assert _story_with(lambda *_: None) == []
+
+
+@pytest.mark.parametrize("confirms", [True, False])
+def test_who_confirms_is_not_accused_where_each_confirmation_is_refused(confirms: bool) -> None:
+    def again(story: Any, _watch: InvariantObserver, audit: Audit) -> None:
+        _, sender, receiver, note = audit._seen[5]
+        for number in range(1 << 40, (1 << 40) + 7):
+            told = methods.HANDLE.argument((note._replace(notificationId=1 << 50),))
+            call = Happening(story.network.round, "execute", number, sender, receiver, methods.HANDLE.name, told)
+            audit.happened(call)
+            confirmed = methods.CONFIRM.argument((1 << 50,))
+            if confirms:
+                audit.happened(Happening(call.round, "send", 1, receiver, sender, methods.CONFIRM.name, confirmed))
+                audit.happened(Happening(call.round, "refuse", 1, receiver, sender, methods.CONFIRM.name, b""))
+
+    assert ("NeverConfirms" in _story_with(again)) is not confirms
 
 
 @pytest.mark.parametrize("rule", ["I6", "I7", "R3"])

@@ -9,7 +9,6 @@ import Principal "mo:core/Principal";
 import Queue "mo:core/Queue";
 import Text "mo:core/Text";
 import Time "mo:core/Time";
-import Timer "mo:core/Timer";
 import Filter "Filter";
 import Icrc72 "Icrc72";
 
@@ -48,6 +47,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   var events = 0;
   var confirmations = 0;
   var registered = false; // an orchestrator takes who registers again for one that lost its state
+  transient var registering = false;
   transient var pulling = false;
   transient let busy = Map.empty<Text, ()>();
   transient let self = Principal.fromActor(me);
@@ -258,6 +258,7 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   };
 
   func pump(key : Text, line : Lane) : async () {
+    if (busy.containsKey(key)) return;
     busy.add(key, ());
     let batch = List.empty<Event>();
     var size = 0;
@@ -438,9 +439,13 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
   };
 
   func tick() : async () {
-    if (not registered) {
-      let answers = await registry.icrc72_register_subscription([Icrc72.item(alerts, [])]);
-      registered := answers.any(func each = switch each { case (?#Ok _) true; case _ false });
+    if (not registered and not registering) {
+      registering := true;
+      try {
+        let answers = await registry.icrc72_register_subscription([Icrc72.item(alerts, [])]);
+        registered := answers.any(func each = switch each { case (?#Ok _) true; case _ false });
+      } catch _ {};
+      registering := false;
     };
     for ((who, mine) in boxes.entries()) {
       let batch = due(mine);
@@ -450,5 +455,6 @@ persistent actor class Broadcaster(orchestrator : Principal) = me {
       if (not busy.containsKey(key) and not line.waiting.isEmpty() and Time.now() >= line.next) ignore pump(key, line);
     };
   };
-  ignore Timer.recurringTimer<system>(#seconds 1, tick);
+  /// Every round. A timer whose call to the canister itself meets a stop is not set again when the canister starts.
+  system func heartbeat() : async () { await tick() };
 };

@@ -6,6 +6,7 @@ and crossing alerts explain is not reported as an offence.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final, cast
 
 from pubsub_emulator.icrc72 import keys, methods
@@ -41,6 +42,8 @@ class Audit(Losses):
             self._execute(happening)
         elif kind == "respond":
             self._respond(happening)
+        elif kind == "send" and happening.method == methods.CONFIRM.name:
+            self._confirms(happening)
         elif kind == "send" and happening.sender == self.orchestrator:
             self._told(happening)
         elif kind == "send" and happening.method == "icrc72_publish" and _REPLAY_ID in happening.data:
@@ -69,8 +72,6 @@ class Audit(Losses):
             case methods.CONFIRM.name:
                 numbers = methods.CONFIRM.value(happening.data)
                 self._confirmers.add(sender)
-                for number in numbers:
-                    self._came.pop((happening.receiver, sender, number), None)
                 if happening.receiver == self.orchestrator:
                     for number in numbers:
                         self._applied(sender, number, at)
@@ -82,6 +83,12 @@ class Audit(Losses):
             case methods.HANDLE.name | methods.HANDLE_TRUSTED.name:
                 for note in methods.HANDLE.value(happening.data):
                     self._notification(happening, note)
+
+    def _confirms(self, happening: Happening) -> None:
+        """A confirmation was sent; whether it is refused on the way is not its sender's doing."""
+        with suppress(CandidError):
+            for number in methods.CONFIRM.value(happening.data):
+                self._came.pop((happening.receiver, happening.sender, number), None)
 
     def _respond(self, happening: Happening) -> None:
         call = self._calls.pop(happening.number, None)
