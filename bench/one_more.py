@@ -90,9 +90,9 @@ def measure(whole: Path, scratch: Path, sizes: Sequence[int], turns: int) -> Ite
         for size, (history, out) in places.items():
             at = size - turns + turn
             _extend(whole, history, manifests[at : at + 1])
-            told = _turn(history, out)
+            measured = _turn(history, out)
             none, _ = _timed(partial(audit, history, out, engine="python"))
-            found[size].append((*told, none))
+            found[size].append((*measured, none))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     for size in sizes:
         yield size, (*(median(column) for column in zip(*found[size], strict=True)), peak)
@@ -113,9 +113,9 @@ def main() -> None:
         print("| segments | one more, s | judging | folding | nothing new, s |")
         print("|---|---|---|---|---|", flush=True)
         peak = 0.0
-        for segments, told in measure(whole, scratch, sorted(given.segments), given.turns):
-            print(f"| {segments} | {' | '.join(f'{seconds:.3f}' for seconds in told[:-1])} |", flush=True)
-            peak = told[-1]
+        for segments, measured in measure(whole, scratch, sorted(given.segments), given.turns):
+            print(f"| {segments} | {' | '.join(f'{seconds:.3f}' for seconds in measured[:-1])} |", flush=True)
+            peak = measured[-1]
         print(f"peak: {peak:.0f} MiB")
 
 

@@ -89,10 +89,10 @@ def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:
         os._exit(code)
     os.close(write)
     with os.fdopen(read, "rb") as answer:
-        told = answer.read().decode()
+        output = answer.read().decode()
     if os.wait()[1]:
         raise RuntimeError("a measurement failed")
-    return tuple(map(float, told.split()))
+    return tuple(map(float, output.split()))
 
 
 def by_keys(sizes: Iterable[int]) -> Table:

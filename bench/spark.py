@@ -100,8 +100,8 @@ def used() -> dict[int, float]:
 def run(history: Path, out: Path, engine: str, master: str = "") -> dict[str, Any]:
     """What an audit in a process of its own used and found."""
     command = [sys.executable, "-c", _RUN, str(ROOT), str(history), str(out), engine, master]
-    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this program
-    measured: dict[str, Any] = json.loads(told.stdout)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603  # this program
+    measured: dict[str, Any] = json.loads(done.stdout)
     return measured
 
 

@@ -48,6 +48,7 @@ api_rooms = (
 default_role = "code"  # docstrings write `names` as Markdown does
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_use_type_comments = False  # there are none, and each function would be parsed again for them
 add_module_names = False
 toc_object_entries = False
 

@@ -209,8 +209,8 @@ def _run() -> None:
 
 def _is_machines(cause: BaseException | None) -> bool:
     """Whether the machine is at fault (a full disk) and not the request (a missing file)."""
-    asked = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-    return isinstance(cause, OSError) and not isinstance(cause, asked)
+    named = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+    return isinstance(cause, OSError) and not isinstance(cause, named)
 
 
 def _usage(error: click.ClickException) -> str:

@@ -179,11 +179,11 @@ class TrieSource:
 
     def _fetch(self, wanted: bytes, keys: list[bytes]) -> None:
         """Ask for the proof of some keys, and keep what of it belongs to the trie below `wanted`."""
-        asked = [hexed(key) for key in keys]
+        params = [hexed(key) for key in keys]
         if self._child is None:
-            answer = self._ask("state_getReadProof", asked)
+            answer = self._ask("state_getReadProof", params)
         else:
-            answer = self._ask("state_getChildReadProof", hexed(self._child), asked)
+            answer = self._ask("state_getChildReadProof", hexed(self._child), params)
         proof = read(PROOF, answer, f"{self._source.node.url}: state_getReadProof").proof
         self._keep(wanted, {bytes(blake2_256(node)): node for node in proof})
 

@@ -62,8 +62,8 @@ class Event(NamedTuple):
 
 @lru_cache(4096)
 def _digest(event: Event) -> str:
-    told = Event(*event[:3], event.entity.lower(), event.previous.lower())
-    return blake2_256(_CANONICAL.encode(told.body()).encode()).hex()
+    lowered = Event(*event[:3], event.entity.lower(), event.previous.lower())
+    return blake2_256(_CANONICAL.encode(lowered.body()).encode()).hex()
 
 
 class Notice(NamedTuple):

@@ -82,12 +82,12 @@ def _child(publisher: PublisherPlan, names: Names, reach: "_Reach") -> Below:
             return Fate.PRUNED
         return Fate.REMEMBERED if reach.visited(publisher, low, high) else Fate.WAITING
 
-    asked = TreeQuery(_digits(publisher.keys), labels, fate=fate)
+    query = TreeQuery(_digits(publisher.keys), labels, fate=fate)
     if publisher.disabled is not None:
-        return Below(asked, Fate.PRUNED, f"disabled: {publisher.disabled.value}")
+        return Below(query, Fate.PRUNED, f"disabled: {publisher.disabled.value}")
     if publisher.unchanged:
-        return Below(asked, Fate.REMEMBERED, "root as processed: nothing of it is read")
-    return Below(asked, None, "no keys" if publisher.root == EMPTY_TRIE_ROOT else "root moved")
+        return Below(query, Fate.REMEMBERED, "root as processed: nothing of it is read")
+    return Below(query, None, "no keys" if publisher.root == EMPTY_TRIE_ROOT else "root moved")
 
 
 @lru_cache(maxsize=4096)

@@ -173,10 +173,10 @@ class _Builder:
             opened = self.open(self.todo.pop())
             self.todo.extend(reversed(opened))
 
-    def reference(self, reference: bytes, path: str, asked: TreeQuery, low: int, high: int) -> Drawn | None:
+    def reference(self, reference: bytes, path: str, query: TreeQuery, low: int, high: int) -> Drawn | None:
         """The place of a referred node, none for one that nobody asked for and that is not at hand."""
         inline = len(reference) != _HASH
-        wanted = low < high or asked.everything
+        wanted = low < high or query.everything
         if inline:
             return Drawn(Shape.LEAF, Fate.PROVEN, None, reference, path) if wanted else None
         name = Hash(reference)
@@ -189,10 +189,10 @@ class _Builder:
         node = self.sources.own.get(name)
         if node is not None:
             return Drawn(self.first(name), Fate.REMEMBERED, name, node, path)
-        fate = asked.fate(reference, low, high)
+        fate = query.fate(reference, low, high)
         if fate is Fate.PRUNED:
             return None
-        return Drawn(Shape.STUB, fate, name, None, path, label=_count(asked, low, high))
+        return Drawn(Shape.STUB, fate, name, None, path, label=_count(query, low, high))
 
     def first(self, name: Hash) -> Shape:
         """`LEAF`, to be looked into, for a node that is not drawn yet."""
@@ -203,7 +203,7 @@ class _Builder:
 
     def open(self, todo: _Todo) -> list[_Todo]:
         """Give a place its children; returns those that are to be opened next."""
-        place, asked, low, high = todo
+        place, query, low, high = todo
         again = place.shape is Shape.AGAIN
         if place.data is None or (again and low == high):
             return []  # a node that is drawn elsewhere is followed for keys alone: a hostile proof may share endlessly
@@ -215,30 +215,30 @@ class _Builder:
             place.shape = Shape.BRANCH if node.children else Shape.LEAF if node.kind else Shape.EMPTY
         place.partial = node.partial
         end = place.path + node.partial
-        inside = bisect_left(asked.keys, end, low, high)
-        after = bisect_left(asked.keys, end + "g", inside, high)
-        gone = [asked.label(key) for key in (*asked.keys[low:inside], *asked.keys[after:high])]
+        inside = bisect_left(query.keys, end, low, high)
+        after = bisect_left(query.keys, end + "g", inside, high)
+        gone = [query.label(key) for key in (*query.keys[low:inside], *query.keys[after:high])]
         out: list[_Todo] = []
-        here = inside < after and asked.keys[inside] == end
+        here = inside < after and query.keys[inside] == end
         if here and node.value is None:
-            gone.append(asked.label(end))
+            gone.append(query.label(end))
         if node.value is not None:
-            out += self.value(place, node, end, asked, inside if here else None)
+            out += self.value(place, node, end, query, inside if here else None)
         start = inside + here
         cells = ["."] * 16
         for nibble, reference in node.children:
-            stop = bisect_left(asked.keys, f"{end}{nibble:x}g", start, after)
-            begin = bisect_left(asked.keys, f"{end}{nibble:x}", start, stop)
-            gone += [asked.label(key) for key in asked.keys[start:begin]]
-            child = self.reference(reference, f"{end}{nibble:x}", asked, begin, stop)
+            stop = bisect_left(query.keys, f"{end}{nibble:x}g", start, after)
+            begin = bisect_left(query.keys, f"{end}{nibble:x}", start, stop)
+            gone += [query.label(key) for key in query.keys[start:begin]]
+            child = self.reference(reference, f"{end}{nibble:x}", query, begin, stop)
             start = stop
             cells[nibble] = Fate.PRUNED.value if child is None else child.fate.value
             if child is not None:
                 if child.hash is None:
                     child.fate = place.fate
                 place.children.append(child)
-                out.append(_Todo(child, asked, begin, stop))
-        gone += [asked.label(key) for key in asked.keys[start:after]]
+                out.append(_Todo(child, query, begin, stop))
+        gone += [query.label(key) for key in query.keys[start:after]]
         if node.children:
             place.cells = "".join(cells)
         if gone:
@@ -249,12 +249,12 @@ class _Builder:
             place.children.append(Drawn(Shape.ABSENT, place.fate, path=end, label=label, note=note))
         return out
 
-    def value(self, place: Drawn, node: Opened, end: str, asked: TreeQuery, at: int | None) -> list[_Todo]:
+    def value(self, place: Drawn, node: Opened, end: str, query: TreeQuery, at: int | None) -> list[_Todo]:
         """The value of the key that ends in this node; `at` is its index among those asked for."""
         value = node.value or b""
-        wanted = at is not None or asked.everything
-        place.label = asked.label(end) if wanted else _short(end)
-        below = asked.below.get(end) if at is not None else None
+        wanted = at is not None or query.everything
+        place.label = query.label(end) if wanted else _short(end)
+        below = query.below.get(end) if at is not None else None
         if below is not None and len(value) == _HASH and not node.detached:
             return self.child_trie(place, value, below)
         if not node.detached:
@@ -267,7 +267,7 @@ class _Builder:
             shape = Shape.AGAIN if self.first(name) is Shape.AGAIN else Shape.VALUE
             place.children.append(Drawn(shape, fate, name, found, end, note=f"{len(found)} B"))
             return []
-        fate = Fate.PRUNED if not wanted else Fate.MISSING if at is None else asked.fate(value, at, at + 1)
+        fate = Fate.PRUNED if not wanted else Fate.MISSING if at is None else query.fate(value, at, at + 1)
         place.children.append(
             Drawn(Shape.STUB, fate, name, None, end, note="value as delivered" if fate is Fate.REMEMBERED else "value")
         )
@@ -276,27 +276,27 @@ class _Builder:
     def child_trie(self, place: Drawn, root: bytes, below: Below) -> list[_Todo]:
         """The trie whose root this value is."""
         place.note = below.note
-        asked = below.asked
+        query = below.asked
         if root == EMPTY_TRIE_ROOT and root not in self.sources.proof:
             return []
         if below.unread is not None and root not in self.sources.proof:
-            place.children.append(Drawn(Shape.STUB, below.unread, Hash(root), label=_count(asked, 0, len(asked.keys))))
+            place.children.append(Drawn(Shape.STUB, below.unread, Hash(root), label=_count(query, 0, len(query.keys))))
             return []
-        child = self.reference(root, "", asked, 0, len(asked.keys))
+        child = self.reference(root, "", query, 0, len(query.keys))
         if child is None:
             return []
         place.children.append(child)
-        return [_Todo(child, asked, 0, len(asked.keys))]
+        return [_Todo(child, query, 0, len(query.keys))]
 
 
-def draw(root: Hash, asked: TreeQuery, sources: Sources) -> list[Drawn]:
+def draw(root: Hash, query: TreeQuery, sources: Sources) -> list[Drawn]:
     """The trie under `root`, and after it the nodes of the proof that nothing in it leads to."""
     builder = _Builder(sources)
     out: list[Drawn] = []
-    top = builder.reference(root, "", asked, 0, max(len(asked.keys), 1))
+    top = builder.reference(root, "", query, 0, max(len(query.keys), 1))
     if top is not None:
         out.append(top)
-        builder.todo.append(_Todo(top, asked, 0, len(asked.keys)))
+        builder.todo.append(_Todo(top, query, 0, len(query.keys)))
         builder.run()
     out += [_stray(name, node, sources.used(name)) for name, node in sources.proof.items() if name not in builder.drawn]
     return out
@@ -326,17 +326,17 @@ def draw_trie(root: Hash, nodes: Iterable[bytes], labels: Mapping[bytes, str] | 
 def draw_read(root: Hash, nodes: Iterable[bytes], keys: Iterable[bytes]) -> list[Drawn]:
     """A proof that some keys of one trie are read from: what it lacks for that, and what it holds beside, shows."""
     found = {blake2_256(node): node for node in nodes}
-    asked = TreeQuery(tuple(sorted({key.hex() for key in keys})))
-    read = draw(root, asked, Sources(found))[:1]
+    query = TreeQuery(tuple(sorted({key.hex() for key in keys})))
+    read = draw(root, query, Sources(found))[:1]
     touched = frozenset(place.hash for tree in read for place in tree.preorder())
     used = Sources(found, used=lambda name: Fate.PROVEN if name in touched else Fate.UNUSED)
-    return draw(root, asked, used)
+    return draw(root, query, used)
 
 
-def _count(asked: TreeQuery, low: int, high: int) -> str:
-    high = min(high, len(asked.keys))
+def _count(query: TreeQuery, low: int, high: int) -> str:
+    high = min(high, len(query.keys))
     if high - low == 1:
-        return asked.label(asked.keys[low])
+        return query.label(query.keys[low])
     return f"{high - low} keys" if high > low else ""
 
 

@@ -159,7 +159,7 @@ class Archive(Core):
         return map_({**parent, "btype": text(BLOCK_TYPE), "ts": nat(event.timestamp), "tx": map_(tx)})
 
     def _blocks(
-        self, _caller: Principal, _time: int, asked: tuple[tuple[int, int], ...]
+        self, _caller: Principal, _time: int, ranges: tuple[tuple[int, int], ...]
     ) -> tuple[int, tuple[tuple[int, Value], ...], tuple[()]]:
         """`icrc3_get_blocks`: as many of the blocks as fit into an answer."""
         length = self.store.head().seq
@@ -168,7 +168,7 @@ class Archive(Core):
                 self._hashes.append(value_hash(self._block(row)))
         found: list[tuple[int, Value]] = []
         left = _MOST_BYTES
-        for start, count in asked[:_MOST_RANGES]:
+        for start, count in ranges[:_MOST_RANGES]:
             for at in range(start, min(start + count, length)):
                 (row,) = self.store.read(at, 1).rows
                 left -= len(row.body)
@@ -177,8 +177,8 @@ class Archive(Core):
                 found.append((at, self._block(row)))
         return length, tuple(found), ()
 
-    def _page(self, _caller: Principal, _time: int, asked: tuple[str, int, int, int]) -> tuple[Event, ...]:
-        namespace, start, end, take = asked
+    def _page(self, _caller: Principal, _time: int, page: tuple[str, int, int, int]) -> tuple[Event, ...]:
+        namespace, start, end, take = page
         return self.page(namespace, start, end, min(take, 1000))
 
 

@@ -229,8 +229,8 @@ class Run:
             if self.network.status(self.who[each.name]) == EMPTY:
                 continue
             app = self.system.app(self.who[each.name])
-            asked = {} if app.publisher is None else dict(app.publisher.state.mine)
-            errors = [mine.error for mine in asked.values() if mine.error]
+            named = {} if app.publisher is None else dict(app.publisher.state.mine)
+            errors = [mine.error for mine in named.values() if mine.error]
             if app.subscriber is not None:
                 errors += [wanted.error for wanted in app.subscriber.state.wanted.values() if wanted.error]
             if errors:

@@ -77,9 +77,9 @@ def _excuse(due: Events, _others: Events) -> list[Event]:
 
 
 def _borrow_status(due: Events, others: Events) -> list[Event]:
-    told = next(each for each in due if any(each.status is not other.status for other in others))
-    lent = next(other for other in others if other.status is not told.status)
-    return _instead(due, told, told._replace(status=lent.status, reason=lent.reason))
+    update = next(each for each in due if any(each.status is not other.status for other in others))
+    lent = next(other for other in others if other.status is not update.status)
+    return _instead(due, update, update._replace(status=lent.status, reason=lent.reason))
 
 
 def _rehash(due: Events, _others: Events) -> list[Event]:
@@ -94,12 +94,12 @@ def _swap_content(due: Events, _others: Events) -> list[Event]:
 
 def _spare(due: Events, _others: Events) -> list[Event]:
     """A revocation of a batch that is told as one of a single credential."""
-    for told in due:
-        signed = decode(SignedAtalaOperation, told.content)
+    for update in due:
+        signed = decode(SignedAtalaOperation, update.content)
         member = None if signed.operation is None else signed.operation.operation
         if isinstance(member, RevokeCredentials) and not member.credentials_to_revoke:
-            one = AtalaOperation(operation=member._replace(credentials_to_revoke=(sha256(told.content),)))
-            return _instead(due, told, told._replace(content=encode(signed._replace(operation=one))))
+            one = AtalaOperation(operation=member._replace(credentials_to_revoke=(sha256(update.content),)))
+            return _instead(due, update, update._replace(content=encode(signed._replace(operation=one))))
     raise ValueError("no operation due revokes a whole batch")
 
 

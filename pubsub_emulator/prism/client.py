@@ -178,8 +178,8 @@ def encode_filter(each: Filter) -> pb.SubscriptionFilter:
 
 def _error(error: grpc.aio.AioRpcError, at: ClientSubscription) -> EventsError:
     trailing: Iterable[tuple[object, object]] = tuple(error.trailing_metadata() or ())  # type: ignore[arg-type]  # pairs
-    told = {str(key): str(value) for key, value in trailing}
-    if "last-common-cursor" in told:
-        where = replace(at, cursor=told["last-common-cursor"])
-        return TakenBack(int(told["last-common-seq-no"]), bytes.fromhex(told["last-common-operation"]), where)
+    details = {str(key): str(value) for key, value in trailing}
+    if "last-common-cursor" in details:
+        where = replace(at, cursor=details["last-common-cursor"])
+        return TakenBack(int(details["last-common-seq-no"]), bytes.fromhex(details["last-common-operation"]), where)
     return NodeError(error.code(), error.details() or "")

@@ -37,10 +37,10 @@ class StatusDeliveries(TablesWriter):
 
     def told(self, stream: str, update: Update) -> None:
         """Record a status that is handed to the client's connection."""
-        told = self._open[stream]
-        place = {"stream": stream, "position": told.position}
-        self._rows[STATUS_ANSWERS].append(self._row(told.operation_id) | self._next() | place | _columns(update))
-        told.position += 1
+        updates = self._open[stream]
+        place = {"stream": stream, "position": updates.position}
+        self._rows[STATUS_ANSWERS].append(self._row(updates.operation_id) | self._next() | place | _columns(update))
+        updates.position += 1
         self.flush_if_many()
 
     def waits(self, stream: str) -> None:

@@ -60,8 +60,8 @@ def _origin() -> str:
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        told = distribution(NAME).read_text("direct_url.json")
-        found = json.loads(told) if told else {}
+        origin = distribution(NAME).read_text("direct_url.json")
+        found = json.loads(origin) if origin else {}
     except (PackageNotFoundError, ValueError):
         return ""
     if not isinstance(found, dict) or not isinstance(found.get("url"), str):

@@ -163,9 +163,9 @@ def relay_proof(path: Path) -> View:
 def finding(path: Path) -> View:
     """A finding with its evidence, judged again. Raises `FindingError`."""
     checked = check_finding(path)
-    told = {name: value for name, value in checked.finding.items() if name not in ("format", "digest", "evidence")}
+    facts = {name: value for name, value in checked.finding.items() if name not in ("format", "digest", "evidence")}
     figures = {
-        **told,
+        **facts,
         "evidence_bytes": len(checked.finding["evidence"]),
         "proven": checked.proven,
         "shows": checked.judgement.detail,

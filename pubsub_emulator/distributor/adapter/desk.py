@@ -137,8 +137,8 @@ class Desk:
         for attempt in range(MOST_TRIES):
             if not left:
                 return
-            told = await self._post(subscription.endpoint, left)
-            left = [notice for notice, acknowledged in zip(left, told, strict=True) if not acknowledged]
+            answer = await self._post(subscription.endpoint, left)
+            left = [notice for notice, acknowledged in zip(left, answer, strict=True) if not acknowledged]
             if left:
                 await asyncio.sleep(RETRY_SECONDS * 2**attempt)
         self.lost += len(left)

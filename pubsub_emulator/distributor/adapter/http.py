@@ -119,8 +119,8 @@ class AdapterHttp(Interface):
 
     async def events(self, request: web.Request) -> web.Response:
         """Events of the log: the newest of each entity, or all."""
-        asked = parse_query(request.query)._replace(after=parse_number(request.query))
-        found = _reached(await selected(self._ledger, asked))
+        query = parse_query(request.query)._replace(after=parse_number(request.query))
+        found = _reached(await selected(self._ledger, query))
         return web.json_response([notice.row() for notice in found])
 
     async def publication(self, request: web.Request) -> web.Response:

@@ -36,9 +36,9 @@ class InsideAdapter:
         """The log after a number."""
         return await self._ledger.read(after, limit)
 
-    async def query(self, asked: Query) -> list[Notice] | None:
+    async def query(self, query: Query) -> list[Notice] | None:
         """Events for a client."""
-        return await selected(self._ledger, asked)
+        return await selected(self._ledger, query)
 
     async def hooks(self) -> tuple[Hook, ...] | None:
         """The desk's subscriptions."""

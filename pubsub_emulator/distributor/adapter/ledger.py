@@ -123,11 +123,11 @@ async def read_log(ledger: NetworkLog, after: int = 0, most: int | None = None) 
     return found
 
 
-async def selected(ledger: NetworkLog, asked: Query) -> list[Notice] | None:
+async def selected(ledger: NetworkLog, query: Query) -> list[Notice] | None:
     """The notices of a log that a client asks for, `None` if the network cannot be reached."""
-    unbounded = asked.all and asked[:3] == Query()[:3]
-    log = await read_log(ledger, asked.after, asked.limit if unbounded else None)
+    unbounded = query.all and query[:3] == Query()[:3]
+    log = await read_log(ledger, query.after, query.limit if unbounded else None)
     if log is None:
         return None
-    found = [each for each in log if asked.concerns(each)]
-    return (found if asked.all else newest_per_entity(found, lambda each: each.event.order))[: asked.limit]
+    found = [each for each in log if query.concerns(each)]
+    return (found if query.all else newest_per_entity(found, lambda each: each.event.order))[: query.limit]

@@ -15,10 +15,10 @@ INTEREST = "interest:"
 GONE = 410
 
 
-def started(turn: Turn, told: messages.Start) -> None:
+def started(turn: Turn, message: messages.Start) -> None:
     """A process starts: compare every adapter and read every log now."""
     for network in turn.rules.networks:
-        known = rows.get_hooks(turn.tx, network) or Hooks(told.keys[network])
+        known = rows.get_hooks(turn.tx, network) or Hooks(message.keys[network])
         turn.tx.put(rows.HOOKS, network, rows.encode(known), due=turn.now)
         rows.put_cursor(turn.tx, network, rows.get_cursor(turn.tx, network)._replace(reading=0), turn.now)
 
@@ -37,26 +37,26 @@ def _put(turn: Turn, network: str, hooks: Hooks) -> None:
     turn.tx.put(rows.HOOKS, network, rows.encode(hooks), due=turn.now + turn.rules.silence)
 
 
-def listed(turn: Turn, told: messages.Listed) -> None:
+def listed(turn: Turn, message: messages.Listed) -> None:
     """Compare an adapter's subscriptions with those it should have: ask for the missing ones and remove the others."""
-    hooks = rows.get_hooks(turn.tx, told.network)
-    if told.hooks is None or hooks is None:
+    hooks = rows.get_hooks(turn.tx, message.network)
+    if message.hooks is None or hooks is None:
         return
-    endpoint = turn.rules.hook_url(told.network, hooks.key)
-    wanted = {endpoint, *_compare_interests(turn, told)}
+    endpoint = turn.rules.hook_url(message.network, hooks.key)
+    wanted = {endpoint, *_compare_interests(turn, message)}
     found: set[str] = set()
-    for hook in told.hooks:
-        ours = turn.rules.ours(told.network, hook.endpoint)
+    for hook in message.hooks:
+        ours = turn.rules.ours(message.network, hook.endpoint)
         if ours and hook.subscription and (hook.endpoint not in wanted or hook.endpoint in found):
-            turn.emit(messages.DropHook(told.network, hook.subscription))
+            turn.emit(messages.DropHook(message.network, hook.subscription))
         found.add(hook.endpoint)
     if endpoint in found:
         if hooks.asked != LISTED:
-            _put(turn, told.network, hooks._replace(asked=LISTED))
+            _put(turn, message.network, hooks._replace(asked=LISTED))
     elif hooks.asked == ACCEPTED:  # accepted and not listed: that form is not offered
-        _try_form(turn, told.network, hooks._replace(form=hooks.form + 1, asked=0))
+        _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, asked=0))
     else:
-        _try_form(turn, told.network, hooks._replace(asked=0))
+        _try_form(turn, message.network, hooks._replace(asked=0))
 
 
 def _try_form(turn: Turn, network: str, hooks: Hooks) -> None:
@@ -67,19 +67,19 @@ def _try_form(turn: Turn, network: str, hooks: Hooks) -> None:
         turn.note("no-hook", network)
 
 
-def _compare_interests(turn: Turn, told: messages.Listed) -> set[str]:
+def _compare_interests(turn: Turn, message: messages.Listed) -> set[str]:
     """Ask for the interests that an adapter lacks; returns the endpoints of all."""
-    there = {hook.endpoint for hook in told.hooks or ()}
+    there = {hook.endpoint for hook in message.hooks or ()}
     wanted: set[str] = set()
     for subscription, *_ in rows.get_index(turn.tx):
         interest = rows.get_interest(turn.tx, subscription)
         if interest is None:
             continue
-        endpoint = turn.rules.interest_url(told.network, subscription, interest.key)
+        endpoint = turn.rules.interest_url(message.network, subscription, interest.key)
         wanted.add(endpoint)
-        asked = turn.tx.get(rows.HOOKS, f"{told.network}|{subscription}")
-        if endpoint not in there and asked is None:
-            turn.emit(_make_interest(told.network, subscription, interest))
+        request = turn.tx.get(rows.HOOKS, f"{message.network}|{subscription}")
+        if endpoint not in there and request is None:
+            turn.emit(_make_interest(message.network, subscription, interest))
     return wanted
 
 
@@ -87,31 +87,33 @@ def _make_interest(network: str, subscription: str, interest: Interest) -> messa
     return messages.MakeInterest(network, subscription, interest.key, tuple(interest.types), tuple(interest.metadata))
 
 
-def hooked(turn: Turn, told: messages.Hooked) -> None:
+def hooked(turn: Turn, message: messages.Hooked) -> None:
     """Note how an adapter answered a subscription: accepted, form not offered, or no answer."""
-    hooks = rows.get_hooks(turn.tx, told.network)
-    if told.form.startswith(INTEREST):
-        if told.accepted:  # asked once: an adapter that does not list it would otherwise get one more each time
-            turn.tx.put(rows.HOOKS, f"{told.network}|{told.form.removeprefix(INTEREST)}", "1")
+    hooks = rows.get_hooks(turn.tx, message.network)
+    if message.form.startswith(INTEREST):
+        if message.accepted:  # asked once: an adapter that does not list it would otherwise get one more each time
+            turn.tx.put(rows.HOOKS, f"{message.network}|{message.form.removeprefix(INTEREST)}", "1")
         return
-    if hooks is None or told.accepted is None or hooks.form >= len(FORMS) or FORMS[hooks.form] != told.form:
+    if hooks is None or message.accepted is None or hooks.form >= len(FORMS) or FORMS[hooks.form] != message.form:
         return
-    if told.accepted:
-        _put(turn, told.network, hooks._replace(asked=ACCEPTED))
-        turn.emit(messages.List(told.network))
+    if message.accepted:
+        _put(turn, message.network, hooks._replace(asked=ACCEPTED))
+        turn.emit(messages.List(message.network))
     else:
-        _try_form(turn, told.network, hooks._replace(form=hooks.form + 1, asked=0))
+        _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, asked=0))
 
 
-def subscribe(turn: Turn, asked: messages.Subscribe) -> None:
+def subscribe(turn: Turn, request: messages.Subscribe) -> None:
     """Store a client's subscription, unless an equal one exists, and ask every adapter for it."""
-    key = "equal|" + _equality(asked)
+    key = "equal|" + _equality(request)
     known = turn.tx.get(rows.INTERESTS, key)
     if known is not None:
         turn.emit(messages.Reply(value=known, new=False))
         return
-    name = asked.fresh
-    interest = Interest(list(asked.types), list(asked.metadata), asked.endpoint, asked.secret, asked.key, turn.now)
+    name = request.fresh
+    interest = Interest(
+        list(request.types), list(request.metadata), request.endpoint, request.secret, request.key, turn.now
+    )
     turn.tx.put(rows.INTERESTS, key, name)
     turn.tx.put(rows.SUBSCRIPTIONS, name, rows.encode(interest))
     rows.put_index(turn.tx, [*rows.get_index(turn.tx), (name, interest.types, interest.metadata, interest.created)])
@@ -120,20 +122,20 @@ def subscribe(turn: Turn, asked: messages.Subscribe) -> None:
     turn.emit(messages.Reply(value=name))
 
 
-def _equality(asked: messages.Subscribe | Interest) -> str:
+def _equality(request: messages.Subscribe | Interest) -> str:
     """The key under which equal subscriptions are found."""
-    fields = (sorted(set(asked.types)), sorted(set(asked.metadata)), asked.endpoint, asked.secret)
+    fields = (sorted(set(request.types)), sorted(set(request.metadata)), request.endpoint, request.secret)
     return blake2_256(json.dumps(fields).encode()).hex()
 
 
-def unsubscribe(turn: Turn, asked: messages.Unsubscribe) -> None:
+def unsubscribe(turn: Turn, request: messages.Unsubscribe) -> None:
     """End a client's subscription; the adapters' part of it is removed by the next comparison."""
-    interest = rows.get_interest(turn.tx, asked.subscription)
+    interest = rows.get_interest(turn.tx, request.subscription)
     if interest is None:
         turn.emit(messages.Reply("not-found"))
         return
-    _leave_index(turn, asked.subscription, interest)
-    turn.tx.delete(rows.SUBSCRIPTIONS, asked.subscription)
+    _leave_index(turn, request.subscription, interest)
+    turn.tx.delete(rows.SUBSCRIPTIONS, request.subscription)
     turn.emit(messages.Reply())
 
 
@@ -147,28 +149,28 @@ def _leave_index(turn: Turn, subscription: str, interest: Interest) -> None:
             turn.tx.put(rows.HOOKS, network, rows.encode(hooks), due=turn.now)
 
 
-def posted(turn: Turn, told: messages.Posted) -> None:
+def posted(turn: Turn, message: messages.Posted) -> None:
     """A notification ended. Only 2xx marks it as delivered; 410 ends the subscription (ID-41)."""
-    target, done = rows.to_subscription(told.subscription), rows.notified(told.subscription)
-    if turn.tx.has(done, told.id):
+    target, done = rows.to_subscription(message.subscription), rows.notified(message.subscription)
+    if turn.tx.has(done, message.id):
         return
-    if told.status is not None and 200 <= told.status < 300:
-        commit(turn.tx, done, told.id)
-        jobs.unbury(turn, target, told.id)
-        jobs.finish(turn, target, told.id)
+    if message.status is not None and 200 <= message.status < 300:
+        commit(turn.tx, done, message.id)
+        jobs.unbury(turn, target, message.id)
+        jobs.finish(turn, target, message.id)
         return
-    job = get_job(turn.tx, target, told.id)
-    if job is None or not release(turn.tx, done, told.id, turn.rules.owner):
+    job = get_job(turn.tx, target, message.id)
+    if job is None or not release(turn.tx, done, message.id, turn.rules.owner):
         return
-    reason = "no answer" if told.status is None else f"status {told.status}"
+    reason = "no answer" if message.status is None else f"status {message.status}"
     job = job._replace(tries=job.tries + 1, until=0, reason=reason)
-    job = job._replace(due=turn.now + jobs.post_backoff(turn, told.subscription, told.id, job.tries))
-    put_job(turn.tx, target, told.id, job)
-    if told.status == GONE:
-        _end(turn, told.subscription)
-        jobs.bury(turn, target, told.id, reason)
+    job = job._replace(due=turn.now + jobs.post_backoff(turn, message.subscription, message.id, job.tries))
+    put_job(turn.tx, target, message.id, job)
+    if message.status == GONE:
+        _end(turn, message.subscription)
+        jobs.bury(turn, target, message.id, reason)
     elif job.tries >= turn.rules.most_failures:
-        jobs.bury(turn, target, told.id, reason)
+        jobs.bury(turn, target, message.id, reason)
 
 
 def _end(turn: Turn, subscription: str) -> None:
@@ -179,9 +181,9 @@ def _end(turn: Turn, subscription: str) -> None:
         turn.note("subscription-ended", subscription)
 
 
-def redrive(turn: Turn, asked: messages.Redrive) -> None:
+def redrive(turn: Turn, request: messages.Redrive) -> None:
     """Try a dead letter again, as if it had never been tried."""
-    text = turn.tx.get(rows.DEAD, asked.letter)
+    text = turn.tx.get(rows.DEAD, request.letter)
     if text is None:
         turn.emit(messages.Reply("not-found"))
         return
@@ -194,6 +196,6 @@ def redrive(turn: Turn, asked: messages.Redrive) -> None:
     elif kind == "s" and (interest is None or not interest.active):
         turn.emit(messages.Reply("gone", "the subscription has ended"))
     else:
-        turn.tx.delete(rows.DEAD, asked.letter)
+        turn.tx.delete(rows.DEAD, request.letter)
         jobs.enqueue(turn, dead.target, dead.id, stored.fields().order)
         turn.emit(messages.Reply(value=dead.id))

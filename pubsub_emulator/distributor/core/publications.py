@@ -8,36 +8,36 @@ from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.once.claims import commit, release, renew, revoke
 
 
-def publish(turn: Turn, asked: Publish) -> None:
+def publish(turn: Turn, request: Publish) -> None:
     """Store an event and a job for each network that lacks it; what is done or under way stays as it is."""
-    digest = asked.event.digest()
-    stored = known(turn, asked.id, digest)
+    digest = request.event.digest()
+    stored = known(turn, request.id, digest)
     if stored is not None and stored.digest != digest:
-        turn.note("conflict", "publish", asked.id)
-        turn.emit(Reply("conflict", asked.id))
+        turn.note("conflict", "publish", request.id)
+        turn.emit(Reply("conflict", request.id))
         return
-    kept = Stored(list(asked.event), digest) if stored is None else stored
-    if kept != rows.get_event(turn.tx, asked.id):
-        rows.put_event(turn.tx, asked.id, kept)
-    lacking = [network for network in turn.rules.networks if not turn.tx.has(rows.published(network), asked.id)]
+    kept = Stored(list(request.event), digest) if stored is None else stored
+    if kept != rows.get_event(turn.tx, request.id):
+        rows.put_event(turn.tx, request.id, kept)
+    lacking = [network for network in turn.rules.networks if not turn.tx.has(rows.published(network), request.id)]
     for network in lacking:
-        jobs.unbury(turn, rows.on_network(network), asked.id)
-        jobs.enqueue(turn, rows.on_network(network), asked.id, asked.event.order)
-    turn.emit(Reply(value=asked.id, new=bool(lacking)))
+        jobs.unbury(turn, rows.on_network(network), request.id)
+        jobs.enqueue(turn, rows.on_network(network), request.id, request.event.order)
+    turn.emit(Reply(value=request.id, new=bool(lacking)))
 
 
-def answered(turn: Turn, told: Answered) -> None:
+def answered(turn: Turn, message: Answered) -> None:
     """Take an adapter's answer. A yes counts whoever asked; a no counts only for the owner of the claim."""
-    target, published = rows.on_network(told.network), rows.published(told.network)
-    if isinstance(told.answer, Yes):
-        _committed(turn, told.network, told.id, told.answer.time)
-    elif not turn.tx.has(published, told.id) and jobs.owned(turn, published, told.id):
-        if isinstance(told.answer, No):
-            release(turn.tx, published, told.id, turn.rules.owner)
-            jobs.bury(turn, target, told.id, told.answer.reason)
+    target, published = rows.on_network(message.network), rows.published(message.network)
+    if isinstance(message.answer, Yes):
+        _committed(turn, message.network, message.id, message.answer.time)
+    elif not turn.tx.has(published, message.id) and jobs.owned(turn, published, message.id):
+        if isinstance(message.answer, No):
+            release(turn.tx, published, message.id, turn.rules.owner)
+            jobs.bury(turn, target, message.id, message.answer.reason)
         else:
-            _in_doubt(turn, target, told.id, told.answer.reason)
-    jobs.end_call(turn, told.network, told.id)
+            _in_doubt(turn, target, message.id, message.answer.reason)
+    jobs.end_call(turn, message.network, message.id)
 
 
 def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
@@ -84,28 +84,28 @@ def check_unseen(turn: Turn, key: str) -> None:
     turn.emit(Probe(network, event_id, since // 1000, turn.now, entity))
 
 
-def probed(turn: Turn, told: Probed) -> None:
+def probed(turn: Turn, message: Probed) -> None:
     """Take the result of a probe: of a published id that was not seen, or of a job in doubt."""
-    published = rows.published(told.network)
-    if turn.tx.has(published, told.id):
-        _checked(turn, told)
-    elif told.there:
-        _committed(turn, told.network, told.id, 0)
-    elif told.there is None and jobs.owned(turn, published, told.id):
-        _in_doubt(turn, rows.on_network(told.network), told.id, "probe failed")
-    elif jobs.owned(turn, published, told.id) and _call_again(turn, told.network, told.id, told.asked):
+    published = rows.published(message.network)
+    if turn.tx.has(published, message.id):
+        _checked(turn, message)
+    elif message.there:
+        _committed(turn, message.network, message.id, 0)
+    elif message.there is None and jobs.owned(turn, published, message.id):
+        _in_doubt(turn, rows.on_network(message.network), message.id, "probe failed")
+    elif jobs.owned(turn, published, message.id) and _call_again(turn, message.network, message.id, message.asked):
         return
-    jobs.end_call(turn, told.network, told.id)
+    jobs.end_call(turn, message.network, message.id)
 
 
-def _call_again(turn: Turn, network: str, event_id: str, asked: int) -> bool:
+def _call_again(turn: Turn, network: str, event_id: str, at: int) -> bool:
     """Claim again and repeat the call, because the network has not had the id since the claim began.
 
     Returns whether it did; an answer to an earlier probe is passed over.
     """
     target = rows.on_network(network)
     job = get_job(turn.tx, target, event_id)
-    if job is None or asked < job.until - turn.rules.lease:
+    if job is None or at < job.until - turn.rules.lease:
         return False
     renew(turn.tx, rows.published(network), event_id, turn.rules.owner, turn.rules.lease)
     until = turn.now + turn.rules.lease
@@ -115,29 +115,29 @@ def _call_again(turn: Turn, network: str, event_id: str, asked: int) -> bool:
     return True
 
 
-def _checked(turn: Turn, told: Probed) -> None:
+def _checked(turn: Turn, message: Probed) -> None:
     """Published → seen, or a yes without a deed: published → absent, and the outbox publishes again.
 
     A probe has no number, so it would not be known what to revoke if the log were taken back. So an id counts as seen
     only once the log shows it, and is asked for again until then; a legacy log is not compared and the probe is enough.
     A yes that a legacy adapter cannot show any more is believed: publishing again would double.
     """
-    key = f"{told.network}|{told.id}"
+    key = f"{message.network}|{message.id}"
     text = turn.tx.get(rows.UNSEEN, key)
-    if told.there is None or text is None or told.asked <= rows.read_unseen(text)[0]:
+    if message.there is None or text is None or message.asked <= rows.read_unseen(text)[0]:
         return
-    if told.there and told.network not in turn.rules.legacy:
+    if message.there and message.network not in turn.rules.legacy:
         return
     turn.tx.delete(rows.UNSEEN, key)
-    if told.there or told.hidden:
+    if message.there or message.hidden:
         return
-    revoke(turn.tx, rows.published(told.network), told.id)
+    revoke(turn.tx, rows.published(message.network), message.id)
     count = int(turn.tx.get(rows.REVOCATIONS, key) or "0") + 1
     turn.tx.put(rows.REVOCATIONS, key, str(count))
-    turn.note("revoked", told.network, told.id, f"{count}")
+    turn.note("revoked", message.network, message.id, f"{count}")
     if count >= turn.rules.alarm_after:
-        turn.tx.put(rows.ALARMS, f"{told.network}|untrue-yes", f"{told.id}: {count} times")
-        turn.note("alarm", told.network, told.id)
-    stored = rows.get_event(turn.tx, told.id)
+        turn.tx.put(rows.ALARMS, f"{message.network}|untrue-yes", f"{message.id}: {count} times")
+        turn.note("alarm", message.network, message.id)
+    stored = rows.get_event(turn.tx, message.id)
     if stored is not None:
-        jobs.enqueue(turn, rows.on_network(told.network), told.id, stored.fields().order)
+        jobs.enqueue(turn, rows.on_network(message.network), message.id, stored.fields().order)

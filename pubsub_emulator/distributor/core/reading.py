@@ -29,22 +29,22 @@ def is_key(tx: Transaction, network: str, subscription: str | None, key: str) ->
     return row is not None and bool(row.key) and hmac.compare_digest(row.key.encode(), key.encode())
 
 
-def noticed(turn: Turn, told: Noticed) -> None:
+def noticed(turn: Turn, message: Noticed) -> None:
     """Take a notification. The reply has the code of an error, or is empty once everything is stored."""
-    if told.network not in turn.rules.networks:
+    if message.network not in turn.rules.networks:
         turn.emit(Reply("not-found"))
         return
-    if not is_key(turn.tx, told.network, told.subscription, told.key):
+    if not is_key(turn.tx, message.network, message.subscription, message.key):
         turn.emit(Reply("unauthorized"))
         return
-    interest = None if told.subscription is None else rows.get_interest(turn.tx, told.subscription)
-    cursor = get_cursor(turn.tx, told.network)
-    if told.subscription is None or interest is None:
-        _take(turn, told.network, cursor, told.notice)
-    elif told.notice.number <= cursor.last + 1 and _steady(cursor):
-        tell_interest(turn, told.subscription, interest, told.notice)
+    interest = None if message.subscription is None else rows.get_interest(turn.tx, message.subscription)
+    cursor = get_cursor(turn.tx, message.network)
+    if message.subscription is None or interest is None:
+        _take(turn, message.network, cursor, message.notice)
+    elif message.notice.number <= cursor.last + 1 and _steady(cursor):
+        tell_interest(turn, message.subscription, interest, message.notice)
     else:
-        _read_soon(turn, told.network, cursor)
+        _read_soon(turn, message.network, cursor)
     turn.emit(Reply())
 
 
@@ -144,30 +144,30 @@ def cursor_due(turn: Turn, network: str) -> None:
         read(turn, network, cursor)
 
 
-def paged(turn: Turn, told: Paged) -> None:
+def paged(turn: Turn, message: Paged) -> None:
     """Take a page that was read, or note that the read failed."""
-    cursor = get_cursor(turn.tx, told.network)
-    if told.network not in turn.rules.networks:
+    cursor = get_cursor(turn.tx, message.network)
+    if message.network not in turn.rules.networks:
         return
-    if told.notices is None:
-        put_cursor(turn.tx, told.network, cursor._replace(reading=0), turn.now + turn.rules.silence // RETRIES)
-    elif told.network in turn.rules.legacy:
-        _paged_by_time(turn, told, cursor, told.notices)
-    elif cursor.cut >= 0 or told.after != _after(turn, cursor):
+    if message.notices is None:
+        put_cursor(turn.tx, message.network, cursor._replace(reading=0), turn.now + turn.rules.silence // RETRIES)
+    elif message.network in turn.rules.legacy:
+        _paged_by_time(turn, message, cursor, message.notices)
+    elif cursor.cut >= 0 or message.after != _after(turn, cursor):
         return  # an answer to an earlier question
     elif cursor.high:
-        _searched(turn, told.network, cursor, told.notices)
+        _searched(turn, message.network, cursor, message.notices)
     else:
-        _Page(turn, told.network, cursor, told.notices, told.complete).take()
+        _Page(turn, message.network, cursor, message.notices, message.complete).take()
 
 
-def _paged_by_time(turn: Turn, told: Paged, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
+def _paged_by_time(turn: Turn, message: Paged, cursor: Cursor, notices: tuple[Notice, ...]) -> None:
     """Take a page of a legacy log in order of the numbers, together with parked notices.
 
     Such an adapter shows the newest event of an entity in a time, and those before it may be notified yet. So what
     follows a gap waits, unless the gap is older than this distributor or was waited for.
     """
-    network = told.network
+    network = message.network
     history = rows.get_state(turn.tx, network) is not State.READY
     fresh = {notice.number: notice for notice in notices}
     for number in cursor.parked:
@@ -189,12 +189,12 @@ def _paged_by_time(turn: Turn, told: Paged, cursor: Cursor, notices: tuple[Notic
             last, newest = max(cursor.last, number), max(cursor.newest, fresh[number].time)
             cursor = cursor._replace(last=last, verified=last, newest=newest)
     cursor = cursor._replace(short=(cursor.short or turn.now) if cursor.parked else 0)
-    if told.complete:
+    if message.complete:
         wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
         put_cursor(turn.tx, network, cursor, turn.now + wait)
         _ready(turn, network)
     else:
-        read(turn, network, cursor._replace(newest=max(cursor.newest, told.until + turn.rules.overlap)))
+        read(turn, network, cursor._replace(newest=max(cursor.newest, message.until + turn.rules.overlap)))
 
 
 def _ready(turn: Turn, network: str) -> None:

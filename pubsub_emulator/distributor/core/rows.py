@@ -93,8 +93,8 @@ def tells_block(known: str) -> bool:
 def same_entry(known: str, notice: Notice) -> bool:
     """Whether a notice is what `entry` noted. Blocks decide only where both are told."""
     name, digest, block = (*known.split("|"), "")[:3]
-    found, content, told = entry(notice).split("|")
-    return (name, digest) == (found, content) and (not block or not told or block == told)
+    found, content, issuer = entry(notice).split("|")
+    return (name, digest) == (found, content) and (not block or not issuer or block == issuer)
 
 
 def held(network: str) -> str:
@@ -167,8 +167,8 @@ class Stored(NamedTuple):
     def notice(self, event_id: str) -> Notice:
         """The notification that subscribers get."""
         fields = self.fields()
-        told = fields._replace(iss=self.publisher if self.publisher is not None else fields.iss)
-        return Notice(self.number, self.time, told, event_id, self.signer)
+        named = fields._replace(iss=self.publisher if self.publisher is not None else fields.iss)
+        return Notice(self.number, self.time, named, event_id, self.signer)
 
 
 class Job(NamedTuple):

@@ -9,42 +9,42 @@ from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.once import Transaction
 
 
-def step(rules: Rules, tx: Transaction, told: messages.Input) -> messages.Effects:
+def step(rules: Rules, tx: Transaction, message: messages.Input) -> messages.Effects:
     """Take one input in. `tx` is the state: what is read from it, and in its writes what it becomes.
 
     The effects must be carried out only once the writes are stored; losing them at any point loses time, not events.
     """
     turn = Turn(rules, tx)
-    _TAKEN[type(told)](turn, told)
+    _TAKEN[type(message)](turn, message)
     return turn.effects
 
 
-def _due(turn: Turn, told: messages.Due) -> None:
-    match told.table:
+def _due(turn: Turn, message: messages.Due) -> None:
+    match message.table:
         case rows.JOBS:
-            target, _, event_id = told.key.partition("|")
+            target, _, event_id = message.key.partition("|")
             jobs.start(turn, target, event_id)
         case rows.CURSORS:
-            reading.cursor_due(turn, told.key)
+            reading.cursor_due(turn, message.key)
         case rows.HOOKS:
-            hooks.hooks_due(turn, told.key)
+            hooks.hooks_due(turn, message.key)
         case rows.UNSEEN:
-            publications.check_unseen(turn, told.key)
+            publications.check_unseen(turn, message.key)
         case rows.CALLING:
-            jobs.end_call(turn, told.key, turn.tx.get(rows.CALLING, told.key) or "")
+            jobs.end_call(turn, message.key, turn.tx.get(rows.CALLING, message.key) or "")
         case rows.HELD:
-            jobs.release_held(turn, told.key)
+            jobs.release_held(turn, message.key)
         case rows.EXPIRY:
-            arrivals.expire(turn, told.key)
+            arrivals.expire(turn, message.key)
         case _:
-            _forget_time(turn, told)
+            _forget_time(turn, message)
 
 
-def _forget_time(turn: Turn, told: messages.Due) -> None:
+def _forget_time(turn: Turn, message: messages.Due) -> None:
     """A row of a table that has no times: it keeps its text."""
-    value = turn.tx.get(told.table, told.key)
+    value = turn.tx.get(message.table, message.key)
     if value is not None:
-        turn.tx.put(told.table, told.key, value)
+        turn.tx.put(message.table, message.key, value)
 
 
 _TAKEN: Final[dict[type[messages.Input], Callable[[Turn, Any], None]]] = {
@@ -65,6 +65,6 @@ _TAKEN: Final[dict[type[messages.Input], Callable[[Turn, Any], None]]] = {
 """What takes an input in, by its type."""
 
 
-def steps(rules: Rules, told: list[messages.Input], tx: Transaction) -> list[messages.Effects]:
+def steps(rules: Rules, inputs: list[messages.Input], tx: Transaction) -> list[messages.Effects]:
     """Take several inputs in as one transaction; effects by input."""
-    return [step(rules, tx, each) for each in told]
+    return [step(rules, tx, each) for each in inputs]

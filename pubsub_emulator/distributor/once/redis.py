@@ -156,10 +156,10 @@ class RedisStore:
                     self._believed.learn(places[int(at) - 1], value or None)
 
     def _send(self, tx: Transaction) -> Any:
-        asked = orjson.dumps((self._prefix, tx.now, CLOCK_TOLERANCE, _checks(tx), *_writes(tx)))
+        argument = orjson.dumps((self._prefix, tx.now, CLOCK_TOLERANCE, _checks(tx), *_writes(tx)))
         self._trips += 1
         try:
-            return self._run(_APPLY, asked)
+            return self._run(_APPLY, argument)
         except RedisError as error:
             self._believed.clear()
             raise StoreError(f"Redis: {error}") from error

@@ -76,7 +76,7 @@ class Adapter(Protocol):
         """The log after a number, or from a time where the adapter knows only times; `None` on failure."""
         ...
 
-    async def query(self, asked: Query) -> list[Notice] | None:
+    async def query(self, query: Query) -> list[Notice] | None:
         """Events for a client, ascending; `None` on failure."""
         ...
 
@@ -192,13 +192,13 @@ class HttpAdapter:
         found = None if answer is None or answer.status != 200 else answer.json()
         return found if isinstance(found, list) else None
 
-    async def query(self, asked: Query) -> list[Notice] | None:
+    async def query(self, query: Query) -> list[Notice] | None:
         """GET `/events` as a client asked."""
-        parameters = {"startDate": str(asked.start), "endDate": str(asked.end)}
-        if asked.environment is not None:
-            parameters["envM"] = asked.environment
-        parameters |= {"limit": str(asked.limit), **_after(asked.after)}
-        parameters |= {"all": "true"} if asked.all else {}
+        parameters = {"startDate": str(query.start), "endDate": str(query.end)}
+        if query.environment is not None:
+            parameters["envM"] = query.environment
+        parameters |= {"limit": str(query.limit), **_after(query.after)}
+        parameters |= {"all": "true"} if query.all else {}
         rows = await self._rows(parameters)
         notices = None if rows is None else self._notices(rows)
         return None if notices is None else list(notices)

@@ -149,15 +149,15 @@ class Engine:
 
     # inputs
 
-    async def tell(self, told: messages.Input) -> messages.Effects:
+    async def tell(self, message: messages.Input) -> messages.Effects:
         """Apply an input. Returns its effects once they are stored and begun. Raises `StoreError`."""
-        return (await self._wait(Waiting(told)))[0]
+        return (await self._wait(Waiting(message)))[0]
 
-    async def tell_all(self, told: Sequence[messages.Input]) -> list[messages.Effects | StoreError]:
+    async def tell_all(self, inputs: Sequence[messages.Input]) -> list[messages.Effects | StoreError]:
         """Apply several inputs. Returns for each its effects, or the error with which it was not stored."""
         found: list[messages.Effects | StoreError] = []
         defects: list[Exception] = []
-        for end in [self._wait(Waiting(each)) for each in told]:
+        for end in [self._wait(Waiting(each)) for each in inputs]:
             try:
                 found.append((await end)[0])
             except StoreError as error:
@@ -202,33 +202,33 @@ class Engine:
             self._fail(waiting, error)
         else:
             self.metrics.count("inputs", len(waiting))
-            for each, told in zip(waiting, found, strict=True):
-                for effect in told[0]:
+            for each, effects in zip(waiting, found, strict=True):
+                for effect in effects[0]:
                     self._begin_effect(effect)
                 if each.done is not None and not each.done.done():
-                    each.done.set_result(told)
+                    each.done.set_result(effects)
                 if self._waiters:
                     self._wake(each.told)
 
-    def _wake(self, told: messages.Input | None) -> None:
+    def _wake(self, message: messages.Input | None) -> None:
         """Wake the clients that wait for an event once something was told of every network they wait for."""
-        if isinstance(told, messages.Noticed):
-            event_id = told.notice.id or ""
-        elif isinstance(told, (messages.Answered, messages.Probed)):
-            event_id = told.id
+        if isinstance(message, messages.Noticed):
+            event_id = message.notice.id or ""
+        elif isinstance(message, (messages.Answered, messages.Probed)):
+            event_id = message.id
         else:
             return
         waiter = self._waiters.get(event_id)
         if waiter is not None:
-            waiter.told(told.network)
+            waiter.told(message.network)
 
-    async def _postpone(self, told: messages.Due) -> None:
+    async def _postpone(self, due: messages.Due) -> None:
         """Postpone a due row that a step cannot take, so that it is not repeated at once."""
 
         def postpone(tx: Transaction) -> None:
-            value = tx.get(told.table, told.key)
+            value = tx.get(due.table, due.key)
             if value is not None:
-                tx.put(told.table, told.key, value, due=tx.now + POSTPONED)
+                tx.put(due.table, due.key, value, due=tx.now + POSTPONED)
 
         with contextlib.suppress(StoreError):
             await self._in_thread(self.store.transact, postpone)
@@ -279,9 +279,9 @@ class Engine:
 
     async def _perform(self, effect: messages.Effect) -> None:
         async with self._limit:
-            told = await self._end_of(effect)
-        if told is not None:
-            self._put(Waiting(told, left=RETELL))
+            end = await self._end_of(effect)
+        if end is not None:
+            self._put(Waiting(end, left=RETELL))
 
     async def _end_of(self, effect: messages.Effect) -> messages.Input | None:
         match effect:
@@ -365,10 +365,10 @@ class Engine:
 
     async def is_key(self, network: str, subscription: str | None, key: str) -> bool:
         """Whether webhooks carry that key; a right one is remembered. Raises `StoreError`."""
-        asked = (network, subscription, key)
-        if asked not in self._keys and await self.look(lambda tx: is_key(tx, *asked)):
-            self._keys = {*self._keys, asked} if len(self._keys) < MOST_KEYS else {asked}
-        return asked in self._keys
+        place = (network, subscription, key)
+        if place not in self._keys and await self.look(lambda tx: is_key(tx, *place)):
+            self._keys = {*self._keys, place} if len(self._keys) < MOST_KEYS else {place}
+        return place in self._keys
 
     def as_published(self, network: str, notice: Notice) -> Notice:
         """A notice as its event was published: without what a legacy adapter appended (ID-1)."""
@@ -381,8 +381,8 @@ class Engine:
         waiter = self._waiters.setdefault(event_id, Waiter())
         waiter.users += 1
         try:
-            asked = Waiting(messages.Publish(event_id, event), partial(self._whereabouts, event_id))
-            effects, found = await self._wait(asked)
+            waiting = Waiting(messages.Publish(event_id, event), partial(self._whereabouts, event_id))
+            effects, found = await self._wait(waiting)
             reply = reply_of(effects)
             if reply.code:
                 return reply, None
@@ -401,9 +401,9 @@ class Engine:
     def _whereabouts(self, event_id: str, tx: Transaction) -> Whereabouts:
         return whereabouts(self.rules, tx, event_id)
 
-    async def subscribe(self, asked: messages.Subscribe) -> messages.Reply:
+    async def subscribe(self, request: messages.Subscribe) -> messages.Reply:
         """Store a subscription; the adapters' part of it is under way when this returns. Raises `StoreError`."""
-        return reply_of(await self.tell(asked))
+        return reply_of(await self.tell(request))
 
     async def read_all(self, table: str) -> list[tuple[str, str]]:
         """A whole table. Raises `StoreError`."""

@@ -141,8 +141,8 @@ class DistributorHttp(Interface):
         """Subscribe on every adapter now; one that fails is tried again by the next comparison (ID-32)."""
         names = self._engine.rules.networks
         if not reply.new:
-            asked = [await self._is_asked(name, reply.value) for name in names]
-            return [_success(name, success) for name, success in zip(names, asked, strict=True)]
+            answers = [await self._is_asked(name, reply.value) for name in names]
+            return [_success(name, success) for name, success in zip(names, answers, strict=True)]
         wishes = [MakeInterest(name, reply.value, key, types, metadata) for name in names]
         ends = await asyncio.gather(*(self._engine.make_hook(wish) for wish in wishes))
         for end in ends:
@@ -225,10 +225,10 @@ class DistributorHttp(Interface):
 
     async def events(self, request: web.Request) -> web.Response:
         """Events of all networks, each once, ascending by time."""
-        asked = parse_query(request.query)
+        query = parse_query(request.query)
         cursor = read_cursor(request.query.get("after", ""))
         names = self._engine.rules.networks
-        found = await asyncio.gather(*(self._of_network(name, asked, cursor.get(name, 0)) for name in names))
+        found = await asyncio.gather(*(self._of_network(name, query, cursor.get(name, 0)) for name in names))
         missing = [name for name, part in zip(names, found, strict=True) if part is None]
         reached = {name: part for name, part in zip(names, found, strict=True) if part is not None}
         homes = await self._homes([notice.id for part in reached.values() for notice in part if notice.id], reached)
@@ -236,26 +236,26 @@ class DistributorHttp(Interface):
             ((name, notice) for name, part in reached.items() for notice in part),
             key=lambda each: (each[1].time, each[0], each[1].number),
         )
-        merged = merged[: horizon(merged, reached, asked.limit)]
+        merged = merged[: horizon(merged, reached, query.limit)]
         kept = [(name, notice) for name, notice in merged if notice.id and homes.get(notice.id, name) == name]
-        if not asked.all:
+        if not query.all:
             kept = newest_per_entity(kept, lambda each: each[1].event.order)
-        page = kept[: asked.limit]
+        page = kept[: query.limit]
         headers = {"IED-Missing": ",".join(missing)} if missing else {}
         walked = merged[: merged.index(page[-1]) + 1] if len(page) < len(kept) else merged
         if walked:
             headers["IED-Next"] = write_cursor(cursor, walked)
         return web.json_response([notice.row() for _, notice in page], headers=headers)
 
-    async def _of_network(self, name: str, asked: Query, after: int) -> list[Notice] | None:
+    async def _of_network(self, name: str, query: Query, after: int) -> list[Notice] | None:
         """The events of one network: one page if all events are asked for, otherwise everything."""
         adapter, found = self._engine.adapters[name], list[Notice]()
         for _ in range(MOST_PAGES):
-            part = await adapter.query(asked._replace(after=after))
+            part = await adapter.query(query._replace(after=after))
             if part is None:
                 return None
             found += part
-            if asked.all or len(part) < asked.limit or name in self._engine.rules.legacy:
+            if query.all or len(part) < query.limit or name in self._engine.rules.legacy:
                 return found
             after = part[-1].number
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "too-many", "too many events; ask for a shorter time")

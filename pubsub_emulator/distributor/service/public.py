@@ -87,18 +87,18 @@ class PublicAdapter(HttpAdapter):
             return None
         return Page(tuple(found[number] for number in sorted(found)), complete, 0 if complete else until)
 
-    async def query(self, asked: Query) -> list[Notice] | None:
+    async def query(self, query: Query) -> list[Notice] | None:
         """Events for a client, window by window."""
-        start, end = max(asked.start // 1000, EARLIEST), min(asked.end // 1000, int(time.time()) + AROUND)
+        start, end = max(query.start // 1000, EARLIEST), min(query.end // 1000, int(time.time()) + AROUND)
         found: dict[int, Notice] = {}
         while start <= end:
             until = min(start + self._window, end)
-            part = await self._between(start, until, whole=asked.all)
+            part = await self._between(start, until, whole=query.all)
             if part is None:
                 return None
             found |= part
             start = until + 1
-        return [found[number] for number in sorted(found) if asked.concerns(found[number])]
+        return [found[number] for number in sorted(found) if query.concerns(found[number])]
 
     async def _between(
         self, start: int, end: int, after: int | None = None, *, whole: bool = True

@@ -44,8 +44,8 @@ def in_log_order(waiting: list[Waiting]) -> list[Waiting]:
 
 def _number(waiting: Waiting) -> tuple[int, bool]:
     """The number, and of those with one number the notice of everything first, which moves the cursor."""
-    told = waiting.told
-    return (told.notice.number, told.subscription is not None) if isinstance(told, Noticed) else (0, False)
+    message = waiting.told
+    return (message.notice.number, message.subscription is not None) if isinstance(message, Noticed) else (0, False)
 
 
 class Waiter:

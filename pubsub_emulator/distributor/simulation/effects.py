@@ -52,20 +52,20 @@ class Hands:
                 if network.up:
                     network.hooks.pop(effect.subscription, None)
 
-    def _answer(self, process: Process, run: int, told: messages.Input, delay: int | None = None) -> None:
+    def _answer(self, process: Process, run: int, message: messages.Input, delay: int | None = None) -> None:
         """An answer reaches the process that asked, if it still runs."""
 
         def arrive() -> None:
-            if process.run == run and self._tell(process, told) is not None:
-                self._count(told, process)
+            if process.run == run and self._tell(process, message) is not None:
+                self._count(message, process)
 
         self._world.later(self._world.latency() if delay is None else delay, arrive)
 
-    def _count(self, told: messages.Input, process: Process) -> None:
-        if isinstance(told, messages.Answered) and not isinstance(told.answer, messages.Unknown):
-            self._world.timely[told.network, told.id] += 1
-        if isinstance(told, messages.Posted) and told.status is not None and process.alive:
-            self._world.answered_posts[told.subscription, told.id] += 1
+    def _count(self, message: messages.Input, process: Process) -> None:
+        if isinstance(message, messages.Answered) and not isinstance(message.answer, messages.Unknown):
+            self._world.timely[message.network, message.id] += 1
+        if isinstance(message, messages.Posted) and message.status is not None and process.alive:
+            self._world.answered_posts[message.subscription, message.id] += 1
 
     def _call(self, process: Process, run: int, effect: messages.Call) -> None:
         def answer(what: messages.Answer, delay: int) -> None:
@@ -141,14 +141,14 @@ class Hands:
         self._answer(process, run, messages.Hooked(effect.network, form, accepted))
 
     def _post(self, process: Process, run: int, effect: messages.Post) -> None:
-        told = messages.Posted(effect.subscription, effect.id, None)
+        posted = messages.Posted(effect.subscription, effect.id, None)
         if self._world.now > effect.before:
-            self._answer(process, run, told, 0)
+            self._answer(process, run, posted, 0)
             return
         self._world.posts[effect.subscription, effect.id] += 1
         if self._world.chance(self._world.faults.post_fails):
             self._world.happened["notifications of subscribers failed"] += 1
-            self._answer(process, run, told, 5)
+            self._answer(process, run, posted, 5)
             return
         status = self._world.endpoints[effect.endpoint].post(effect.webhook, effect.id)
         self._world.record("post", effect.webhook, effect.id, status)
@@ -156,4 +156,4 @@ class Hands:
         delay = self._world.rules.post_timeout if lost else self._world.latency()
         if delay > self._world.rules.post_timeout:
             lost, delay = True, self._world.rules.post_timeout
-        self._answer(process, run, told if lost else told._replace(status=status), delay)
+        self._answer(process, run, posted if lost else posted._replace(status=status), delay)

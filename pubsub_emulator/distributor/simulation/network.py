@@ -75,8 +75,8 @@ class SimulatedNetwork:
             found, fault = None, str(error)
         if found is not None and self.unique and self.has(found):
             return None
-        told = event._replace(iss=event.iss or PUBLISHER)
-        notice = Notice(len(self.log) + 1, now // 1000, told, found, SIGNER, fault, self._block(event))
+        stamped = event._replace(iss=event.iss or PUBLISHER)
+        notice = Notice(len(self.log) + 1, now // 1000, stamped, found, SIGNER, fault, self._block(event))
         self.log.append(notice)
         return notice
 

@@ -66,9 +66,9 @@ class CheckedStore(MemoryStore):
         kind, _, name = table.partition(":")
         if kind == "publishedEvents" and removed:
             self.revoked[name, member] += 1
-            if not all(isinstance(told, _MAY_REVOKE) for told in self.inputs):
+            if not all(isinstance(each, _MAY_REVOKE) for each in self.inputs):
                 self.surprises.append(f"7: {member} left the published set of {name} by {self.inputs}")
         if kind == "notifiedEvents" and added and not self._acknowledged(name, member):
             self.surprises.append(f"6: {member} is in the notified set of {name} without a 2xx")
-        if kind == "publishedEvents" and added and any(isinstance(told, Answered) for told in self.inputs):
+        if kind == "publishedEvents" and added and any(isinstance(each, Answered) for each in self.inputs):
             self._record("published", name, member)

@@ -89,7 +89,7 @@ class World(Scenery):
         alive = [process for process in self.processes if process.alive]
         return self.random.choice(alive) if alive else None
 
-    def tell(self, process: Process | None, *told: messages.Input) -> list[messages.Effects] | None:
+    def tell(self, process: Process | None, *inputs: messages.Input) -> list[messages.Effects] | None:
         """Have a process take inputs in, as one transaction; `None` where it or the store is down."""
         if process is None or not process.alive or not self.store_up:
             return None
@@ -97,10 +97,10 @@ class World(Scenery):
         if self.steps > MOST_STEPS:
             raise StoreError("the story does not come to an end")
         if self.trace is not None:
-            self.trace += [(self.now, each) for each in told]
+            self.trace += [(self.now, each) for each in inputs]
         rules = self._rules_of(process)
-        self.watch.inputs = told
-        found = self.store.transact(lambda tx: steps(rules, list(told), tx))
+        self.watch.inputs = inputs
+        found = self.store.transact(lambda tx: steps(rules, list(inputs), tx))
         run = process.run
         for effect in (each for effects in found for each in effects):
             if isinstance(effect, messages.Note):
@@ -234,8 +234,8 @@ class World(Scenery):
     ) -> tuple[str, bool]:
         """Subscribe as a client. Returns the name of the subscription and whether it is new."""
         self.endpoints.setdefault(endpoint, Subscriber())
-        asked = messages.Subscribe(types, metadata, endpoint, None, self._fresh()[:12], self._fresh())
-        found = self.tell(self.any_process(), asked)
+        request = messages.Subscribe(types, metadata, endpoint, None, self._fresh()[:12], self._fresh())
+        found = self.tell(self.any_process(), request)
         if found is None:
             raise StoreError("nobody takes the subscription")
         reply = next(effect for effect in found[0] if isinstance(effect, messages.Reply))

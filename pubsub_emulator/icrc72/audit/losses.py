@@ -51,7 +51,7 @@ class Losses(Replays):
                         self._find("FavoursOne", sender, 0, f"{one.text} before {other.text} for event {shown(key[2])}")
 
     def _judge_missing(self, alive: set[Principal]) -> None:
-        told = {
+        notified = {
             (receiver, (n.namespace, n.source, n.eventId))
             for _, _, receiver, n in self._seen
             if read(n.headers).replay is None
@@ -62,7 +62,7 @@ class Losses(Replays):
         for (broadcaster, key), (round_, event) in self._accepted.items():
             if broadcaster in self._unsteady or broadcaster not in alive:
                 continue
-            lost, due = self._lost(broadcaster, key, round_, event, told, alive)
+            lost, due = self._lost(broadcaster, key, round_, event, notified, alive)
             relays = [
                 target
                 for (source, name, target), since in self._relays.items()
@@ -101,7 +101,7 @@ class Losses(Replays):
         key: EventKey,
         round_: int,
         event: Event,
-        told: set[tuple[Principal, EventKey]],
+        notified: set[tuple[Principal, EventKey]],
         alive: set[Principal],
     ) -> tuple[list[Principal], int]:
         lost: list[Principal] = []
@@ -121,6 +121,6 @@ class Losses(Replays):
                 continue
             if any(lets_pass(each, event.eventId, event.data) for each in mine):
                 due += 1
-                if (who, key) not in told:
+                if (who, key) not in notified:
                     lost.append(who)
         return lost, due

@@ -88,14 +88,14 @@ class Acceptance:
         """The answers to a batch of events; Busy from where the ids of notifications would fill the response."""
         full: Full = set()
         results: list[Answer] = []
-        told = 0
+        size = 0
         for event in events[: self.settings.batch_items]:
-            if told > self.settings.batch_bytes // 2:
+            if size > self.settings.batch_bytes // 2:
                 self.delivery.count("busy")
                 results.append(BUSY)
                 continue
             results.append(self._one(ctx, event, full))
-            told += _bytes_of(results[-1])
+            size += _bytes_of(results[-1])
         if len(events) > len(results):
             results.append(too_many(self.settings.batch_items))
         return tuple(results)
@@ -150,9 +150,9 @@ class Acceptance:
             return BUSY
         chain = self.state.chains.get((key, caller))
         prev = event.prevEventId if it.direct else it.headers.relay_prev
-        told = self._chained(event, chain, prev, view.mode)
-        if told is not None:
-            return told
+        error = self._chained(event, chain, prev, view.mode)
+        if error is not None:
+            return error
         if not self._fits(it):
             full.add((key, caller))
             return BUSY

@@ -118,11 +118,11 @@ class Assignments:
         hands = self.state.facts.get(("rf", number))  # an orchestrator may name who hands it over before the replay
         if hands is not None:
             delivered.source = cast("Handing", hands)[1]
-        told = self.delivery.tell(ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me))
+        alerted = self.delivery.tell(ctx, delivered.subscriber, one_entry(keys.SUBSCRIBER_REPLAY_ADD, number, ctx.me))
         if delivered.isolated:
             queue = self.state.queues[delivered.subscriber]
             window = queue.own.setdefault(number, type(queue.main)())
-            window.waits = told
+            window.waits = alerted
 
     def _remove(self, ctx: Context, fact: Fact, kept_relays: set[tuple[str, Principal]]) -> None:
         state = self.state

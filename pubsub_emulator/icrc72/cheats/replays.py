@@ -94,8 +94,8 @@ def _unasked(stage: Stage) -> None:
 
 
 class _Rewriting(Archive):
-    def _page(self, caller: Principal, time: int, asked: tuple[str, int, int, int]) -> tuple[Event, ...]:
-        found = super()._page(caller, time, asked)
+    def _page(self, caller: Principal, time: int, page: tuple[str, int, int, int]) -> tuple[Event, ...]:
+        found = super()._page(caller, time, page)
         return tuple(each._replace(data=map_({"n": nat(666)})) if each.eventId == 5 else each for each in found)
 
 

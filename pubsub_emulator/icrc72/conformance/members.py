@@ -40,21 +40,21 @@ def _begin(candidate: Candidate, role: str, seed: bytes, refuse: int) -> Trial:
 def _registered(trial: Trial, role: str) -> tuple[str, ...]:
     """The namespaces that the candidate registered, but for that of its system events, which is judged."""
     method = methods.REGISTER_SUBSCRIPTION if role == "subscription" else methods.REGISTER_PUBLICATION
-    asked = [item.namespace for _, item in trial.items(method, "send", by=trial.who)]
+    registered = [item.namespace for _, item in trial.items(method, "send", by=trial.who)]
     every = trial.answers(method, by=trial.system.orchestrator, to=trial.who)
     answers = [each for each in every if each.at.code != SYS_TRANSIENT]
     refused = [f"round {each.at.round}: {each.value}" for each in answers if not is_ok(each.value)]
     trial.book.judge("IC-32" if role == "subscription" else "IC-31", len(answers), refused)
-    names = tuple(dict.fromkeys(name for name in asked if not is_system(name)))
-    trial.book.must(f"IC-39 {role}", names, f"no {role} was registered", len(asked))
+    names = tuple(dict.fromkeys(name for name in registered if not is_system(name)))
+    trial.book.must(f"IC-39 {role}", names, f"no {role} was registered", len(registered))
     return names
 
 
 def _judge_inbox(trial: Trial, role: str, stranger: Principal) -> None:
     """What both publishers and subscribers owe to those who notify them."""
     own = system_namespace(role, trial.who)
-    asked = [item.namespace for _, item in trial.items(methods.REGISTER_SUBSCRIPTION, "send", by=trial.who)]
-    trial.book.must("IC-39 alerts", own in asked, f"not to {own}", len(asked))
+    names = [item.namespace for _, item in trial.items(methods.REGISTER_SUBSCRIPTION, "send", by=trial.who)]
+    trial.book.must("IC-39 alerts", own in names, f"not to {own}", len(names))
     notified = trial.items(HANDLE, "execute", to=trial.who)
     got = {(at.sender, each.notificationId): at.round for at, each in notified}
     confirmed = {(at.receiver, number): at.round for at, number in trial.items(CONFIRM, "send", by=trial.who)}
@@ -209,9 +209,9 @@ def _told(trial: Trial) -> list[tuple[int, Principal, MemberAlert]]:
 
 
 def _judge_events(trial: Trial, live: Sent, names: tuple[str, ...], stranger: Principal) -> None:
-    told = [(at, who) for at, by, alert in _told(trial) if by != stranger for x in alert.entries.values() for who in x]
-    begun = min((at for at, _ in told), default=None)
-    entries = {who for _, who in told}
+    given = [(at, who) for at, by, alert in _told(trial) if by != stranger for x in alert.entries.values() for who in x]
+    begun = min((at for at, _ in given), default=None)
+    entries = {who for _, who in given}
 
     def where(at: Happening, each: Event) -> str:
         if begun is None or at.round < begun:
@@ -290,9 +290,9 @@ def _judge_taken(trial: Trial, listener: Principal, live: Sent) -> None:
 
 def _judge_replay(trial: Trial, name: str, due: list[int], live: Sent) -> None:
     originals = {each.eventId: each for _, each in live}
-    asked = [each for _, _, alert in _told(trial) for each in alert.replays]
-    trial.book.must("RP-6", asked, "the orchestrator told nothing", len(asked))
-    ids, entries = {each[0] for each in asked}, {each[4] for each in asked}
+    replays = [each for _, _, alert in _told(trial) for each in alert.replays]
+    trial.book.must("RP-6", replays, "the orchestrator told nothing", len(replays))
+    ids, entries = {each[0] for each in replays}, {each[4] for each in replays}
     broken: dict[str, list[str]] = {rule: [] for rule in ("RP-6 entry", "RP-7 marks", "RP-7")}
     sent = _sent(trial, replayed=True)
     for at, each in sent:

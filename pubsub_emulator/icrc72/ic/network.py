@@ -314,9 +314,9 @@ class CanisterNetwork(Messaging):
             return
         self._left(call)
         if call.receiver == MANAGEMENT:
-            told = serve(self, call)
-            if told is not None:
-                self._respond(call, told)
+            served = serve(self, call)
+            if served is not None:
+                self._respond(call, served)
         else:
             self._respond(call, Answer(b"", DESTINATION_INVALID, "there is no such canister"))
 

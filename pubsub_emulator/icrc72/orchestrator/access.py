@@ -124,8 +124,10 @@ class Access:
             if not publication.config.canisters:
                 continue
             sides = (("publishers", publication.publishers), ("subscribers", publication.subscribers))
-            asked = [each for side, those in sides for who in those for each in self.questions(publication, side, who)]
-            known = {each.said for each in asked}
+            questions = [
+                each for side, those in sides for who in those for each in self.questions(publication, side, who)
+            ]
+            known = {each.said for each in questions}
             ages = {said: now - at for said, at in publication.heard.items() if said in known}
             publication.heard = {said: now - age for said, age in ages.items()}
             publication.verdicts = {
@@ -134,6 +136,6 @@ class Access:
                 if said in ages and ages[said] < self.settings.list_silence
             }
             found += [
-                each for each in asked if ages.get(each.said, self.settings.list_check) >= self.settings.list_check
+                each for each in questions if ages.get(each.said, self.settings.list_check) >= self.settings.list_check
             ]
         return found

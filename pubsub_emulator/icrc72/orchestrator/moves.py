@@ -139,8 +139,8 @@ class Moves:
 
     def _relayed_to(self, broker: Broker) -> bool:
         for source in self.state.brokers.values():
-            told = [*source.held, *(source.alert.adds if source.alert is not None else ())]
-            if not source.dead and any(fact[0] == "relay" and fact[2] == broker.id for fact in told):
+            facts = [*source.held, *(source.alert.adds if source.alert is not None else ())]
+            if not source.dead and any(fact[0] == "relay" and fact[2] == broker.id for fact in facts):
                 return True
         return False
 

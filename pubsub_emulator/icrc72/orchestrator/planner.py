@@ -150,10 +150,10 @@ class Planner:
             entries = ()
         fact: Fact = ("pub", publication.namespace, who)
         self._because(cause, [(each, fact, publication.version) for each in dict.fromkeys(entries)])
-        told: list[_Told] = []
+        alerts: list[_Told] = []
         if entries:
-            told.append((("publisher", who), ("bc", publication.id), entries))
-        self._tell_because(cause, told)
+            alerts.append((("publisher", who), ("bc", publication.id), entries))
+        self._tell_because(cause, alerts)
 
     def plan_all_pairs(self, publication: Publication) -> None:
         """Plan every subscriber of a publication again."""
@@ -168,12 +168,12 @@ class Planner:
         exit_ = self.state.exits.get(who)
         value = self._wanted(publication, who)
         facts: list[_Fact] = []
-        told: list[_Told] = []
+        alerts: list[_Told] = []
         entries = self.entries(publication)
         if exit_ is not None and value and entries:
             fact: Fact = ("sub", namespace, who)
             facts.append((exit_, fact, value))
-            told = [(("subscriber", who), ("sb", each[0], exit_), True) for each in value]
+            alerts = [(("subscriber", who), ("sb", each[0], exit_), True) for each in value]
             cover = {(each[1], each[2]) for each in value}
             for old in self._served_by(exit_, fact):
                 cover |= {(each[1], each[2]) for each in old}
@@ -184,7 +184,7 @@ class Planner:
                     facts.append((exit_, ("relayer", namespace, entry), publication.version))
                     facts.append((entry, ("relay", namespace, exit_, key), width))
         self._because(cause, facts)
-        self._tell_because(cause, told)
+        self._tell_because(cause, alerts)
 
     def forget_pair(self, publication: Publication, who: Principal) -> None:
         """Remove a subscriber that no longer has a subscription to the publication."""
@@ -301,8 +301,8 @@ class Planner:
     def _served_by(self, exit_: Principal, fact: Fact) -> list[tuple[Wanted, ...]]:
         """The subscriptions that an exit may serve, by each value of the fact that it may act on."""
         broker = self.state.brokers[exit_]
-        told = (broker.held, {} if broker.alert is None else broker.alert.adds)
-        return [] if broker.dead else [cast("tuple[Wanted, ...]", facts[fact]) for facts in told if fact in facts]
+        known = (broker.held, {} if broker.alert is None else broker.alert.adds)
+        return [] if broker.dead else [cast("tuple[Wanted, ...]", facts[fact]) for facts in known if fact in facts]
 
     def ready(self, broker: Broker, fact: Fact, value: FactValue) -> bool:
         """True when what an addition rests on is confirmed (IC-40a)."""
@@ -428,7 +428,7 @@ class Planner:
         cause: Cause = ("replay", number)
         replay = self.state.replays.get(number)
         facts: list[_Fact] = []
-        told: list[_Told] = []
+        alerts: list[_Told] = []
         if replay is not None and replay.path is not None:
             entry, exit_ = replay.path
             live = replay.ended is None
@@ -443,6 +443,6 @@ class Planner:
                 facts.append((entry, ("rr", number), way))
             if live:
                 what_is_due = (replay.namespace, replay.start, replay.end, entry)
-                told.append((("publisher", replay.publisher), ("rp", number), what_is_due))
+                alerts.append((("publisher", replay.publisher), ("rp", number), what_is_due))
         self._because(cause, facts)
-        self._tell_because(cause, told)
+        self._tell_because(cause, alerts)

@@ -306,11 +306,11 @@ class Queries:
 
     def ask_stats(self, ctx: Context, role: RoleCanister, broker: Broker) -> None:
         """Ask one broadcaster for its statistics now."""
-        asked = broker.asked_stats = ctx.now
+        at = broker.asked_stats = ctx.now
 
         def got(_ctx: Context, stats: Pairs | None) -> None:
-            if stats is not None and asked >= broker.told_stats:
-                broker.told_stats = asked
+            if stats is not None and at >= broker.told_stats:
+                broker.told_stats = at
                 broker.stats = {name: as_nat(value) or 0 for name, value in stats}
 
         role.ask(ctx, broker.id, GET_BROADCASTER_STATS, None, got)

@@ -233,10 +233,10 @@ class Replays:
         reported = (replay.done, replay.reported)
         before = sum(count for _, at, count in replay.parts if at == entry)
 
-        def got(ctx: Context, told: Pairs | None) -> None:
-            if told is None:
+        def got(ctx: Context, pairs: Pairs | None) -> None:
+            if pairs is None:
                 return
-            stats = {name: as_nat(value) for name, value in told}
+            stats = {name: as_nat(value) for name, value in pairs}
             if reported == (replay.done, replay.reported):  # otherwise it may have accepted more by then
                 said = stats.get(f"icrc77:replay:{replay.id}:accepted")
                 replay.accepted = before + self._reported(replay) if said is None else said

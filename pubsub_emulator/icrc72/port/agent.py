@@ -79,11 +79,13 @@ class Agent:
         self.calls += 1
         if self._proxy is None:
             return self._call(self.canister, method, arg)
-        told = self._call(self._proxy, "forward", FORWARD.encode(self.canister, method, arg))
+        reply = self._call(self._proxy, "forward", FORWARD.encode(self.canister, method, arg))
         try:
-            answer = cast("Variant[str, object]", FORWARDED.decode(told.data)[0])
+            answer = cast("Variant[str, object]", FORWARDED.decode(reply.data)[0])
         except CandidError:
-            raise AgentError(f"{self._proxy.text} is no proxy: {told.message or 'forward answers otherwise'}") from None
+            raise AgentError(
+                f"{self._proxy.text} is no proxy: {reply.message or 'forward answers otherwise'}"
+            ) from None
         if answer.tag == "Ok":
             return Answer(cast("bytes", answer.value))
         return Answer(b"", *cast("tuple[int, str]", answer.value))
@@ -114,18 +116,18 @@ class Agent:
         content = self._content("query", canister_id=bytes(canister), method_name=method, arg=arg)
         _, body = self._post(canister, "v2", "query", content)
         try:
-            told = Fields(read_cbor(body, _MOST_DEPTH), "the answer")
-            replied = told.text("status") == "replied"
+            answer = Fields(read_cbor(body, _MOST_DEPTH), "the answer")
+            replied = answer.text("status") == "replied"
             names = ("reply",) if replied else ("reject_code", "reject_message", "error_code")
-            said = {name: told.values[name] for name in ("status", *names) if told.has(name)}
-            signature = Fields(told.list("signatures", 100)[0], "the signature")
+            said = {name: answer.values[name] for name in ("status", *names) if answer.has(name)}
+            signature = Fields(answer.list("signatures", 100)[0], "the signature")
             key = met.value(b"subnet", met.subnet, b"node", signature.blob("identity"), b"public_key")
             said |= {"request_id": hash_of(content), "timestamp": signature.nat("timestamp")}
             check_signature(key or b"", signature.blob("signature"), separated("ic-response") + hash_of(said))
             check_time(signature.nat("timestamp"), time.time_ns())
             if replied:
-                return Answer(told.map("reply").blob("arg"))
-            return Answer(b"", told.nat("reject_code"), told.text("reject_message"))
+                return Answer(answer.map("reply").blob("arg"))
+            return Answer(b"", answer.nat("reject_code"), answer.text("reject_message"))
         except (BadRequest, TypeError, IndexError) as error:
             raise AgentError(f"{self.url}: query {method}: {error}") from error
 
@@ -154,10 +156,10 @@ class Agent:
     def _told(self, canister: Principal, body: bytes) -> Certified:
         """What is certified in the answer to a call, or to reading state."""
         try:
-            told = Fields(read_cbor(body, _MOST_DEPTH), "the answer")
-            if told.has("reject_code"):
-                raise NotAdmitted(f"{canister.text} refused the call: {told.text('reject_message')}")
-            return read_certificate(told.blob("certificate"), self.root_key, canister, time.time_ns())
+            answer = Fields(read_cbor(body, _MOST_DEPTH), "the answer")
+            if answer.has("reject_code"):
+                raise NotAdmitted(f"{canister.text} refused the call: {answer.text('reject_message')}")
+            return read_certificate(answer.blob("certificate"), self.root_key, canister, time.time_ns())
         except BadRequest as error:
             raise AgentError(f"{self.url}: {error}") from error
 

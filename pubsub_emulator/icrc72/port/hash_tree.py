@@ -20,14 +20,14 @@ def witness(state: State, paths: Sequence[Path]) -> tuple[Form, bytes]:
         return _kept([3, state], _hash("leaf", state), shown=bool(paths))
     whole = () in paths
     labels = sorted(state)
-    asked: dict[bytes, list[Path]] = {}
+    wanted: dict[bytes, list[Path]] = {}
     for label, *rest in filter(None, paths):
-        asked.setdefault(label, []).append(tuple(rest))
-    beside = {near for each in asked.keys() - state.keys() for near in _neighbours(labels, each)}
+        wanted.setdefault(label, []).append(tuple(rest))
+    beside = {near for each in wanted.keys() - state.keys() for near in _neighbours(labels, each)}
     parts: list[tuple[Form, bytes]] = []
     for label in labels:
-        form, inner = witness(state[label], [()] if whole else asked.get(label, []))
-        shown = whole or label in asked or label in beside
+        form, inner = witness(state[label], [()] if whole else wanted.get(label, []))
+        shown = whole or label in wanted or label in beside
         parts.append(_kept([2, label, form], _hash("labeled", label + inner), shown=shown))
     if not parts:
         return _kept([0], _hash("empty", b""), shown=bool(paths))

@@ -59,9 +59,9 @@ class Proxy(Canister):
 
     @staticmethod
     def _back(ctx: Context, answer: Answer) -> None:
-        told: Variant[str, object]
-        told = Variant("Ok", answer.data) if answer.ok else Variant("Err", (answer.code, answer.message))
-        ctx.reply(FORWARDED.encode(told))
+        result: Variant[str, object]
+        result = Variant("Ok", answer.data) if answer.ok else Variant("Err", (answer.code, answer.message))
+        ctx.reply(FORWARDED.encode(result))
 
     def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
         """Answer what was kept behind the first `after` messages."""

@@ -120,11 +120,11 @@ class Port:
         request = await self._read(http, "query")
         subnet = self._subnet(http, request)
         answer = self.network.query(request.sender, request.canister, request.method, request.arg)
-        told: dict[str, object] = {"status": "replied", "reply": {"arg": answer.data}}
+        reply: dict[str, object] = {"status": "replied", "reply": {"arg": answer.data}}
         if not answer.ok:
-            told = {"status": "rejected", **_rejection(answer)}
-        signed = self.authority.subnets[subnet].vouch(told, request.id, self._clock())
-        return _answered({**told, "signatures": [signed]})
+            reply = {"status": "rejected", **_rejection(answer)}
+        signed = self.authority.subnets[subnet].vouch(reply, request.id, self._clock())
+        return _answered({**reply, "signatures": [signed]})
 
     async def _read_state(self, http: web.Request) -> web.Response:
         request = await self._read(http, "read_state")
@@ -202,9 +202,9 @@ def _told_of(answer: Answer | None) -> State:
         return {b"status": b"processing"}
     if answer.ok:
         return {b"status": b"replied", b"reply": answer.data}
-    told: dict[bytes, State] = {b"status": b"rejected", b"reject_code": nat(answer.code)}
+    state: dict[bytes, State] = {b"status": b"rejected", b"reject_code": nat(answer.code)}
     about = {key.encode(): str(value).encode() for key, value in _rejection(answer).items() if key != "reject_code"}
-    return {**told, **about}
+    return {**state, **about}
 
 
 def _answered(value: object) -> web.Response:

@@ -174,8 +174,8 @@ class Replays:
             if start not in each.page:
                 each.state, each.text = "errored", f"the archive lacks event {shown(start)}"
 
-        asked = (each.namespace, start, each.last + 1, self.settings.replay_events)
-        self.publisher.role.ask(ctx, archive, ARCHIVE_PAGE, asked, got)
+        page = (each.namespace, start, each.last + 1, self.settings.replay_events)
+        self.publisher.role.ask(ctx, archive, ARCHIVE_PAGE, page, got)
 
     @staticmethod
     def marked(event: Event, number: int, each: Replaying) -> Event:

@@ -150,8 +150,8 @@ class Columns(RpcSubscription):
         if not advance.column:
             first = moment is self._call.node.timeline.genesis
             column = None if first else column_json(self._call, moment)
-            told = {"rewound": advance.rewound, "number": moment.number, "column": column}
-            advance.column.append(compact(told))
+            row = {"rewound": advance.rewound, "number": moment.number, "column": column}
+            advance.column.append(compact(row))
         self.notify(advance.column[0])
 
 

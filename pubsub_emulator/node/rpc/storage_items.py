@@ -46,22 +46,22 @@ def trie_of(block: Block, child: bytes | None) -> StateTrie | None:
     return block.state.children.get(child.removeprefix(CHILD_STORAGE_PREFIX))
 
 
-def find(trie: StateTrie | None, asked: Query) -> Iterator[dict[str, str]]:
+def find(trie: StateTrie | None, query: Query) -> Iterator[dict[str, str]]:
     """The items that a query finds, in key order."""
     if trie is None:
         return
-    if asked.lists:
-        for key, value in trie.items(asked.key, asked.pagination_start_key):
-            yield _item(key, value, "value" if asked.type == "descendantsValues" else "hash")
+    if query.lists:
+        for key, value in trie.items(query.key, query.pagination_start_key):
+            yield _item(key, value, "value" if query.type == "descendantsValues" else "hash")
         return
-    if asked.type == "closestDescendantMerkleValue":
-        merkle = trie.merkle_value(asked.key)
+    if query.type == "closestDescendantMerkleValue":
+        merkle = trie.merkle_value(query.key)
         if merkle is not None:
-            yield {"key": hexed(asked.key), asked.type: hexed(merkle)}
+            yield {"key": hexed(query.key), query.type: hexed(merkle)}
         return
-    held = trie.get(asked.key)
+    held = trie.get(query.key)
     if held is not None:
-        yield _item(asked.key, held, asked.type)
+        yield _item(query.key, held, query.type)
 
 
 def _item(key: bytes, value: bytes, shown: str) -> dict[str, str]:

@@ -77,9 +77,9 @@ class SqlLedger:
 
     def _look_up_batches(self, operations: Sequence[Examined]) -> None:
         named = {each.batch_id for each in operations if each.batch_id is not None}
-        asked = [each for each in sorted(named) if each not in self._kept.batches]
-        for at in range(0, len(asked), _CHUNK):
-            chunk = asked[at : at + _CHUNK]
+        unknown = [each for each in sorted(named) if each not in self._kept.batches]
+        for at in range(0, len(unknown), _CHUNK):
+            chunk = unknown[at : at + _CHUNK]
             found = self._session.run(
                 "SELECT DISTINCT credential_batch_id FROM atala_operations "
                 f"WHERE credential_batch_id IN ({_marks(chunk)}) AND atala_operation_status = 'APPLIED'",

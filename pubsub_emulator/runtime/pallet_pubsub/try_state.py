@@ -93,8 +93,8 @@ def _try_lifetimes(config: Config, storage: Storage, finite: Lifetimes) -> None:
     """Exactly the finite entries have a TTL row, and an index row if the policy keeps the index."""
     rows: Lifetimes = {(para, key): lifetime for para, key, lifetime in TtlData.rows(storage)}
     for place in [*finite, *rows]:
-        lives, told = finite.get(place), rows.get(place)
-        _ensure(lives == told, f"entry {place[1].hex()} of publisher {place[0]} lives {lives}, its TTL row says {told}")
+        lives, row = finite.get(place), rows.get(place)
+        _ensure(lives == row, f"entry {place[1].hex()} of publisher {place[0]} lives {lives}, its TTL row says {row}")
     index = [(expiry, entry) for expiry, entry, _ in ExpiryIndex.rows(storage)]
     wanted = []
     if config.ttl_policy is TtlPolicy.EXPIRY_INDEX:

@@ -91,16 +91,16 @@ class _Batch:
 
     def wait(self, report: Report) -> None:
         """Wait until all is done. Raises `EngineLost`."""
-        told = (0, 0.0)
+        reported = (0, 0.0)
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._far() != told or self._error is not None)  # noqa: B023  # used at once
-                told = self._far()
+                self._changed.wait_for(lambda: self._far() != reported or self._error is not None)  # noqa: B023  # used at once
+                reported = self._far()
                 error = self._error
             if error is not None:
                 raise EngineLost(error)
-            report(sum(told))
-            if told[0] == len(self._tasks):
+            report(sum(reported))
+            if reported[0] == len(self._tasks):
                 return
 
     def _far(self) -> tuple[int, float]:

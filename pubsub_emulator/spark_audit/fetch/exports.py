@@ -135,11 +135,11 @@ class ExportSource:
         root = VALUES.hash(f"{where}: relayParentStorageRoot", _inside(validation, "relayParentStorageRoot"))
         stated = head["relay_block_number"], head["relay_state_root"]
         if all(each is not None and each != "" for each in stated):
-            told = (
+            reads = (
                 VALUES.number(f"{place}: relay_block_number", stated[0]),
                 VALUES.hex(f"{place}: relay_state_root", stated[1]),
             )
-            if told != (relay_parent, root):
+            if reads != (relay_parent, root):
                 raise WrongBlock(f"{place}: relay block and root of block {number} differ from its inherent")
         nodes = _inside(data, "trieNodes")
         if not isinstance(nodes, list):

@@ -92,10 +92,10 @@ def block_evidence(
     """Evidence of what executing `candidate` on `state`, the parent's, gives, beside what was recorded."""
     known: dict[Hash, bytes] = {}
     state.top.prove((key for key, _ in state.top_entries()), known)
-    asked: dict[bytes, bytes | None] = {}
+    reads: dict[bytes, bytes | None] = {}
 
     def fetch(wanted: bytes) -> bytes | None:
-        asked[wanted] = found = known.get(Hash(wanted))
+        reads[wanted] = found = known.get(Hash(wanted))
         return found
 
     _execute(parent, candidate, relay, fetch)
@@ -106,7 +106,7 @@ def block_evidence(
             encode_bytes(candidate.encode()),
             _root.encode(relay.storage_root),
             relay.slot_now.to_bytes(8, "little"),
-            _nodes.encode(sorted(node for node in asked.values() if node is not None)),
+            _nodes.encode(sorted(node for node in reads.values() if node is not None)),
             _verdict.encode(None if recorded.verdict is None else recorded.verdict.encode()),
             _callbacks.encode(callbacks),
         )
@@ -232,10 +232,10 @@ def _judge_block(reader: Reader) -> Judgement:
     if any(a >= b for a, b in pairwise(proof)):
         raise EvidenceError("the nodes of the storage proof are not strictly ascending")
     nodes = {blake2_256(node): node for node in proof}
-    asked: dict[bytes, None] = {}
+    keys: dict[bytes, None] = {}
 
     def fetch(wanted: bytes) -> bytes | None:
-        asked[wanted] = None
+        keys[wanted] = None
         return nodes.get(Hash(wanted))
 
     try:
@@ -255,7 +255,7 @@ def _judge_block(reader: Reader) -> Judgement:
         raise
     except Exception as error:  # noqa: BLE001  # a state that proves itself and makes no sense: a stranger wrote it
         raise EvidenceError(f"judging it ended with {type(error).__name__}") from None
-    unused = [node_hash for node_hash in nodes if node_hash not in asked]
+    unused = [node_hash for node_hash in nodes if node_hash not in keys]
     if unused:
         raise EvidenceError(f"{len(unused)} nodes of the storage proof are not needed, first {unused[0].hex()}")
     return _weigh(

@@ -62,8 +62,8 @@ def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:
 def block_time(row: Row) -> datetime | None:
     """When a candidate was judged, by the slot of the relay block; of an imported one what its block says of itself."""
     if row["status"] == "imported":
-        told: datetime | None = row.get("block_time")
-        return told
+        stored: datetime | None = row.get("block_time")
+        return stored
     slot = row["slot_now"]
     return None if slot is None or slot > _LAST_SLOT else _EPOCH + slot * SLOT_DURATION
 

@@ -82,11 +82,11 @@ class _Ledger:
         path, proven = path_nodes(root, self.nodes, key)
         if not proven and key not in entries:
             return
-        asked = usual or any(node_hash not in self.users for node_hash in path)
+        counts = usual or any(node_hash not in self.users for node_hash in path)
         value = entries.get(key)
         state = "value" if value is not None else "absent" if proven else "not proven"
-        self.found[place] = _Path(tuple(path), asked, state, value)
-        for node_hash in path if asked else ():
+        self.found[place] = _Path(tuple(path), counts, state, value)
+        for node_hash in path if counts else ():
             self.users.setdefault(node_hash, []).append(place)
 
 
@@ -125,14 +125,14 @@ def attribute(
     return _attribution(listed, ledger, frozenset(reached if absences else ()), cached=below)
 
 
-def attribute_reads(root: Hash, proof: Iterable[bytes], asked: Mapping[bytes, Iterable[bytes]]) -> Attribution:
+def attribute_reads(root: Hash, proof: Iterable[bytes], requested: Mapping[bytes, Iterable[bytes]]) -> Attribution:
     """Attribute the bytes of a proof to the keys that it was made for, by trie. Nodes that no key needs are unread.
 
     Raises `ProofError` if it does not prove the value of one of them, naming the key and the missing node.
     """
     listed = list(proof)
     ledger = _Ledger({blake2_256(node): node for node in listed})
-    for child, keys in asked.items():
+    for child, keys in requested.items():
         trie_root: Hash | None = root
         if child != TOP:
             top_key = child_root_key(child)

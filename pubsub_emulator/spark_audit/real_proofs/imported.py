@@ -195,10 +195,10 @@ def _block_row(proof: RelayProof, segment: int, position: int, nodes: NodeTable)
 
 def _later(proof: RelayProof) -> Mapping[str, object]:
     """The columns of later versions of the table; none if all are empty."""
-    told = {
+    later = {
         "block_time": proof.block_time,
         "runtime": proof.runtime,
         "descendants": list(proof.descendants),
         "collator_peer_id": proof.collator_peer_id,
     }
-    return told if any(told.values()) else {}
+    return later if any(later.values()) else {}

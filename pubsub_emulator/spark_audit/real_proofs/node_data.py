@@ -66,10 +66,10 @@ def read_node_data(files: Iterable[Path]) -> NodeData:
     data = NodeData()
     for path in files:
         documents = _documents(path)
-        asked = {identity: keys for place, document in documents for identity, keys in _request(place, document)}
+        requested = {identity: keys for place, document in documents for identity, keys in _request(place, document)}
         for place, document in documents:
             if not _is_request(document):
-                _add(place, document, asked, data)
+                _add(place, document, requested, data)
     return data
 
 
@@ -136,7 +136,7 @@ def _request(place: str, document: object) -> Iterable[tuple[str, dict[bytes, tu
     yield json.dumps(document["id"]), {trie: keys}
 
 
-def _add(place: str, document: object, asked: dict[str, dict[bytes, tuple[bytes, ...]]], data: NodeData) -> None:
+def _add(place: str, document: object, requested: dict[str, dict[bytes, tuple[bytes, ...]]], data: NodeData) -> None:
     answer, identity = document, None
     if isinstance(document, dict) and ("jsonrpc" in document or "result" in document or "error" in document):
         if document.get("error") is not None:
@@ -146,7 +146,7 @@ def _add(place: str, document: object, asked: dict[str, dict[bytes, tuple[bytes,
         if document.get("result") is None:
             raise NodeDataError(f"{place}: the node's answer is empty: it does not know the block or pruned its state")
         answer, identity, place = document["result"], json.dumps(document.get("id")), f"{place}: result"
-    keys = asked.get(identity) if identity is not None else None
+    keys = requested.get(identity) if identity is not None else None
     if isinstance(answer, list):
         data.proofs.append(NodeProof(place, None, _nodes(place, answer), keys))
         return

@@ -163,11 +163,11 @@ def cache_over_time(series: Series, width: int) -> Spec:
     for each in series.bins:
         if each.cached is None or each.cache_state is None:
             continue
-        told = (
+        text = (
             f"relay blocks {_stretch(each, series.width)}: spared {size(each.cached)}, cost {size(each.cache_state)}, "
             f"net {size(each.cache_net or 0)}"
         )
-        place = {"from": each.first - 0.5, "to": each.last + 0.5, "middle": each.middle, "told": told}
+        place = {"from": each.first - 0.5, "to": each.last + 0.5, "middle": each.middle, "told": text}
         bars.append({**place, "series": names[0], "bytes": each.cached})
         bars.append({**place, "series": names[1], "bytes": -each.cache_state})
         bars.append({**place, "series": names[2], "bytes": each.cache_net})
@@ -249,8 +249,8 @@ def collators(found: Sequence[Collator], width: int, chain_names: Names) -> Spec
         for at, code in enumerate(codes):
             count = each.findings[code] if code in counts else sum(each.findings[other] for other in ranked[own:])
             if count:
-                told = f"{called(each.chain, chain_names)}, {each.key.hex()}, {code}: {count:,}"
-                rows.append({"collator": name, "code": code, "order": at, "findings": count, "told": told})
+                text = f"{called(each.chain, chain_names)}, {each.key.hex()}, {code}: {count:,}"
+                rows.append({"collator": name, "code": code, "order": at, "findings": count, "told": text})
     colors = [
         *SERIES[: len(named)],
         *(("bad",) if len(named) > len(SERIES) else ()),
@@ -271,10 +271,10 @@ def collators(found: Sequence[Collator], width: int, chain_names: Names) -> Spec
 
 
 def _time_row(each: Bin, width: int) -> Row:
-    told = f"relay blocks {_stretch(each, width)}: mean {size(each.mean or 0)}, largest {size(each.largest or 0)}"
+    text = f"relay blocks {_stretch(each, width)}: mean {size(each.mean or 0)}, largest {size(each.largest or 0)}"
     if each.budget is not None:
-        told += f", budget {size(each.budget)}"
-    return {"middle": each.middle, "mean": each.mean, "largest": each.largest, "budget": each.budget, "told": told}
+        text += f", budget {size(each.budget)}"
+    return {"middle": each.middle, "mean": each.mean, "largest": each.largest, "budget": each.budget, "told": text}
 
 
 def _told_faulty(each: Bin, width: int) -> str:

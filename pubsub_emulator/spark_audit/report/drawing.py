@@ -39,12 +39,12 @@ class Picture:
         """
         root = ET.fromstring(self.svg)  # noqa: S314  # drawn here a moment ago
         for element in root.iter():
-            told = element.get("aria-label") if element.get("role") in _KEPT_ROLES else None
+            description = element.get("aria-label") if element.get("role") in _KEPT_ROLES else None
             for attribute in _SILENT:
                 element.attrib.pop(attribute, None)
-            if told is not None and element.tag == f"{{{_SVG}}}path":
+            if description is not None and element.tag == f"{{{_SVG}}}path":
                 title = ET.Element(f"{{{_SVG}}}title")
-                title.text = told
+                title.text = description
                 element.insert(0, title)
             for attribute, value in element.attrib.items():
                 if attribute in {"fill", "stroke"} and value in _VARIABLES:

@@ -156,7 +156,7 @@ def _place(row: Row) -> Chain:
 
 def _ranked(results: Results) -> list[Row]:
     """Chains that are not verified first, then those with attributed bytes, then others; each by bytes of proofs."""
-    told = {
+    rows = {
         _place(row)
         for table in _DRAWN_FIRST
         for part in results.groups(table, PLACE)
@@ -164,7 +164,7 @@ def _ranked(results: Results) -> list[Row]:
     }
 
     def rank(row: Row) -> tuple[bool, bool, int, Chain]:
-        return row["status"] != "not verified", _place(row) not in told, -row["proof_bytes"], _place(row)
+        return row["status"] != "not verified", _place(row) not in rows, -row["proof_bytes"], _place(row)
 
     return sorted(results.rows(schema.CHAINS), key=rank)
 

@@ -114,7 +114,7 @@ def _reason(error: Exception) -> str:
 
 def _watch(context: SparkContext, group: str, done: Event, report: Report) -> None:
     """Tell how many partitions are finished until `done`."""
-    told = 0
+    reported = 0
     while not done.wait(_POLL_SECONDS):
         try:
             tracker = context.statusTracker()
@@ -123,6 +123,6 @@ def _watch(context: SparkContext, group: str, done: Event, report: Report) -> No
         except (Py4JError, ConnectionError):
             return
         finished = sum(stage.numCompletedTasks for stage in stages if stage is not None)
-        if finished > told:
-            told = finished
-            report(told)
+        if finished > reported:
+            reported = finished
+            report(reported)

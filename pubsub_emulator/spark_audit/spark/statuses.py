@@ -73,20 +73,20 @@ def _answer() -> Column:
     return F.to_json(F.struct(*_DETAILS))
 
 
-def _in_force(asked: DataFrame, truths: DataFrame, order: str) -> DataFrame:
+def _in_force(questions: DataFrame, truths: DataFrame, order: str) -> DataFrame:
     """`asked` with `true_status` and `true_answer`: the operation's last truth up to `order`; none where none is."""
     truth = truths.select(
         *_OPERATION, F.struct("order", "status", "answer").alias("truth"), F.col("order").alias("since")
     )
     keys = [*_STREAM, order]
     last = (
-        asked.select(*keys)
+        questions.select(*keys)
         .join(truth, _OPERATION)
         .where(F.col("since") <= F.col(order))
         .groupBy(*keys)
         .agg(F.max("truth").alias("truth"))
     )
-    joined = asked.join(last, keys, "left")
+    joined = questions.join(last, keys, "left")
     return joined.select("*", F.col("truth.status").alias("true_status"), F.col("truth.answer").alias("true_answer"))
 
 

@@ -76,11 +76,9 @@ def _stories(seed: int, count: int) -> Result:
         if outcome.surprises:
             surprising[str(number)] = outcome.surprises
             say(f"story {number}: {'; '.join(outcome.surprises)}")
-        told = number + 1 - seed
-        if told % PROGRESS == 0 and told < count:
-            say(
-                f"{told:,} of {count:,} stories told, {len(surprising)} with a surprise; go on with --seed {number + 1}"
-            )
+        played = number + 1 - seed
+        if played % PROGRESS == 0 and played < count:
+            say(f"{played:,} of {count:,} stories, {len(surprising)} with a surprise; go on with --seed {number + 1}")
     seconds = time.monotonic() - begun
     say(f"{count:,} stories, {events:,} events, {steps:,} steps in {seconds:,.0f} s; {len(surprising)} with a surprise")
     document = {"stories": count, "events": events, "steps": steps, "surprises": surprising}

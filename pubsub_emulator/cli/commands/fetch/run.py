@@ -41,24 +41,24 @@ class FetchOptions:
     timeout: float
 
 
-def run_fetch(asked: FetchOptions) -> Result:
+def run_fetch(options: FetchOptions) -> Result:
     """Fetch blocks of a parachain into a history, and show what was added."""
-    given = [bool(asked.nodes), asked.chunks is not None, asked.export is not None]
+    given = [bool(options.nodes), options.chunks is not None, options.export is not None]
     if sum(given) != 1:
         raise click.UsageError("give one of --node, --chunks and --export")
     began = monotonic()
     try:
-        with stage(f"fetching blocks of {asked.network} {asked.chain}") as advance:
-            fetched = asyncio.run(_fetch(asked, _Watch(advance, asked.chain)))
+        with stage(f"fetching blocks of {options.network} {options.chain}") as advance:
+            fetched = asyncio.run(_fetch(options, _Watch(advance, options.chain)))
     except KeyboardInterrupt:
         say("interrupted: whole units are in the history, and the same command goes on")
         raise
     _show(fetched, monotonic() - began)
-    files("written:", ((asked.out, "a history, for `pubsub audit`"),))
+    files("written:", ((options.out, "a history, for `pubsub audit`"),))
     return Result(
         {
-            "network": asked.network,
-            "chain": asked.chain,
+            "network": options.network,
+            "chain": options.chain,
             "from": fetched.first,
             "to": fetched.last,
             "fetched": fetched.fetched,
@@ -66,7 +66,7 @@ def run_fetch(asked: FetchOptions) -> Result:
             "nodes": fetched.nodes,
             "proof_bytes": fetched.proof_bytes,
             "other_relay_roots": fetched.differing,
-            "history": asked.out,
+            "history": options.out,
         }
     )
 
@@ -87,22 +87,22 @@ class _Watch:
         self._advance(*self._far, f"waiting for a node, {said}")
 
 
-async def _fetch(asked: FetchOptions, watch: _Watch) -> Fetched:
-    limits = RequestRate(asked.connections, asked.rate, asked.timeout)
+async def _fetch(options: FetchOptions, watch: _Watch) -> Fetched:
+    limits = RequestRate(options.connections, options.rate, options.timeout)
     async with AsyncExitStack() as stack:
         relay = None
-        if asked.relay_nodes:
-            relay = await stack.enter_async_context(Endpoints(asked.relay_nodes, limits, watch.resting))
+        if options.relay_nodes:
+            relay = await stack.enter_async_context(Endpoints(options.relay_nodes, limits, watch.resting))
         source: Source
-        chain = ParaId(asked.chain)
-        if asked.chunks is not None:
-            source = ChunkSource(asked.network, chain, asked.chunks, relay)
-        elif asked.export is not None:
-            source = ExportSource(asked.network, chain, asked.export, relay)
+        chain = ParaId(options.chain)
+        if options.chunks is not None:
+            source = ChunkSource(options.network, chain, options.chunks, relay)
+        elif options.export is not None:
+            source = ExportSource(options.network, chain, options.export, relay)
         else:
-            nodes = await stack.enter_async_context(Endpoints(asked.nodes, limits, watch.resting))
-            source = NodeSource(asked.network, chain, nodes, relay)
-        return await fetch(source, Range(asked.first, asked.last, asked.unit), asked.out, watch)
+            nodes = await stack.enter_async_context(Endpoints(options.nodes, limits, watch.resting))
+            source = NodeSource(options.network, chain, nodes, relay)
+        return await fetch(source, Range(options.first, options.last, options.unit), options.out, watch)
 
 
 def _show(fetched: Fetched, seconds: float) -> None:

@@ -157,7 +157,7 @@ def _requests() -> Iterable[bytes]:
             params.append([key] if "keys" in hint else key if "key" in hint else block if "hash" in hint else 1)
         yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": name, "params": params}).encode()
     query = [{"key": key, "type": "descendantsValues"}, {"key": key, "type": "closestDescendantMerkleValue"}]
-    asked: dict[str, list[object]] = {
+    calls: dict[str, list[object]] = {
         "chainHead_v1_follow": [True],
         "archive_v1_storage": [block, query, None],
         "archive_v1_storageDiff": [block, None, None],
@@ -167,7 +167,7 @@ def _requests() -> Iterable[bytes]:
         "author_submitAndWatchExtrinsic": ["0x1004000000"],
         "transaction_v1_broadcast": ["0x1004000000"],
     }
-    for name, params in asked.items():
+    for name, params in calls.items():
         yield json.dumps({"jsonrpc": "2.0", "id": "x", "method": name, "params": params}).encode()
     yield json.dumps([{"jsonrpc": "2.0", "id": 1, "method": "chain_getHeader", "params": []}] * 3).encode()
 
@@ -198,8 +198,8 @@ async def _answered(data: bytes) -> str:
         session.close()
     if answer.text is None:
         return "nothing"
-    told = json.loads(answer.text)
-    errors = [each.get("error") for each in (told if isinstance(told, list) else [told])]
+    answered = json.loads(answer.text)
+    errors = [each.get("error") for each in (answered if isinstance(answered, list) else [answered])]
     for error in errors:
         if error is not None and error["code"] == -32603:
             raise DefensiveFailure(f"internal error: {error}")
@@ -269,7 +269,7 @@ def _read_extrinsic(data: bytes) -> str:
         raise DefensiveFailure("an extrinsic reads back as other bytes")
     state, header = network.relay.state, network.relay.header
     root = state.root()
-    asked = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
+    dispatched = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
     hashes = dict(system.BLOCK_HASH.items(network.relay.storage())) | {header.number: header.hash()}
     birth = hashes.get(extrinsic.extra.era.birth(header.number + 1), header.hash())
     signing = runtime.signing
@@ -280,7 +280,7 @@ def _read_extrinsic(data: bytes) -> str:
     outcome = NextBlock(runtime, state, header).apply(again.encode())
     if state.root() != root:
         raise DefensiveFailure("a block that was not built changed the state")
-    return f"{extrinsic.call.pallet}: {outcome.error is None}, {asked.error is None}"
+    return f"{extrinsic.call.pallet}: {outcome.error is None}, {dispatched.error is None}"
 
 
 # What a node answers

@@ -259,9 +259,9 @@ def _findings() -> Iterable[bytes]:
     for evidence in _evidence():
         shown = judge(evidence)
         row = dict.fromkeys(("segment", "position", "number", "block", "collator"))
-        told = {"network": "fuzz", "chain": 3000, "severity": "error", "detail": shown.detail, "verifier": "0"}
+        finding = {"network": "fuzz", "chain": 3000, "severity": "error", "detail": shown.detail, "verifier": "0"}
         yield finding_text(
-            {**row, **told, "code": shown.code or "", "id": bytes(32), "evidence": evidence, **shown.facts}
+            {**row, **finding, "code": shown.code or "", "id": bytes(32), "evidence": evidence, **shown.facts}
         ).encode()
 
 

@@ -23,17 +23,17 @@ MOST_STEPS: Final = 12
 def run_replay(paths: Sequence[Path]) -> Result:
     """Run the command. Raises `InputError` and the errors of the readers."""
     surprising = 0
-    told = []
+    replayed = []
     for path in paths:
         for file, kind in _recognise(path):
             differences = _PLAYED[kind](file)
-            told.append({"file": file, "kind": kind, "as_expected": not differences, "differences": differences})
+            replayed.append({"file": file, "kind": kind, "as_expected": not differences, "differences": differences})
             surprising += bool(differences)
             say(f"{file}: {'as expected' if not differences else 'SURPRISING'}")
             for line in differences:
                 say(f"  {line}")
-    say(f"{len(told)} played, {surprising} surprising")
-    return Result({"played": len(told), "surprising": surprising, "files": told}, FINDINGS if surprising else 0)
+    say(f"{len(replayed)} played, {surprising} surprising")
+    return Result({"played": len(replayed), "surprising": surprising, "files": replayed}, FINDINGS if surprising else 0)
 
 
 def _recognise(path: Path) -> Iterator[tuple[Path, str]]:

@@ -172,8 +172,8 @@ def show_run(run: Run) -> None:
         caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
         table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)
     if summary.idle:
-        told = ", ".join(f"{name} in {count:,} blocks" for name, count in sorted(summary.idle.items()))
-        say(f"cheats that changed nothing: {told}")
+        idle = ", ".join(f"{name} in {count:,} blocks" for name, count in sorted(summary.idle.items()))
+        say(f"cheats that changed nothing: {idle}")
     if summary.undetected:
         say(f"NOT caught: {summary.undetected} blocks")
 

@@ -188,12 +188,12 @@ class Tour:
         settled = world.settle()
         found = surprises(world, originals)
         _must(settled and not found, f"the distributor left {found or 'work undone'}")
-        told = sum(answer == 200 for _, _, answer in world.endpoints[endpoint].got)
+        sent = sum(answer == 200 for _, _, answer in world.endpoints[endpoint].got)
         on = {name: len(network.log) for name, network in networks.items()}
         _must(set(on.values()) == {len(originals)}, f"the networks hold {on}")
         yield f"A distributor with two processes published the last {len(originals)} prices on {', '.join(_NETWORKS)}."
-        yield f"fabric was down at first; now each network has each event once, and a subscriber was told {told} times."
-        self.note("distributor", on, told, world.digest())
+        yield f"fabric was down at first; now each network has each event once, and a subscriber was told {sent} times."
+        self.note("distributor", on, sent, world.digest())
 
     def _heard(self) -> list[object]:
         return list(self.canisters.app(self.follower).data)
@@ -235,7 +235,7 @@ def take_tour() -> Result:
     log = open_store(":memory:", "tour")
     try:
         tour = Tour(log)
-        told = []
+        results = []
         for number, (title, act, further) in enumerate(ACTS, start=1):
             say(f"{number}. {title}")
             lines = []
@@ -244,10 +244,10 @@ def take_tour() -> Result:
                 lines.append(line)
             say(f"   try next: {callable_here(further)}")
             say()
-            told.append({"act": title, "told": lines, "next": further})
+            results.append({"act": title, "told": lines, "next": further})
         digest = f"0x{tour.digest().hex()}"
         say("the digest is one hash over all five acts: the same on every machine")
         say(f"digest: {digest}")
-        return Result({"acts": told, "digest": digest})
+        return Result({"acts": results, "digest": digest})
     finally:
         log.close()

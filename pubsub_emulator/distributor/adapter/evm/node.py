@@ -102,8 +102,8 @@ class EvmNode:
 
     async def logs(self, contract: str, topic: str, first: int, last: int) -> tuple[Log, ...]:
         """The entries of a contract in some blocks, both inclusive, in order."""
-        asked = {"address": contract, "topics": [topic], "fromBlock": hex(first), "toBlock": hex(last)}
-        found = read(LOGS, await self.rpc.call("eth_getLogs", asked), f"{self.url}: eth_getLogs")
+        params = {"address": contract, "topics": [topic], "fromBlock": hex(first), "toBlock": hex(last)}
+        found = read(LOGS, await self.rpc.call("eth_getLogs", params), f"{self.url}: eth_getLogs")
         numbers = [first, *(log.block_number for log in found), last]
         if numbers != sorted(numbers):
             raise BadAnswer(f"{self.url}: eth_getLogs: entries of other blocks, or out of order")
@@ -111,8 +111,8 @@ class EvmNode:
 
     async def call(self, to: str, data: bytes, sender: str = "0x" + "00" * 20) -> bytes:
         """The result of calling a contract without a transaction; a refusal has the contract's error."""
-        asked = {"from": sender, "to": to, "data": "0x" + data.hex()}
-        return read(_BYTES, await self.rpc.call("eth_call", asked, "latest"), f"{self.url}: eth_call")
+        params = {"from": sender, "to": to, "data": "0x" + data.hex()}
+        return read(_BYTES, await self.rpc.call("eth_call", params, "latest"), f"{self.url}: eth_call")
 
     async def code(self, address: str) -> bytes:
         """The code at an address; empty where there is no contract."""
@@ -129,8 +129,8 @@ class EvmNode:
 
     async def gas(self, sender: str, data: bytes) -> int:
         """The gas that a transaction needs that makes a contract."""
-        asked = {"from": sender, "data": "0x" + data.hex()}
-        return read(_GAS, await self.rpc.call("eth_estimateGas", asked), f"{self.url}: eth_estimateGas")
+        params = {"from": sender, "data": "0x" + data.hex()}
+        return read(_GAS, await self.rpc.call("eth_estimateGas", params), f"{self.url}: eth_estimateGas")
 
     async def price(self, method: str) -> int:
         """The price by `eth_gasPrice` or `eth_maxPriorityFeePerGas`, in wei."""
