@@ -16,7 +16,7 @@ from pubsub_emulator.collator.cheats import (
     for_any_chain,
     propose,
 )
-from pubsub_emulator.collator.cheats.steps import apply_to_proof, from_json, to_json
+from pubsub_emulator.collator.cheats.steps import Insert, apply_to_proof, from_json, to_json
 from pubsub_emulator.laboratory.cases import JudgingContext
 from pubsub_emulator.primitives.header import turn_of
 
@@ -94,6 +94,11 @@ def test_a_step_that_finds_nothing_to_act_on_does_nothing() -> None:
         candidate = carry_out(strange, steps)
         verdicts = JudgingContext.of(strange).judge(candidate)
         assert verdicts == names(expected(strange, candidate))
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_a_node_is_inserted_at_any_index(at: int) -> None:
+    assert apply_to_proof([b"a", b"b"], [Insert(at, b"x")]).index(b"x") == min(at, 2)
 
 
 def test_an_omission_that_ends_in_the_canonical_set_is_no_cheat() -> None:
