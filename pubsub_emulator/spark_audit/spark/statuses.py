@@ -74,7 +74,7 @@ def _answer() -> Column:
 
 
 def _in_force(questions: DataFrame, truths: DataFrame, order: str) -> DataFrame:
-    """`asked` with `true_status` and `true_answer`: the operation's last truth up to `order`; none where none is."""
+    """`questions` with `true_status` and `true_answer`: an operation's last truth up to `order`."""
     truth = truths.select(
         *_OPERATION, F.struct("order", "status", "answer").alias("truth"), F.col("order").alias("since")
     )
