@@ -74,7 +74,7 @@ def _answer() -> Column:
 
 
 def _in_force(questions: DataFrame, truths: DataFrame, order: str) -> DataFrame:
-    """`questions` with `true_status` and `true_answer`: an operation's last truth up to `order`."""
+    """`questions` with `true_status` and `true_answer`, of the last truth up to `order`; `None` without one."""
     truth = truths.select(
         *_OPERATION, F.struct("order", "status", "answer").alias("truth"), F.col("order").alias("since")
     )
