@@ -1,7 +1,7 @@
 """PS-81: every strategy, alone and with others, in many situations, meets exactly the verdicts that it must meet."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.cheats import SITUATIONS, found, names, situations
 
@@ -97,6 +97,7 @@ def test_a_step_that_finds_nothing_to_act_on_does_nothing() -> None:
 
 
 @given(st.integers(0, 2**64 - 1))
+@example(2**64 - 1)
 def test_a_node_is_inserted_at_any_index(at: int) -> None:
     assert apply_to_proof([b"a", b"b"], [Insert(at, b"x")]).index(b"x") == min(at, 2)
 
