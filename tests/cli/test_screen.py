@@ -5,13 +5,14 @@ import re
 import pytest
 
 from pubsub_emulator.cli import screen
+from pubsub_emulator.cli.screen import tables
 
 WORDS = ("omit-child-root-path", "OmittedBelowBudget", "1,234,567", "0x" + "ab" * 20, "a few plain words")
 HEADER = ("strategy", "verdict", "bytes", "hash", "why it is so")
 
 
 def _shown(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int, names_rows: int = 1) -> str:
-    monkeypatch.setattr(screen, "PLAIN_WIDTH", width)
+    monkeypatch.setattr(tables, "PLAIN_WIDTH", width)
     screen.table("a title that is quite long in itself", HEADER, [WORDS, WORDS], names_rows)
     return capsys.readouterr().out
 
@@ -43,7 +44,7 @@ def test_hashes_are_shortened_in_their_middle_where_they_do_not_fit(
 def test_hashes_without_0x_are_shortened_too_and_no_verdict_is_broken(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "PLAIN_WIDTH", 80)
+    monkeypatch.setattr(tables, "PLAIN_WIDTH", 80)
     header = ("relay block", "parachain", "block", "verdict", "strategy", "why")
     why = f"the proof lacks the relay parent's root node {'ab' * 32}"
     screen.table("", header, [(6, "2000", 6, "OmittedBelowBudget", "omit-node,stale-root", why)])
@@ -56,7 +57,7 @@ def test_hashes_without_0x_are_shortened_too_and_no_verdict_is_broken(
 def test_columns_that_do_not_fit_beside_each_other_become_rows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "PLAIN_WIDTH", 40)
+    monkeypatch.setattr(tables, "PLAIN_WIDTH", 40)
     header = ("chain", *(f"measure-{letter}" for letter in "abcdef"))
     screen.table("", header, [("3000", *("1.0 MiB",) * 6), ("3001", *("20.5 KiB",) * 6)])
     lines = capsys.readouterr().out.splitlines()
@@ -68,7 +69,7 @@ def test_a_figure_and_its_unit_stay_on_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for width in range(24, 80, 4):
-        monkeypatch.setattr(screen, "PLAIN_WIDTH", width)
+        monkeypatch.setattr(tables, "PLAIN_WIDTH", width)
         screen.table("", ("chain", "a longer heading", "another one", "third"), [("3000", *("1.0 MiB",) * 3)])
         assert capsys.readouterr().out.count("1.0 MiB") == 3, f"at {width} columns"
 
@@ -76,7 +77,7 @@ def test_a_figure_and_its_unit_stay_on_one_line(
 def test_figures_stand_on_the_right_and_words_on_the_left(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "PLAIN_WIDTH", 60)
+    monkeypatch.setattr(tables, "PLAIN_WIDTH", 60)
     screen.table("", ("name", "count", "word"), [("a", 1, "x"), ("b", 10_000, "yy")])
     lines = capsys.readouterr().out.splitlines()
     assert re.match(r"a +1  x", lines[1])

@@ -1,19 +1,14 @@
 """Output for people: progress on a terminal, and tables of figures."""
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import click
-from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from pubsub_emulator.cli.screen.pages import Doing, Grid, Line, Shown
 from pubsub_emulator.primitives.shown import safe, whole
@@ -21,8 +16,7 @@ from pubsub_emulator.primitives.shown import safe, whole
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-PLAIN_WIDTH: Final = 140
-"""The width of a table in a file or pipe."""
+    from pubsub_emulator.cli.screen.tables import Terminal
 
 
 _aside: ContextVar[bool] = ContextVar("prose goes to standard error", default=False)
@@ -62,14 +56,6 @@ def log_lines() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines("%(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=(handler,))
-
-
-class _Console(Console):
-    """A console that leaves a closed pipe to the program: it is no finding."""
-
-    def on_broken_pipe(self) -> None:
-        """Raise the error that is being handled."""
-        raise  # noqa: PLE0704  # called where a `BrokenPipeError` is handled
 
 
 class Advance(Protocol):
@@ -164,11 +150,9 @@ def _span(seconds: float) -> str:
     return f"{minutes} min {whole % 60} s" if not hours else f"{hours} h {minutes % 60} min"
 
 
-def _progress(console: Console, *, stays: bool = True) -> "Progress":
+def _progress(console: "Terminal", *, stays: bool = True) -> "Progress":
     """A bar for a terminal; one that does not stay on it lets others write."""
-    from rich import (
-        progress,
-    )  # a tenth of the start of a command, most of which run without a terminal or in an instant
+    from rich import progress
 
     return progress.Progress(
         progress.TextColumn("{task.description}"),
@@ -187,7 +171,9 @@ class Bar:
     """A progress bar that appears with the first advance and is erased at the end; without a terminal, lines."""
 
     def __init__(self) -> None:
-        console = _Console(stderr=True)
+        from pubsub_emulator.cli.screen.tables import Terminal
+
+        console = Terminal(stderr=True)
         self._progress = _progress(console, stays=False) if console.is_terminal else None
         self._task = None if self._progress is None else self._progress.add_task("")
         self._spoken = Spoken()
@@ -226,7 +212,9 @@ def bar() -> Iterator[Bar]:
 @contextmanager
 def stage(said: str, total: int | None = None) -> Iterator[Advance]:
     """A stage with a progress bar on a terminal, or with lines on standard error at its start and every 10 s."""
-    console = _Console(stderr=True)
+    from pubsub_emulator.cli.screen.tables import Terminal
+
+    console = Terminal(stderr=True)
     if not console.is_terminal:
         say(said, aside=True)
         spoken = Spoken(said=said.strip(), total=total)
@@ -264,10 +252,6 @@ def show_all(pages: Iterable[Shown]) -> None:
             show(page)
 
 
-GAP: Final = 2
-"""Blanks between columns."""
-
-
 def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], names_rows: int = 1) -> None:
     """Print a table: names on the left, figures on the right.
 
@@ -275,96 +259,9 @@ def table(title: str, header: Iterable[str], rows: Iterable[Iterable[object]], n
     middle; then rows become columns; then each row becomes a list below its first `names_rows` cells. A word or figure
     is only broken if it alone is wider than the screen.
     """
-    names = tuple(map(safe, header))
-    cells = [tuple(safe(cell) if isinstance(cell, str) else f"{cell:,}" for cell in row) for row in rows]
-    console = _Console(stderr=_aside.get())
-    if not console.is_terminal:
-        console = _Console(width=PLAIN_WIDTH, stderr=_aside.get())
-    if title:
-        console.print(Text(safe(title), style="bold"))
-    shortened = _fitting(names, cells, console.width)
-    if shortened is not None:
-        _print(console, names, shortened)
-        return
-    turned = [tuple(column) for column in zip(names, *cells, strict=True)]
-    if names_rows == 1 and (fitting := _fitting(turned[0], turned[1:], console.width)) is not None:
-        _print(console, turned[0], fitting)
-        return
-    for row in cells:
-        console.print(Text("  ".join(row[:names_rows])))
-        rest: list[tuple[str, ...]] = [
-            (f"  {name}", cell) for name, cell in zip(names[names_rows:], row[names_rows:], strict=True)
-        ]
-        _print(console, ("", ""), _fitting(("", ""), rest, console.width) or rest)
+    from pubsub_emulator.cli.screen.tables import print_table  # rich is a tenth of the start of a command
 
-
-def _print(console: Console, names: tuple[str, ...], cells: list[tuple[str, ...]]) -> None:
-    """The table, fitted to the width if possible."""
-    shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
-    for at, width in enumerate(_widths(names, cells, console.width)):
-        figures = at > 0 and all(_is_figure(row[at]) for row in cells)
-        side: Literal["left", "right"] = "right" if figures else "left"
-        shown.add_column(Text(names[at]), justify=side, overflow="fold", min_width=width, max_width=width)
-    for row in cells:
-        shown.add_row(*map(Text, row))
-    console.print(shown)
-    say()
-
-
-def _is_figure(cell: str) -> bool:
-    """Whether a cell is a figure, possibly with a unit."""
-    return cell in ("", "-", "none") or (cell[0].isdigit() and not cell.startswith("0x") and len(cell.split()) <= 2)
-
-
-_HEX: Final = re.compile(r"\b(0x)?([0-9a-f]{24,})\b")
-_KEPT_DIGITS: Final = (16, 8, 4)
-"""Numbers of hex digits to keep at either end of a hash, in the order in which they are tried."""
-
-
-def _fitting(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[tuple[str, ...]] | None:
-    """The cells with hashes shortened to fit the width; `None` if they cannot fit."""
-    if _least(names, cells) <= width:
-        return cells
-    for kept in _KEPT_DIGITS:
-        cut = [tuple(_HEX.sub(lambda found: _shortened(found, kept), cell) for cell in row) for row in cells]  # noqa: B023  # used at once
-        if _least(names, cut) <= width:
-            return cut
-    return None
-
-
-def _shortened(found: re.Match[str], kept: int) -> str:
-    prefix, digits = found.group(1) or "", found.group(2)
-    return f"{prefix}{digits[:kept]}…{digits[-kept:]}" if len(digits) > 2 * kept + 1 else found.group()
-
-
-def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
-    """The least width of a table."""
-    return sum(_least_widths(names, cells)) + GAP * (len(names) - 1)
-
-
-def _least_widths(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> list[int]:
-    return [
-        max(map(cell_len, (*name.split(), *(part for row in cells for part in _unbroken(row[at])))), default=0)
-        for at, name in enumerate(names)
-    ]
-
-
-def _unbroken(cell: str) -> list[str]:
-    """The unbreakable parts of a cell: its words, or a figure with its unit."""
-    return [cell] if _is_figure(cell) else cell.split()
-
-
-def _widths(names: tuple[str, ...], cells: list[tuple[str, ...]], width: int) -> list[int]:
-    """The width of each column. Free space goes to the first columns that need it."""
-    least = _least_widths(names, cells)
-    wanted = [max(map(cell_len, (name, *(row[at] for row in cells)))) for at, name in enumerate(names)]
-    room = max(width - sum(least) - GAP * (len(names) - 1), 0)
-    widths = []
-    for need, want in zip(least, wanted, strict=True):
-        more = min(room, want - need)
-        widths.append(min(need, width) + more)
-        room -= more
-    return widths
+    print_table(title, header, rows, names_rows, aside=_aside.get())
 
 
 def files(title: str, entries: Iterable[tuple[object, str]]) -> None:

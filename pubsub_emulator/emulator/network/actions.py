@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import (
     BeforeValidator,
+    ConfigDict,
     Field,
     PlainSerializer,
     SerializerFunctionWrapHandler,
@@ -246,4 +247,6 @@ Act = (
 )
 """What a scenario can hold."""
 Action = Act | Rewind
-action_adapter: TypeAdapter[Action] = TypeAdapter(Annotated[Action, Field(discriminator="kind")])
+action_adapter: TypeAdapter[Action] = TypeAdapter(
+    Annotated[Action, Field(discriminator="kind")], config=ConfigDict(defer_build=True)
+)

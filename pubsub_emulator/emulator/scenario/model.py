@@ -220,7 +220,9 @@ class Subscriber(Model):
     """Its first subscriptions."""
     changes: tuple[SubscriptionChange, ...] = ()
     """Later subscriptions, ascending by `at_block`."""
-    collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = (CollatorSettings(), CollatorSettings())
+    collators: Annotated[tuple[CollatorSettings, ...], Field(min_length=1)] = Field(
+        default_factory=lambda: (CollatorSettings(), CollatorSettings())
+    )
     """Authors of its blocks in turn; two honest ones by default."""
     load: tuple[Load, ...] = ()
     """Messages that it receives, which leave less room for proofs."""
@@ -279,7 +281,7 @@ class Scenario(Model):
     """Relay blocks per segment of the history, which can be verified alone."""
     accounts: Flag = False
     """Whether all chains have accounts and take signed extrinsics, as those of `pubsub serve`."""
-    relay: RelaySettings = RelaySettings()
+    relay: RelaySettings = Field(default_factory=RelaySettings)
     """The relay chain."""
     publishers: tuple[PublisherGroup, ...] = ()
     """Who publishes."""
