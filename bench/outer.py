@@ -33,27 +33,27 @@ class Tape(Observer):
     """An observer that keeps what it is told, and can tell it again."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Record]] = []
+        self.records: list[tuple[str, Record]] = []
 
     def relay_block(self, record: RelayRecord) -> None:
         """Keep it."""
-        self.told.append(("relay_block", record))
+        self.records.append(("relay_block", record))
 
     def authorities(self, record: AuthorityRecord) -> None:
         """Keep it."""
-        self.told.append(("authorities", record))
+        self.records.append(("authorities", record))
 
     def subscriptions(self, record: SubscriptionRecord) -> None:
         """Keep it."""
-        self.told.append(("subscriptions", record))
+        self.records.append(("subscriptions", record))
 
     def checkpoint(self, record: CheckpointRecord) -> None:
         """Keep it."""
-        self.told.append(("checkpoint", record))
+        self.records.append(("checkpoint", record))
 
     def candidate(self, record: BlockRecord) -> None:
         """Keep it."""
-        self.told.append(("candidate", record))
+        self.records.append(("candidate", record))
 
 
 def history() -> Iterator[Race]:
@@ -67,10 +67,10 @@ def history() -> Iterator[Race]:
 
     def write() -> None:
         with tempfile.TemporaryDirectory() as folder, HistoryWriter(Path(folder)) as writer:
-            for method, record in tape.told:
+            for method, record in tape.records:
                 getattr(writer, method)(record)
 
-    note = f"{sum(method == 'candidate' for method, _ in tape.told)} candidates"
+    note = f"{sum(method == 'candidate' for method, _ in tape.records)} candidates"
     yield Race("history writing", write, "running the network", run, 7, note=note)
 
 

@@ -112,7 +112,7 @@ def open_node(node: bytes) -> Opened | None:
 class Below(NamedTuple):
     """A trie whose root is a value in another one: a publisher's child trie. `unread` says why it stays closed."""
 
-    asked: "TreeQuery"
+    query: "TreeQuery"
     unread: Fate | None = None
     note: str = ""
 
@@ -154,7 +154,7 @@ class _Todo(NamedTuple):
     """A place whose node is to be opened; `low` and `high` bound the keys asked for on its path."""
 
     place: Drawn
-    asked: TreeQuery
+    query: TreeQuery
     low: int
     high: int
 
@@ -276,7 +276,7 @@ class _Builder:
     def child_trie(self, place: Drawn, root: bytes, below: Below) -> list[_Todo]:
         """The trie whose root this value is."""
         place.note = below.note
-        query = below.asked
+        query = below.query
         if root == EMPTY_TRIE_ROOT and root not in self.sources.proof:
             return []
         if below.unread is not None and root not in self.sources.proof:

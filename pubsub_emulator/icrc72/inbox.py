@@ -74,7 +74,7 @@ class Inbox(Core):
         self.state = InboxState()
         self.orchestrator = orchestrator
         self.settings = settings
-        self.told: dict[str, Told] = {}
+        self.on_alert: dict[str, Told] = {}
         self.taker: Taker | None = None
         self._registering: dict[str, None] = {}
         self._waiting = False
@@ -110,7 +110,7 @@ class Inbox(Core):
         found = [now + 1] if any(self.state.confirm.values()) else []
         if self.state.curious and not self._waiting:
             found.append(max(self.state.ask_next, now + 1))
-        if any(role not in self.state.registered for role in self.told):
+        if any(role not in self.state.registered for role in self.on_alert):
             found.append(now + 5)
         return min(found, default=None)
 
@@ -125,7 +125,7 @@ class Inbox(Core):
     # Registering
 
     def _register(self, ctx: Context) -> None:
-        for role in self.told:
+        for role in self.on_alert:
             if role not in self.state.registered and role not in self._registering:
                 self._registering[role] = None
                 self._register_one(ctx, role)
@@ -213,7 +213,7 @@ class Inbox(Core):
 
     def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
         caller = ctx.caller
-        own = {system_namespace(role, ctx.me): role for role in self.told}
+        own = {system_namespace(role, ctx.me): role for role in self.on_alert}
         mine = [each for each in notifications if not each.namespace.startswith("icrc72:broadcaster:")]
         if caller == self.orchestrator and caller not in self.state.valid:
             system = [each for each in mine if each.namespace in own]
@@ -257,7 +257,7 @@ class Inbox(Core):
             self.count("unreadable")
             return False
         self.state.handled[key] = notification.eventId
-        self.told[role](ctx, ctx.caller, alert)
+        self.on_alert[role](ctx, ctx.caller, alert)
         return True
 
     def _confirm(self, ctx: Context) -> None:

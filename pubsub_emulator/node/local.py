@@ -96,7 +96,7 @@ class LocalNode:
         """Run `work` and return its result."""
         return work()
 
-    def asked(self) -> tuple[Action, ...]:
+    def pending(self) -> tuple[Action, ...]:
         """The actions requested since the last step."""
         return tuple(self.live.pending)
 

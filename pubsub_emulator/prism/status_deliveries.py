@@ -35,7 +35,7 @@ class StatusDeliveries(TablesWriter):
         """Record that a stream begins."""
         self._open[stream] = _Stream(operation_id)
 
-    def told(self, stream: str, update: Update) -> None:
+    def record(self, stream: str, update: Update) -> None:
         """Record a status that is handed to the client's connection."""
         updates = self._open[stream]
         place = {"stream": stream, "position": updates.position}

@@ -155,7 +155,7 @@ def test_a_field_of_a_workload_takes_text_as_a_person_writes_it() -> None:
     assert with_field(Workload(), "seed", "other").seed == "other"
     assert with_field(Workload(), "update_rate", "0.000001").update_rate == 1
     assert with_field(Workload(), "other_update_rate", "1").other_update_rate == 1_000_000
-    assert with_field(Workload(), "update_rate", "0.25").told("update_rate") == 0.25
+    assert with_field(Workload(), "update_rate", "0.25").value_of("update_rate") == 0.25
 
 
 def test_help_loads_no_plotting_library() -> None:

@@ -65,7 +65,7 @@ def told(folder: Path, name: str, *updates: Update) -> str:
         recorder.began(name, operation)
         for truth, update in zip(LIFE, updates, strict=True):
             recorder.held(operation, truth)
-            recorder.told(name, update)
+            recorder.record(name, update)
             recorder.waits(name)
         recorder.stopped(name, "disconnected")
     return operation.hex()

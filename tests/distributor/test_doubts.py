@@ -36,9 +36,9 @@ def test_id34_an_answer_to_a_probe_from_before_the_yes_revokes_nothing() -> None
     world.publish(NAME, EVENT)
     world.run(300)
     assert NAME in world.store.members(rows.published("a"))
-    assert not _calls(_tell(world, Probed("a", NAME, there=False, asked=asked)))
+    assert not _calls(_tell(world, Probed("a", NAME, there=False, asked_at=asked)))
     assert NAME in world.store.members(rows.published("a"))
-    assert _calls(_tell(world, Probed("a", NAME, there=False, asked=world.now))) == 1
+    assert _calls(_tell(world, Probed("a", NAME, there=False, asked_at=world.now))) == 1
 
 
 def test_id30_an_answer_to_a_probe_of_an_earlier_lease_does_not_call_again() -> None:
@@ -49,8 +49,8 @@ def test_id30_an_answer_to_a_probe_of_an_earlier_lease_does_not_call_again() -> 
     assert job is not None
     assert job.until > world.now
     begun = job.until - world.rules.lease
-    assert not _calls(_tell(world, Probed("a", NAME, there=False, asked=begun - 1)))
-    assert _calls(_tell(world, Probed("a", NAME, there=False, asked=begun))) == 1
+    assert not _calls(_tell(world, Probed("a", NAME, there=False, asked_at=begun - 1)))
+    assert _calls(_tell(world, Probed("a", NAME, there=False, asked_at=begun))) == 1
 
 
 def test_id34_a_probe_does_not_make_an_id_seen_whose_number_is_not_known() -> None:
@@ -59,7 +59,7 @@ def test_id34_a_probe_does_not_make_an_id_seen_whose_number_is_not_known() -> No
     world = _world(network, SimulatedNetwork("b"))
     world.publish(NAME, EVENT)
     world.run(300)
-    _tell(world, Probed("a", NAME, there=True, asked=world.now))
+    _tell(world, Probed("a", NAME, there=True, asked_at=world.now))
     world.cut("a", 0)
     world.publish_on("a", event_of(2, 2)[1])
     world.run(300_000)

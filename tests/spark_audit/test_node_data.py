@@ -96,7 +96,7 @@ def test_a_request_says_what_its_answer_was_asked_for(tmp_path: Path) -> None:
     ]
     path = tmp_path / "session.jsonl"
     path.write_text("".join(json.dumps(line) + "\n\n" for line in lines), encoding="utf-8")
-    asked = [proof.asked for proof in read_node_data([path]).proofs]
+    asked = [proof.requested for proof in read_node_data([path]).proofs]
     assert asked == [{CHILD: PRICES}, {TOP: STATIC}, None]
 
 

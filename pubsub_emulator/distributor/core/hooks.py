@@ -51,12 +51,12 @@ def listed(turn: Turn, message: messages.Listed) -> None:
             turn.emit(messages.DropHook(message.network, hook.subscription))
         found.add(hook.endpoint)
     if endpoint in found:
-        if hooks.asked != LISTED:
-            _put(turn, message.network, hooks._replace(asked=LISTED))
-    elif hooks.asked == ACCEPTED:  # accepted and not listed: that form is not offered
-        _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, asked=0))
+        if hooks.answer != LISTED:
+            _put(turn, message.network, hooks._replace(answer=LISTED))
+    elif hooks.answer == ACCEPTED:  # accepted and not listed: that form is not offered
+        _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, answer=0))
     else:
-        _try_form(turn, message.network, hooks._replace(asked=0))
+        _try_form(turn, message.network, hooks._replace(answer=0))
 
 
 def _try_form(turn: Turn, network: str, hooks: Hooks) -> None:
@@ -97,10 +97,10 @@ def hooked(turn: Turn, message: messages.Hooked) -> None:
     if hooks is None or message.accepted is None or hooks.form >= len(FORMS) or FORMS[hooks.form] != message.form:
         return
     if message.accepted:
-        _put(turn, message.network, hooks._replace(asked=ACCEPTED))
+        _put(turn, message.network, hooks._replace(answer=ACCEPTED))
         turn.emit(messages.List(message.network))
     else:
-        _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, asked=0))
+        _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, answer=0))
 
 
 def subscribe(turn: Turn, request: messages.Subscribe) -> None:

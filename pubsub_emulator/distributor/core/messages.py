@@ -74,7 +74,7 @@ class Paged(NamedTuple):
 
 
 class Probed(NamedTuple):
-    """Whether the network has the id; `None`: it could not be told. `asked` is the probe's.
+    """Whether the network has the id; `None`: it could not be told. `asked_at` is the probe's.
 
     `hidden`: it is not shown and would not be, as a legacy adapter shows the newest event of an entity and has another.
     """
@@ -82,7 +82,7 @@ class Probed(NamedTuple):
     network: str
     id: str
     there: bool | None
-    asked: int
+    asked_at: int
     hidden: bool = False
 
 
@@ -175,13 +175,13 @@ class Call(NamedTuple):
 class Probe(NamedTuple):
     """Ask a network whether it has the id; `since` (seconds) bounds the search where only times can be asked for.
 
-    `asked` is the store's time, ms: an answer to a probe from before what it would change is not taken in.
+    `asked_at` is the store's time, ms: an answer to a probe from before what it would change is not taken in.
     """
 
     network: str
     id: str
     since: int
-    asked: int
+    asked_at: int
     entity: str = ""
 
 

@@ -93,7 +93,7 @@ def probed(turn: Turn, message: Probed) -> None:
         _committed(turn, message.network, message.id, 0)
     elif message.there is None and jobs.owned(turn, published, message.id):
         _in_doubt(turn, rows.on_network(message.network), message.id, "probe failed")
-    elif jobs.owned(turn, published, message.id) and _call_again(turn, message.network, message.id, message.asked):
+    elif jobs.owned(turn, published, message.id) and _call_again(turn, message.network, message.id, message.asked_at):
         return
     jobs.end_call(turn, message.network, message.id)
 
@@ -124,7 +124,7 @@ def _checked(turn: Turn, message: Probed) -> None:
     """
     key = f"{message.network}|{message.id}"
     text = turn.tx.get(rows.UNSEEN, key)
-    if message.there is None or text is None or message.asked <= rows.read_unseen(text)[0]:
+    if message.there is None or text is None or message.asked_at <= rows.read_unseen(text)[0]:
         return
     if message.there and message.network not in turn.rules.legacy:
         return

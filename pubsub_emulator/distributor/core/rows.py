@@ -249,7 +249,7 @@ class Hooks(NamedTuple):
 
     key: str
     form: int = 0
-    asked: int = 0
+    answer: int = 0
 
 
 class Interest(NamedTuple):

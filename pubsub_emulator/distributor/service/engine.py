@@ -196,9 +196,9 @@ class Engine:
                 for each in waiting:
                     await self._take_in([each])
                 return
-            log.exception("a defect", extra={"fields": {"input": type(waiting[0].told).__name__}})
-            if isinstance(waiting[0].told, messages.Due):
-                await self._postpone(waiting[0].told)
+            log.exception("a defect", extra={"fields": {"input": type(waiting[0].message).__name__}})
+            if isinstance(waiting[0].message, messages.Due):
+                await self._postpone(waiting[0].message)
             self._fail(waiting, error)
         else:
             self.metrics.count("inputs", len(waiting))
@@ -208,7 +208,7 @@ class Engine:
                 if each.done is not None and not each.done.done():
                     each.done.set_result(effects)
                 if self._waiters:
-                    self._wake(each.told)
+                    self._wake(each.message)
 
     def _wake(self, message: messages.Input | None) -> None:
         """Wake the clients that wait for an event once something was told of every network they wait for."""
@@ -220,7 +220,7 @@ class Engine:
             return
         waiter = self._waiters.get(event_id)
         if waiter is not None:
-            waiter.told(message.network)
+            waiter.hear(message.network)
 
     async def _postpone(self, due: messages.Due) -> None:
         """Postpone a due row that a step cannot take, so that it is not repeated at once."""
@@ -292,7 +292,7 @@ class Engine:
             case messages.Probe():
                 found = await self.adapters[effect.network].probe(effect.id, effect.since, effect.entity)
                 self._note_reached(effect.network, answered=found.there is not None)
-                return messages.Probed(effect.network, effect.id, found.there, effect.asked, found.hidden)
+                return messages.Probed(effect.network, effect.id, found.there, effect.asked_at, found.hidden)
             case messages.Read():
                 page = await self.adapters[effect.network].read(effect.after, effect.limit, effect.since)
                 self._note_reached(effect.network, answered=page is not None)

@@ -14,7 +14,7 @@ from pubsub_emulator.distributor.once import Transaction
 class Waiting:
     """Work that waits for the store: an input, or a function of the transaction that only reads, or both."""
 
-    told: Input | None
+    message: Input | None
     look: Callable[[Transaction], object] | None = None
     """What is read in the same transaction after the step."""
     done: "asyncio.Future[tuple[Effects, object]] | None" = None
@@ -24,7 +24,7 @@ class Waiting:
 
     def take(self, rules: Rules, tx: Transaction) -> tuple[Effects, object]:
         """The effects of the step, and what was read."""
-        effects = [] if self.told is None else step(rules, tx, self.told)
+        effects = [] if self.message is None else step(rules, tx, self.message)
         return effects, None if self.look is None else self.look(tx)
 
 
@@ -38,13 +38,13 @@ def in_log_order(waiting: list[Waiting]) -> list[Waiting]:
 
     A notice after a gap would be kept aside and the log be read, though the one before it is here, too.
     """
-    noticed = iter(sorted((each for each in waiting if isinstance(each.told, Noticed)), key=_number))
-    return [next(noticed) if isinstance(each.told, Noticed) else each for each in waiting]
+    noticed = iter(sorted((each for each in waiting if isinstance(each.message, Noticed)), key=_number))
+    return [next(noticed) if isinstance(each.message, Noticed) else each for each in waiting]
 
 
 def _number(waiting: Waiting) -> tuple[int, bool]:
     """The number, and of those with one number the notice of everything first, which moves the cursor."""
-    message = waiting.told
+    message = waiting.message
     return (message.notice.number, message.subscription is not None) if isinstance(message, Noticed) else (0, False)
 
 
@@ -56,7 +56,7 @@ class Waiter:
         self._told: set[str] = set()
         self._waiting: list[tuple[set[str], asyncio.Future[None]]] = []
 
-    def told(self, network: str) -> None:
+    def hear(self, network: str) -> None:
         """Note that a network reported on the event."""
         self._told.add(network)
         for networks, future in self._waiting:

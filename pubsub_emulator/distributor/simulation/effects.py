@@ -109,7 +109,7 @@ class Hands:
             shown = network.page(0, 0, effect.since)[0] if network.legacy else network.log
             there = any(notice.id == effect.id for notice in shown)
             hidden = network.legacy and not there and any(each.event.order == effect.entity for each in shown)
-        self._answer(process, run, messages.Probed(effect.network, effect.id, there, effect.asked, hidden))
+        self._answer(process, run, messages.Probed(effect.network, effect.id, there, effect.asked_at, hidden))
 
     def _read(self, process: Process, run: int, effect: messages.Read) -> None:
         network = self._world.networks[effect.network]

@@ -69,7 +69,7 @@ class Probes:
 
     # How it is asked
 
-    def told(self, method: Method[A, R], value: A) -> R | None:
+    def update(self, method: Method[A, R], value: A) -> R | None:
         """The result of a call, made up to four times where it is refused; `None` where there is none to be read."""
         answer = Answer(b"", SYS_TRANSIENT)
         for _ in range(4):
@@ -80,7 +80,7 @@ class Probes:
             self.traps.append(f"{self.line.moment()}: {method.name}: {answer.message}")
         return _read(method, answer)
 
-    def asked(self, method: Method[A, R], value: A) -> R | None:
+    def query(self, method: Method[A, R], value: A) -> R | None:
         """The result of a query; `None` where there is none to be read."""
         return _read(method, self.line.query(method.name, method.argument(value)))
 
@@ -103,13 +103,13 @@ class Probes:
 
         def published(source: Principal, *numbers: int) -> m.Results[tuple[int, ...]] | None:
             data = map_({"n": nat(1)})
-            return self.told(
+            return self.update(
                 methods.PUBLISH, tuple(m.Event(each, None, time, namespace, data, source, None) for each in numbers)
             )
 
         self.expect("IC-41", published(me, 30), "Unauthorized")
         self.expect("IC-41 source", published(source, 31), "Unauthorized")
-        nothing = self.told(methods.CONFIRM, (10**9,))
+        nothing = self.update(methods.CONFIRM, (10**9,))
         self.expect("IC-44", nothing.value if nothing is not None else None, "NotFound")
         self.expect("IC-30a", published(me, *range(40, 141)), "GenericBatchError", at=100)
 
@@ -120,7 +120,7 @@ class Probes:
 
         def publishes(rule: str, wanted: str, name: str, *config: tuple[str, Value]) -> None:
             item = m.PublicationRegistration(name, config)
-            self.expect(rule, self.told(methods.REGISTER_PUBLICATION, (item,)), wanted)
+            self.expect(rule, self.update(methods.REGISTER_PUBLICATION, (item,)), wanted)
 
         publishes("IC-31", "Ok", f"{prefix}.new")
         publishes("IC-31 system", "Unauthorized", system_namespace("publisher", self.line.caller))
@@ -129,22 +129,22 @@ class Probes:
         self.expect("IC-32 system", self.subscribed(system_namespace("subscriber", ANONYMOUS)), "Unauthorized")
         self.expect("IC-26", self.subscribed(f"{prefix}.filter", (FILTER, text("((("))), "ImproperConfig")
         gone = m.PublicationDelete(identified(f"{prefix}.none"))
-        self.expect("IC-34 unknown", self.told(methods.DELETE_PUBLICATION, (gone,)), "1")
+        self.expect("IC-34 unknown", self.update(methods.DELETE_PUBLICATION, (gone,)), "1")
         first, again = self.subscribed(f"{prefix}.twice"), self.subscribed(f"{prefix}.twice")
         self.book.must("IC-32", first is not None and first == again, f"{first}, then {again}", 2)
         many = (m.PublicationRegistration("no spaces", ()),) * 101
-        self.expect("IC-30a", self.told(methods.REGISTER_PUBLICATION, many), "GenericBatchError", at=100)
+        self.expect("IC-30a", self.update(methods.REGISTER_PUBLICATION, many), "GenericBatchError", at=100)
 
     def subscribed(self, name: str, *config: tuple[str, Value]) -> m.Results[int] | None:
         """The answer to a subscription."""
-        return self.told(methods.REGISTER_SUBSCRIPTION, (m.SubscriptionRegistration(name, config),))
+        return self.update(methods.REGISTER_SUBSCRIPTION, (m.SubscriptionRegistration(name, config),))
 
     def intruding(self, name: str) -> None:
         """Judge what it answers to who takes or changes a publication of others."""
         item = m.PublicationRegistration(name, ())
-        self.expect("IC-31 creator", self.told(methods.REGISTER_PUBLICATION, (item,)), "UnauthorizedPublisher")
+        self.expect("IC-31 creator", self.update(methods.REGISTER_PUBLICATION, (item,)), "UnauthorizedPublisher")
         change = m.PublicationUpdate(identified(name), (REPLAY, map_({})))
-        self.expect("IC-34", self.told(methods.UPDATE_PUBLICATION, (change,)), "Unauthorized")
+        self.expect("IC-34", self.update(methods.UPDATE_PUBLICATION, (change,)), "Unauthorized")
 
     def listing(self, name: str | None, brokers: Collection[Principal], *, every: bool = False) -> None:
         """Judge its lists; they have a publication and broadcasters, as far as one knows, or just `every` one."""
@@ -153,16 +153,16 @@ class Probes:
             self.book.must("IC-35b", name in names, f"{names} without {name}")
         self.book.must("IC-35a", names == sorted(names), f"{names}", len(names))
         first = names[0] if names else ""
-        page = [each.namespace for each in self.asked(methods.GET_PUBLICATIONS, m.ByText(first, 1)) or ()]
+        page = [each.namespace for each in self.query(methods.GET_PUBLICATIONS, m.ByText(first, 1)) or ()]
         self.book.must("IC-35a pages", page == names[1:2], f"{page} after {first!r}")
         if brokers:
-            listed = {each.broadcaster for each in self.asked(methods.GET_BROADCASTERS, m.ByPrincipal()) or ()}
+            listed = {each.broadcaster for each in self.query(methods.GET_BROADCASTERS, m.ByPrincipal()) or ()}
             right = listed == set(brokers) if every else listed >= set(brokers)
             self.book.must("IC-35b broadcasters", right, f"{sorted(each.text for each in listed)}")
 
     def names(self) -> list[str]:
         """The namespaces of its first page of publications."""
-        return [each.namespace for each in self.asked(methods.GET_PUBLICATIONS, m.ByText()) or ()]
+        return [each.namespace for each in self.query(methods.GET_PUBLICATIONS, m.ByText()) or ()]
 
     def replaying(self, name: str, prefix: str, events: int | None, *, waits: int = 20) -> None:
         """Judge what it answers to replays of a publication of others.
@@ -172,7 +172,7 @@ class Probes:
         """
 
         def asks(of: str, start: int, end: int) -> m.Results[int] | None:
-            return self.told(methods.REGISTER_REPLAY, (m.ReplayRegistration(of, (start, end), ()),))
+            return self.update(methods.REGISTER_REPLAY, (m.ReplayRegistration(of, (start, end), ()),))
 
         self.expect("RP-3 who", asks(name, 1, 2), "SubscriptionNotFound")
         self.subscribed(name)
@@ -187,12 +187,12 @@ class Probes:
             return
         number = answer[0].value
         report = (m.ReplayStatusUpdate(number, m.state_of("completed", 4, "")),)
-        self.expect("RP-5 who", self.told(methods.REPLAY_STATUS, report), "Unauthorized")
+        self.expect("RP-5 who", self.update(methods.REPLAY_STATUS, report), "Unauthorized")
         states: list[m.ReplayState] = []
         over: list[int] = []
         for _ in range(waits):
             self.line.wait()
-            found = self.asked(methods.GET_REPLAYS, m.ByNat()) or ()
+            found = self.query(methods.GET_REPLAYS, m.ByNat()) or ()
             states = [each.status for each in found if each is not None and each.replayId == number]
             over = [each.value for each in states if each.tag == "completed"]
             if over:
@@ -200,8 +200,8 @@ class Probes:
         if over or not states or events is not None:
             self.book.must("RP-5", over and over[0] in ({events} if events is not None else range(5)), f"{states}")
         if not over:
-            self.told(methods.CANCEL_REPLAY, (number,))
-        self.expect("RP-11", self.told(methods.CANCEL_REPLAY, (number,)), "CannotCancel")
+            self.update(methods.CANCEL_REPLAY, (number,))
+        self.expect("RP-11", self.update(methods.CANCEL_REPLAY, (number,)), "CannotCancel")
 
 
 def _read(method: Method[A, R], answer: Answer) -> R | None:

@@ -65,26 +65,26 @@ def visit(
 
 
 def _orchestrator(probes: Probes, other: Line | None, prefix: str) -> None:
-    known = probes.asked(methods.GET_PUBLICATIONS, m.ByText()) or ()
+    known = probes.query(methods.GET_PUBLICATIONS, m.ByText()) or ()
     others = [each for each in known if not each.namespace.startswith("trial.")]
     free = [each for each in others if not any("pricing" in key for key, _ in each.config)]
     replays = [each.namespace for each in free if any(key == REPLAY for key, _ in each.config)]
     probes.registering(prefix)
-    valid = probes.told(methods.GET_VALID, None)
+    valid = probes.update(methods.GET_VALID, None)
     probes.listing(f"{prefix}.new", valid.value if valid is not None and valid.tag == "list" else ())
     name = replays[0] if replays else f"{prefix}.other"
     theirs = None if replays or other is None else Probes(probes.book, other)
     if theirs is not None:
         item = m.PublicationRegistration(name, ((REPLAY, boolean(True)),))
-        theirs.told(methods.REGISTER_PUBLICATION, (item,))
+        theirs.update(methods.REGISTER_PUBLICATION, (item,))
     if replays or theirs is not None:
         probes.intruding(name)
         probes.replaying(name, prefix, None, waits=20 if replays else 1)
     for each, ours in ((probes, f"{prefix}.new"), (theirs, name)):
         if each is not None:
-            each.told(methods.DELETE_PUBLICATION, (m.PublicationDelete(identified(ours)),))
+            each.update(methods.DELETE_PUBLICATION, (m.PublicationDelete(identified(ours)),))
     for mine in (f"{prefix}.twice", name):
-        probes.told(methods.DELETE_SUBSCRIPTION, (m.SubscriptionDelete(identified(mine)),))
+        probes.update(methods.DELETE_SUBSCRIPTION, (m.SubscriptionDelete(identified(mine)),))
 
 
 def _member(
@@ -96,7 +96,7 @@ def _member(
     for number in marks:
         event = fake(number, namespace or "trial.events", ANONYMOUS)
         alert = fake_alert(line.canister, ANONYMOUS, [1], line.caller)
-        probes.told(HANDLE, (event if role == "subscriber" else alert,))
+        probes.update(HANDLE, (event if role == "subscriber" else alert,))
     line.call(HANDLE.name, GARBAGE)
     line.wait()
     after = line.heard()

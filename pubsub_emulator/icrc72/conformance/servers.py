@@ -67,7 +67,7 @@ def try_broadcaster(candidate: Candidate, seed: bytes = b"", refuse: int = 10) -
     probes.publishing(teller, NAME, network.time(0))
     known = tuple(trial.system.logs()[teller].values())[4:5]
     again = Probes(trial.book, ActorLine(trial, teller))
-    again.expect("IC-42b", again.told(methods.PUBLISH, known), "Ok")
+    again.expect("IC-42b", again.update(methods.PUBLISH, known), "Ok")
     _judge_replay(trial, near)
     probes.stats("broadcaster")
     trial.judge_traps()

@@ -60,8 +60,8 @@ class Orchestrator(Core):
         self.planner = Planner(self.state, self.settings, everywhere=self._everywhere)
         self.access = Access(self.state, self.settings, self.role)
         self.messenger = Messenger(self.state, self.planner, self.settings, self.role)
-        self.asked = Queries(self.state, self.settings)
-        self.moves = Moves(self.state, self.planner, self.asked, self.settings, self.role)
+        self.lookups = Queries(self.state, self.settings)
+        self.moves = Moves(self.state, self.planner, self.lookups, self.settings, self.role)
         self.replays = Replays(self.state, self.planner, self.access, self.settings, self.role)
         parts = self.state, self.settings, self.planner, self.access
         self.publications = Publications(*parts, replays=self.replays, may_publish=self._may_publish)
@@ -88,7 +88,7 @@ class Orchestrator(Core):
 
     def queries(self) -> Mapping[str, Query]:
         """Queries by name."""
-        return self.asked.queries()
+        return self.lookups.queries()
 
     def begin(self, ctx: Context) -> None:
         """Know the broadcasters of the list."""
@@ -124,14 +124,14 @@ class Orchestrator(Core):
             self.messenger.wake(ctx, 0)
         self._check_lists(ctx)
         self.moves.wake(ctx)
-        self.asked.refresh(ctx, self.role)
+        self.lookups.refresh(ctx, self.role)
         self.replays.wake(ctx)
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
         found = [
             each
-            for each in (self.messenger.due(now), self.replays.due(now), self.asked.due(), self.moves.due(now))
+            for each in (self.messenger.due(now), self.replays.due(now), self.lookups.due(), self.moves.due(now))
             if each is not None
         ]
         if any(each.config.canisters for each in self.state.publications.values()):

@@ -170,8 +170,8 @@ class Messenger:
         if member.fresh or (member.alert is not None and member.alert.exit != exit_):
             member.fresh = False
             self._drop(member)
-            member.may.update(dict.fromkeys(member.told))
-            member.told = {}
+            member.may.update(dict.fromkeys(member.holds))
+            member.holds = {}
         if member.alert is None and not self._compose_member(ctx, member, exit_):
             return
         alert = member.alert
@@ -183,9 +183,9 @@ class Messenger:
             return
         if not alert.sent:
             alert.sent = True
-            member.told.update(alert.adds)
+            member.holds.update(alert.adds)
             for fact in alert.removes:
-                member.told.pop(fact, None)
+                member.holds.pop(fact, None)
                 if fact[0] == "rp":
                     self.planner.plan_replay(fact[1])
         if exit_ is None:
@@ -249,9 +249,9 @@ class Messenger:
         adds = {
             fact: wanted[0]
             for fact, wanted in member.want.items()
-            if member.told.get(fact) != wanted[0] and self.planner.member_ready(member, fact, wanted[0])
+            if member.holds.get(fact) != wanted[0] and self.planner.member_ready(member, fact, wanted[0])
         }
-        removes = tuple(fact for fact in {**member.told, **member.may} if fact not in member.want)
+        removes = tuple(fact for fact in {**member.holds, **member.may} if fact not in member.want)
         most = self.settings.alert_entries  # removals go first; what is left goes with the next one
         removes = removes[:most]
         adds = dict(list(adds.items())[: most - len(removes)])

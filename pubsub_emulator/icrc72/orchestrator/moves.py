@@ -25,7 +25,7 @@ class Moves:
 
     state: Registry
     planner: Planner
-    asked: Queries
+    lookups: Queries
     settings: Settings
     role: RoleCanister
 
@@ -88,7 +88,7 @@ class Moves:
         if broker.told_stats >= since and not broker.stats.get(name, 0):
             return True
         if broker.asked_stats < since or ctx.now >= broker.asked_stats + self.settings.drain_check:
-            self.asked.ask_stats(ctx, self.role, broker)
+            self.lookups.ask_stats(ctx, self.role, broker)
         return False
 
     def _drained(self, publication: Publication, who: Principal) -> None:

@@ -358,7 +358,7 @@ class Planner:
                 return not broker.retiring or broker.emptied
             case ("relayer", namespace, entry):
                 source = self.state.brokers.get(entry)
-                return source is None or source.dead or broker.id not in source.told("relay", namespace)
+                return source is None or source.dead or broker.id not in source.listed("relay", namespace)
             case ("relay", namespace, target, who):
                 return self._unneeded(broker, namespace, target, who)
             case ("pub", namespace, who):
@@ -366,7 +366,7 @@ class Planner:
                 member = self.state.members.get(("publisher", who))
                 if number is None or member is None:
                     return True
-                return broker.id not in cast("tuple[Principal, ...]", member.told.get(("bc", number), ()))
+                return broker.id not in cast("tuple[Principal, ...]", member.holds.get(("bc", number), ()))
             case ("rp" | "rr" | "rf" as kind, number):
                 return self._replay_over(broker, kind, number)
 
@@ -375,11 +375,11 @@ class Planner:
         exit_ = self.state.brokers.get(target)
         if exit_ is None or exit_.dead:
             return True
-        if not broker.told("pub", namespace):
+        if not broker.listed("pub", namespace):
             return True  # nothing enters here
         if exit_.retiring and exit_.leaves is not None:  # its subscribers are served elsewhere
             return self.state.last_wake >= exit_.leaves
-        served = [who] if who != EVERYBODY else exit_.told("sub", namespace)
+        served = [who] if who != EVERYBODY else exit_.listed("sub", namespace)
         for each in served:
             for value in self._served_by(target, ("sub", namespace, each)):
                 other = each if who == EVERYBODY else EVERYBODY
@@ -393,7 +393,7 @@ class Planner:
         if replay is None or replay.path is None:
             return True
         member = self.state.members.get(("publisher", replay.publisher))
-        if member is not None and (("rp", number) in member.told or ("rp", number) in member.may):
+        if member is not None and (("rp", number) in member.holds or ("rp", number) in member.may):
             return False
         if kind == "rr":
             return True

@@ -195,14 +195,14 @@ class Replays:
             if replay.state == "running" and ctx.now - replay.since > settings.replay_silence:
                 self._end(ctx, replay, "errored", text="publisher silent")
             return
-        if replay.alerted is None and member is not None and ("rp", replay.id) in member.told:
+        if replay.alerted is None and member is not None and ("rp", replay.id) in member.holds:
             replay.alerted = replay.heard = ctx.now
         if replay.alerted is not None and replay.done is None and ctx.now - replay.heard > settings.replay_silence:
             self._end(ctx, replay, "errored", text="publisher silent")
         elif replay.done is not None:
             if ctx.now - replay.since > settings.replay_stalled:
                 self._end(ctx, replay, "errored", text="stalled")
-            elif ctx.now >= replay.asked + settings.replay_poll:
+            elif ctx.now >= replay.polled_at + settings.replay_poll:
                 self._ask_entry(ctx, replay)
 
     def _finish(self, ctx: Context, replay: Replay) -> None:
@@ -211,7 +211,7 @@ class Replays:
         if replay.exit_kept:
             if ctx.now - ended > settings.replay_stalled or replay.path is None or replay.path[0] == replay.path[1]:
                 self._release_exit(replay)
-            elif ctx.now >= replay.asked + settings.replay_poll:
+            elif ctx.now >= replay.polled_at + settings.replay_poll:
                 self._ask_entry(ctx, replay)
         if not replay.settled:
             waits = replay.state == "canceled" and replay.reported is None
@@ -228,7 +228,7 @@ class Replays:
     def _ask_entry(self, ctx: Context, replay: Replay) -> None:
         if replay.path is None:
             return
-        replay.asked = ctx.now
+        replay.polled_at = ctx.now
         entry = replay.path[0]
         reported = (replay.done, replay.reported)
         before = sum(count for _, at, count in replay.parts if at == entry)
@@ -285,7 +285,7 @@ class Replays:
         entry = None if replay.path is None else self.state.brokers.get(replay.path[0])
         if count and entry is not None and not entry.dead and ctx.now - ended <= self.settings.replay_stalled:
             if replay.accepted is None:
-                if ctx.now >= replay.asked + self.settings.replay_poll:
+                if ctx.now >= replay.polled_at + self.settings.replay_poll:
                     self._ask_entry(ctx, replay)
                 return
             entry_id = entry.id
@@ -304,14 +304,14 @@ class Replays:
         status = item.status
         if replay.state == "canceled" and status.tag == "canceled" and replay.reported is None:
             replay.reported = replay.count = status.value
-            replay.accepted, replay.asked = None, 0
+            replay.accepted, replay.polled_at = None, 0
             return ok(replay.id)
         if status.tag != ("completed" if replay.state == "running" and replay.done is not None else replay.state):
             match replay.state, status:
                 case "pending", ("running", _) if replay.path is not None:
                     replay.state = "running"
                 case "running", ("completed", count) if replay.done is None:
-                    replay.done, replay.since, replay.asked = count, ctx.now, 0
+                    replay.done, replay.since, replay.polled_at = count, ctx.now, 0
                 case "running", ("errored", words) if replay.done is None:
                     self._end(ctx, replay, "errored", text=words)
                 case _:

@@ -128,7 +128,7 @@ class Broker:
             if not named:
                 self.held_by_name.pop(name, None)
 
-    def told(self, kind: str, namespace: str) -> list[Principal]:
+    def listed(self, kind: str, namespace: str) -> list[Principal]:
         """The principals of a kind's facts in a namespace on which it may act: subscribers, publishers or targets."""
         adds = () if self.alert is None else self.alert.adds
         found = [*self.held_by_name.get((kind, namespace), ()), *(f for f in adds if f[:2] == (kind, namespace))]
@@ -167,7 +167,7 @@ class Member:
     role: str
     id: Principal
     want: dict[MemberFact, tuple[MemberValue, int]] = field(default_factory=dict)
-    told: dict[MemberFact, MemberValue] = field(default_factory=dict)
+    holds: dict[MemberFact, MemberValue] = field(default_factory=dict)
     may: dict[MemberFact, None] = field(default_factory=dict)
     """What it may still believe since it has not answered the message that tells it everything again."""
     errors: dict[tuple[int, int, str], None] = field(default_factory=dict)
@@ -204,7 +204,7 @@ class Replay:
     """The round of the last report."""
     done: int | None = None
     """What the publisher reported as completed, while the entry still has some of it queued."""
-    asked: int = 0
+    polled_at: int = 0
     since: int = 0
     """Since when the entry is known to hold some of it, once the publisher is done."""
     ended: int | None = None

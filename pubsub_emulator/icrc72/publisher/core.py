@@ -55,7 +55,7 @@ class Publisher(Core):
         self.orchestrator = orchestrator
         self.inbox = inbox
         self.settings = settings
-        inbox.told["publisher"] = self._told
+        inbox.on_alert["publisher"] = self._told
         self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
         """Called with an event that no broadcaster will ever take, and with the reason."""
         self._asking = Registering()

@@ -59,7 +59,7 @@ class Replays:
             if each.state == "running" and ctx.now - each.since > self.settings.replay_stalled:
                 each.state, each.text = "errored", "stalled"
             self._report(ctx, number, each)
-            if each.state == "running" and each.told and not each.busy and ctx.now >= each.wait:
+            if each.state == "running" and each.reported and not each.busy and ctx.now >= each.wait:
                 self._send_replayed(ctx, number, each)
         for number, count in list(self.publisher.state.canceled.items()):
             del self.publisher.state.canceled[number]
@@ -89,10 +89,10 @@ class Replays:
         each.last = self.publisher.state.log[rows[-1]].event.eventId if rows else -1
 
     def _report(self, ctx: Context, number: int, each: Replaying) -> None:
-        due = each.told != each.state or ctx.now >= each.report
-        if each.reporting or not due or (each.told != each.state and ctx.now < each.report and each.told):
+        due = each.reported != each.state or ctx.now >= each.report
+        if each.reporting or not due or (each.reported != each.state and ctx.now < each.report and each.reported):
             return
-        state = each.state if each.told else "running"
+        state = each.state if each.reported else "running"
         each.reporting = True
 
         def got(ctx: Context, results: Results[int] | None) -> None:
@@ -100,7 +100,7 @@ class Replays:
             if results is None:
                 each.report = ctx.now + 1
                 return
-            each.told = state
+            each.reported = state
             each.report = ctx.now + (self.settings.replay_report if each.state == state else 0)
             self.publisher.wake(ctx)
 

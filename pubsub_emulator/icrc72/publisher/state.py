@@ -95,7 +95,7 @@ class Replaying:
     state: StateName = "running"
     text: str = ""
     count: int = 0
-    told: str = ""
+    reported: str = ""
     report: int = 0
     reporting: bool = False
     since: int = 0

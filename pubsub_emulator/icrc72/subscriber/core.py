@@ -58,7 +58,7 @@ class Subscriber(Core):
         self.handler = handler
         self.settings = settings
         self.repairs = Repairs(orchestrator, settings, self)
-        inbox.told["subscriber"] = self._told
+        inbox.on_alert["subscriber"] = self._told
         inbox.taker = self
         self._asking = Registering()
 

@@ -80,7 +80,7 @@ class Workload:
     meter_cache_reads: bool = True
     seed: str = "experiment"
 
-    def told(self, name: str) -> int | float | str:
+    def value_of(self, name: str) -> int | float | str:
         """A field in the form for people."""
         value: int | str = getattr(self, name)
         return value / MILLION if name.endswith(_SHARE) and isinstance(value, int) else value
@@ -118,7 +118,7 @@ class Measurement:
 
     def row(self) -> dict[str, int | float | str]:
         """Workload and figures, flat."""
-        fixed = {field.name: self.workload.told(field.name) for field in fields(Workload)}
+        fixed = {field.name: self.workload.value_of(field.name) for field in fields(Workload)}
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "workload"}
         return {**fixed, "cache": self.workload.cache.value, **found}
 

@@ -290,7 +290,7 @@ def snapshot(call: Call, before: str | None) -> Json:
         node.timeline.pin(block)
     node.snapshots[name := f"{len(node.snapshots) + node.reverted + 1:#x}"] = Snapshot(
         node.timeline.newest,
-        node.control.asked(),
+        node.control.pending(),
         {chain: pool.copy() for chain, pool in node.pools.items()},
         None if before is None else before[:MOST_WORDS],
     )
@@ -322,7 +322,7 @@ async def revert(call: Call, name: str) -> Json:
 
 
 async def _go_back(call: Call, kept: Snapshot) -> None:
-    await attempt(call.node.control.rewind(kept.moment, kept.asked))
+    await attempt(call.node.control.rewind(kept.moment, kept.pending))
     call.node.pools.update({chain: pool.copy() for chain, pool in kept.pools.items()})
 
 

@@ -91,20 +91,20 @@ class FinalizedHeads(Heads):
 
     def __init__(self, chain: Chain) -> None:
         super().__init__(chain)
-        self.told = 0
+        self.sent = 0
 
     def advanced(self, advance: Advance) -> None:
         """Each block that became final."""
         change = advance.chains[self.chain]
-        if advance.rewound and change.view.final.number < self.told:
+        if advance.rewound and change.view.final.number < self.sent:
             self.notify(header_text(advance, change.view.final))
         for each in change.finalized:
             self.notify(header_text(advance, each))
-        self.told = change.view.final.number
+        self.sent = change.view.final.number
 
     def first(self, current: Block) -> None:
         """The present final head."""
-        self.told = current.number
+        self.sent = current.number
         super().first(current)
 
     def newest(self, timeline: Timeline) -> None:

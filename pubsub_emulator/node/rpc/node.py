@@ -57,7 +57,7 @@ class Control(Protocol):
         `executing` says that it executes the runtime: it may take long, and those that only read do not wait for it.
         """
 
-    def asked(self) -> tuple[Action, ...]:
+    def pending(self) -> tuple[Action, ...]:
         """The actions requested since the last step."""
 
     def set_mode(self, mode: str) -> None:
@@ -137,7 +137,7 @@ class Snapshot:
     """A snapshot of `dev_snapshot`: a moment, the actions requested since then, the pools, and what follows it."""
 
     moment: Moment
-    asked: tuple[Action, ...]
+    pending: tuple[Action, ...]
     pools: Mapping[Chain, Pool]
     before: str | None = None
 

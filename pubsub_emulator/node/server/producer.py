@@ -277,7 +277,7 @@ class Producer:
                 raise _ends() from None
             raise
 
-    def asked(self) -> tuple[Action, ...]:
+    def pending(self) -> tuple[Action, ...]:
         """The actions requested since the last step."""
         return tuple(self.live.pending)
 

@@ -28,7 +28,7 @@ class StatusRecorder(Protocol):
     def began(self, stream: str, operation_id: bytes) -> None:
         """A stream begins."""
 
-    def told(self, stream: str, update: Update) -> None:
+    def record(self, stream: str, update: Update) -> None:
         """A status is handed to the client's connection."""
 
     def waits(self, stream: str) -> None:
@@ -56,7 +56,7 @@ class Watching:
     def tell(self, update: Update) -> None:
         """A status is handed over."""
         if self._recorder is not None:
-            self._recorder.told(self._name, update)
+            self._recorder.record(self._name, update)
 
     def wait(self) -> None:
         """It looked just now, and has nothing to tell."""

@@ -63,7 +63,7 @@ class Attribution:
 @dataclass(frozen=True, slots=True)
 class _Path:
     nodes: tuple[Hash, ...]
-    asked: bool
+    requested: bool
     state: str
     value: bytes | None
 
@@ -211,7 +211,7 @@ def _attribution(
 def _key_part(place: Place, path: _Path, users: Mapping[Hash, list[Place]], costs: Mapping[Hash, int]) -> ProofShare:
     trie, key = place
     own = [node_hash for node_hash in path.nodes if users.get(node_hash) == [place]]
-    kind = "neighbour" if not path.asked else "child trie" if trie == TOP and is_child_root(key) else "key"
+    kind = "neighbour" if not path.requested else "child trie" if trie == TOP and is_child_root(key) else "key"
     return ProofShare(
         kind,
         place_name(trie, key),

@@ -45,12 +45,12 @@ class NodeHeader:
 
 @dataclass(frozen=True, slots=True)
 class NodeProof:
-    """A read proof; `at` is the block that it names, `asked` the keys by trie where the request is known."""
+    """A read proof; `at` is the block that it names, `requested` the keys by trie where the request is known."""
 
     place: str
     at: Hash | None
     nodes: tuple[bytes, ...]
-    asked: dict[bytes, tuple[bytes, ...]] | None = None
+    requested: dict[bytes, tuple[bytes, ...]] | None = None
 
 
 @dataclass(slots=True)

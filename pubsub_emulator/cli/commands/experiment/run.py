@@ -55,7 +55,7 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
                 values,
                 policies,
                 base,
-                lambda w: advance(next(number), total, f"{parameter} {w.told(parameter)}, {w.cache.value}"),
+                lambda w: advance(next(number), total, f"{parameter} {w.value_of(parameter)}, {w.cache.value}"),
             )
         )
     return write((sweep_figure(parameter, y, found),), out, lambda: _compare(parameter, found))
@@ -67,7 +67,7 @@ def _compare(parameter: str, found: Sequence[Measurement]) -> None:
     for policy in dict.fromkeys(each.workload.cache for each in found):
         mine = [each for each in found if each.workload.cache is policy]
         figures = [{name: float(value) for name, value in each.row().items() if name not in given} for each in mine]
-        labels = [f"{parameter} {each.workload.told(parameter)}" for each in mine]
+        labels = [f"{parameter} {each.workload.value_of(parameter)}" for each in mine]
         lines = lines_of(figures)
         say(f"cache {policy.value}:")
         show_differences(labels, [line for line in lines if line.differs or len(mine) == 1])

@@ -80,10 +80,10 @@ def _attribute(proof: NodeProof, root: Hash, child: str | None, keys: Sequence[s
     trie = TOP if child is None else _child_key(child)
     if keys:
         return attribute_reads(root, proof.nodes, {trie: [_hex("--key", key) for key in keys]})
-    if proof.asked is not None:
-        if child is not None and trie not in proof.asked:
+    if proof.requested is not None:
+        if child is not None and trie not in proof.requested:
             raise ProofError(f"the request did not ask for {child_trie_name(trie)}")
-        return attribute_reads(root, proof.nodes, proof.asked)
+        return attribute_reads(root, proof.nodes, proof.requested)
     if trie != TOP:
         attribute_reads(root, proof.nodes, {trie: ()})  # raises where the trie's root is left open
     # Without a request it may be a subscriber's own proof: what that chain has stored is left out of it.
