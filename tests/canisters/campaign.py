@@ -14,16 +14,14 @@ from functools import partial
 from pathlib import Path
 
 from pubsub_emulator.collator.draws import Draws
+from pubsub_emulator.icrc72 import CanisterNetwork, RoleCanister, WasmCanister
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
 from pubsub_emulator.icrc72.ic.canister import Canister
 from pubsub_emulator.icrc72.ic.messaging import RUNNING
-from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
 from pubsub_emulator.icrc72.keys import REPLAY
-from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import Codec
 from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.stories import Maker, Surprise, Witness, begin, drawn, finish, step

@@ -8,16 +8,13 @@ from typing import cast
 
 import pytest
 
-from pubsub_emulator.icrc72.client import App
+from pubsub_emulator.icrc72 import App, CanisterNetwork, Schedule, WasmCanister
 from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
 from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR
-from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Recorder
-from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
 
 sys.path.insert(0, str(Path(__file__).parent))
 from campaign import BUILT, IDS, NAT, ROLES, Play, built  # a program beside this file

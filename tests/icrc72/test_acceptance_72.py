@@ -3,47 +3,22 @@
 from dataclasses import replace
 
 import pytest
-from support.canister_apps import (
-    NAME,
-    Lists,
-    Sink,
-    Source,
-    confirm_all,
-    emit,
-    err,
-    happenings,
-    member,
-    publish,
-    source_and_sink,
-    subscribe,
-)
+from support.canister_apps import NAME, Lab, Lists, Sink, Source, err, keeping
 
-from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import CanisterNetwork, Schedule, deploy, keys
 from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, EventNotification, plain
-from pubsub_emulator.icrc72.deployment import deploy
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, plain
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.errors import Trap
-from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.methods import HANDLE
-from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
-from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import as_items, blob, boolean, first, nat, of
-from pubsub_emulator.testing.canisters import Canisters
 
 
-class Notes(App):
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append((event.eventId, event.filter, first(event.headers, keys.PRIORITY)))
-
-
-def alerts(lab: Canisters, probe: Principal) -> list[str]:
+def alerts(lab: Lab, probe: Principal) -> list[str]:
     return [key for _, note in lab.probed(probe).notified for key, _ in note.data.value if ":sys:" in note.namespace]
 
 
@@ -52,29 +27,26 @@ def executed(happened: list[Happening], method: str) -> list[Happening]:
 
 
 @pytest.mark.parametrize("side", ["publishers", "subscribers"])
-def test_row_7_ic_33_disallow_wins(side: str) -> None:
-    lab = Canisters()
+def test_row_7_ic_33_disallow_wins(side: str, lab: Lab) -> None:
     owner, other = lab.probe(), lab.probe()
-    publish(lab, owner, *((keys.list_key(f"{side}:{how}"), [bytes(other)]) for how in ("allowed", "disallowed")))
+    lab.publish(owner, *((keys.list_key(f"{side}:{how}"), [bytes(other)]) for how in ("allowed", "disallowed")))
     if side == "publishers":
-        assert err(publish(lab, other)) == "UnauthorizedPublisher"
+        assert err(lab.publish(other)) == "UnauthorizedPublisher"
     else:
-        assert err(subscribe(lab, other)) == "UnauthorizedSubscriber"
+        assert err(lab.subscribe(other)) == "UnauthorizedSubscriber"
 
 
-def test_row_8_ic_33_a_silent_list_canister_is_code_6() -> None:
-    lab = Canisters()
+def test_row_8_ic_33_a_silent_list_canister_is_code_6(lab: Lab) -> None:
     owner, other, dead = lab.probe(), lab.probe(), lab.probe()
     lab.network.uninstall(dead)
-    publish(lab, owner, (keys.icrc75_key("subscribers:allowed"), [bytes(dead), "friends"]))
-    assert err(subscribe(lab, other)) == keys.LIST_SILENT
+    lab.publish(owner, (keys.icrc75_key("subscribers:allowed"), [bytes(dead), "friends"]))
+    assert err(lab.subscribe(other)) == keys.LIST_SILENT
 
 
 def test_row_10_ic_39_nothing_is_published_before_the_alert_then_everything() -> None:
-    lab = Canisters(broadcasters=())
-    source, reader = source_and_sink(lab, at=0)
-    emit(lab, source, 1, 2, 3)
-    lab.step(20)
+    lab = Lab(broadcasters=())
+    source, reader = lab.source_and_sink(at=0)
+    lab.emit(source, 1, 2, 3, then=20)
     assert lab.app(source).publisher.published(NAME) == 0
     lab.system.add_broadcaster(0)
     lab.step(200)
@@ -82,21 +54,19 @@ def test_row_10_ic_39_nothing_is_published_before_the_alert_then_everything() ->
     assert lab.app(reader).data == [1, 2, 3]
 
 
-def test_row_11_ic_32_a_pattern_meets_a_publication_that_comes_later() -> None:
-    lab = Canisters()
-    probe = member(lab, "subscriber", 1)
-    subscribe(lab, probe, name="**.icrc1.transfer")
+def test_row_11_ic_32_a_pattern_meets_a_publication_that_comes_later(lab: Lab) -> None:
+    probe = lab.member("subscriber", 1)
+    lab.subscribe(probe, name="**.icrc1.transfer")
     lab.install(Source, 0, publications={"com.foo.icrc1.transfer": {}})
     lab.step(80)
     assert keys.EXIT_ADD in alerts(lab, probe)
 
 
-def test_row_12_ic_40_alerts_come_in_the_order_of_the_table() -> None:
-    lab = Canisters()
+def test_row_12_ic_40_alerts_come_in_the_order_of_the_table(lab: Lab) -> None:
     reader = lab.install(Sink, 1, subscriptions={NAME: {}})
     lab.step(40)
     source = lab.install(Source, 0, publications={NAME: {}})
-    happened = happenings(lab)
+    happened = lab.happenings()
     lab.step(80)
     told = [(note, each.receiver) for each in executed(happened, HANDLE.name) for note in HANDLE.value(each.data)]
     alerted = [(key, value, who) for note, who in told if ":sys:" in note.namespace for key, value in note.data.value]
@@ -114,63 +84,45 @@ def test_row_15_ic_26_a_notification_names_the_filter() -> None:
             self.emit(ctx, method, {"host": [{"name": arg.decode()}]})
             ctx.reply(b"")
 
-    lab = Canisters()
-    source = lab.install(Hosts, 0, publications={NAME: {}})
-    reader = lab.install(Notes, 1, subscriptions={NAME: {FILTER: "host[name ~= John]"}})
-    lab.step(60)
+    lab = Lab()
+    notes = keeping(lambda note: (note.eventId, note.filter))
+    source, reader = lab.source_and_sink(notes, Hosts, **{FILTER: "host[name ~= John]"})
     for name in (b"John Smith", b"Ann"):
         lab.call(source, NAME, name)
         lab.step()
     lab.step(60)
-    assert [each[:2] for each in lab.app(reader).data] == [(1, "host[name ~= John]")]
+    assert lab.app(reader).data == [(1, "host[name ~= John]")]
 
 
-def test_row_16_ic_43_two_matching_subscriptions_are_one_notification() -> None:
-    lab = Canisters()
+def test_row_16_ic_43_two_matching_subscriptions_are_one_notification(lab: Lab) -> None:
     source = lab.install(Source, 0, publications={NAME: {}})
     reader = lab.install(Sink, 1, subscriptions={NAME: {}, "org.**": {}})
     lab.step(80)
-    emit(lab, source, 1, 2)
-    lab.step(60)
+    lab.emit(source, 1, 2, then=60)
     assert lab.app(reader).data == [1, 2]
     assert lab.app(reader).inbox.state.counts["notifications"] == 2
 
 
 def test_row_17_ic_43_the_highest_priority_is_sent_first() -> None:
-    lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, sends=1))
-    readers = [lab.install(Notes, 0, subscriptions={NAME: {}}) for _ in range(3)]
+    lab = Lab(broadcasters=(0,), settings=replace(DEFAULTS, sends=1))
+    priority = keeping(lambda note: first(note.headers, keys.PRIORITY))
+    readers = [lab.install(priority, 0, subscriptions={NAME: {}}) for _ in range(3)]
     ranks = [[bytes(who), rank] for who, rank in zip(readers, (5, 1, 9), strict=True)]
     source = lab.install(Source, 0, publications={NAME: {keys.MODE: "priority", keys.PRIORITIES: ranks}})
     lab.step(120)
-    happened = happenings(lab)
-    emit(lab, source, 1)
-    lab.step(64)
+    happened = lab.happenings()
+    lab.emit(source, 1, then=64)
     mine = [each.receiver for each in executed(happened, HANDLE.name) if each.receiver in readers]
     assert list(dict.fromkeys(mine)) == [readers[2], readers[0], readers[1]]
-    places = {who: [plain(each) for each in as_items(lab.app(who).data[0][2]) or ()] for who in readers}
+    places = {who: [plain(each) for each in as_items(lab.app(who).data[0]) or ()] for who in readers}
     assert places == {readers[0]: [2, 3], readers[1]: [3, 3], readers[2]: [1, 3]}
 
 
-def test_row_19_ic_45_a_suspended_subscriber_is_told_resumes_and_replays() -> None:
-    lab = Canisters(settings=replace(DEFAULTS, queue_notifications=10))
-    source, reader = source_and_sink(lab, publication={REPLAY: True})
-    lab.network.stop(reader)
-    emit(lab, source, *range(1, 41))
-    lab.network.start(reader)
-    lab.step(1500)
-    assert sorted(lab.app(reader).data) == list(range(1, 41))
-    assert keys.SUSPENDED in [code for _, code, _, _ in lab.app(reader).subscriber.state.errors]
-    emit(lab, source, 41, 42)
-    lab.step(100)
-    assert lab.app(reader).data[-2:] == [41, 42]
-
-
 def test_row_20_ic_45_a_full_store_is_busy_and_later_all_comes_in_order() -> None:
-    lab = Canisters(settings=replace(DEFAULTS, store_bytes=2000))
-    source, reader = source_and_sink(lab)
+    lab = Lab(settings=replace(DEFAULTS, store_bytes=2000))
+    source, reader = lab.source_and_sink()
     lab.network.stop(reader)
-    emit(lab, source, *range(1, 41))
-    lab.step(40)
+    lab.emit(source, *range(1, 41), then=40)
     assert lab.app(source).publisher.published(NAME) < 40
     lab.network.start(reader)
     lab.step(1500)
@@ -178,64 +130,27 @@ def test_row_20_ic_45_a_full_store_is_busy_and_later_all_comes_in_order() -> Non
     assert lab.system.broadcaster(lab.broadcasters[0]).state.counts["busy"] > 0
 
 
-def test_row_22_ic_49_a_handler_that_traps_undoes_only_itself() -> None:
-    class Fussy(Sink):
-        def on_event(self, ctx: Context, event: EventNotification) -> None:
-            super().on_event(ctx, event)
-            if plain(event.data)["n"] == 2:
-                raise Trap("not two")
-
-    lab = Canisters()
-    source, reader = source_and_sink(lab, Fussy)
-    emit(lab, source, 1, 2, 3)
-    lab.step(80)
-    assert lab.app(reader).data == [1, 3]
-    assert lab.app(reader).inbox.state.counts["handler_failures"] == 1
-    assert not any(queue.live for queue in lab.system.broadcaster(lab.broadcasters[1]).state.queues.values())
-
-
-def test_ic_8_an_upgrade_of_the_orchestrator_keeps_everything() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab)
-    emit(lab, source, 1, 2)
-    lab.network.stop(lab.orchestrator)
-    emit(lab, source, *range(3, 20))
-    kept = lab.network.canister(lab.orchestrator).state_bytes()
-    assert lab.network.upgrade(lab.orchestrator, RoleCanister([Orchestrator([], lab.settings)]))
-    assert lab.network.canister(lab.orchestrator).state_bytes() == kept
-    lab.network.start(lab.orchestrator)
-    late = lab.install(Sink, 1, subscriptions={NAME: {}})
-    lab.step(80)
-    emit(lab, source, 20, 21)
-    lab.step(60)
-    assert lab.app(reader).data == list(range(1, 22))
-    assert lab.app(late).data == [20, 21]
-
-
 def test_row_25_ic_47_a_dead_broadcasters_assignments_move_and_the_gap_is_replayed() -> None:
-    lab = Canisters(broadcasters=(0, 1, 1))
-    source, reader = source_and_sink(lab, publication={REPLAY: True})
-    emit(lab, source, 1, 2, 3)
-    lab.step(30)
+    lab = Lab(broadcasters=(0, 1, 1))
+    source, reader = lab.source_and_sink(publication={REPLAY: True})
+    lab.emit(source, 1, 2, 3, then=30)
     state = lab.system.registry.state
     exit_ = state.exits[reader]
     assert exit_ is not None
     lab.network.uninstall(exit_)
-    emit(lab, source, *range(4, 10))
-    lab.step(150)
-    emit(lab, source, 10)
-    lab.step(1200)
+    lab.emit(source, *range(4, 10), then=150)
+    lab.emit(source, 10, then=1200)
     assert state.brokers[exit_].dead
     assert state.exits[reader] not in {None, exit_}
     assert sorted(lab.app(reader).data) == list(range(1, 11))
 
 
 def test_row_26_ic_34_after_a_deletion_nothing_is_published_or_confirmed() -> None:
-    lab = Canisters(broadcasters=(0,))
-    probe, other = member(lab, "publisher"), member(lab, "subscriber")
-    publish(lab, probe)
-    subscribe(lab, other)
-    confirm_all(lab, probe, other, turns=12)
+    lab = Lab(broadcasters=(0,))
+    probe, other = lab.member("publisher"), lab.member("subscriber")
+    lab.publish(probe)
+    lab.subscribe(other)
+    lab.confirm_all(probe, other, turns=12)
     (broadcaster,) = lab.broadcasters
     event = (m.Event(1, None, 1, NAME, nat(1), probe, None),)
     assert lab.answer(probe, broadcaster, "icrc72_publish", event)[0].tag == "Ok"
@@ -251,7 +166,7 @@ def test_row_26_ic_34_after_a_deletion_nothing_is_published_or_confirmed() -> No
 
 
 def test_row_28_ic_45_two_full_broadcasters_that_relay_to_each_other_drain() -> None:
-    lab = Canisters(settings=replace(DEFAULTS, store_bytes=1500))
+    lab = Lab(settings=replace(DEFAULTS, store_bytes=1500))
     sources = [lab.install(Source, at, publications={f"org.example.n{at}": {}}) for at in (0, 1)]
     readers = [lab.install(Sink, 1 - at, subscriptions={f"org.example.n{at}": {}}) for at in (0, 1)]
     lab.step(80)
@@ -267,74 +182,50 @@ def test_row_28_ic_45_two_full_broadcasters_that_relay_to_each_other_drain() -> 
 
 
 def test_row_29_ic_45_a_dead_subscribers_share_of_a_small_store_is_dropped() -> None:
-    lab = Canisters(broadcasters=(0,), settings=replace(DEFAULTS, store_bytes=3000))
-    source, dead = source_and_sink(lab, at=0)
+    lab = Lab(broadcasters=(0,), settings=replace(DEFAULTS, store_bytes=3000))
+    source, dead = lab.source_and_sink(at=0)
     living = lab.install(Sink, 0, subscriptions={NAME: {}})
     lab.step(40)
     lab.network.stop(dead)
-    emit(lab, source, *range(1, 60))
-    lab.step(100)
+    lab.emit(source, *range(1, 60), then=100)
     assert len(lab.app(living).data) < 59
     lab.step(1500)
     assert lab.app(living).data == list(range(1, 60))
 
 
-def test_row_30_ic_47_a_broadcaster_that_was_taken_for_dead_drops_everything_and_serves_again() -> None:
-    lab = Canisters(broadcasters=(0, 1))
-    source, reader = source_and_sink(lab, publication={REPLAY: True})
-    exit_ = lab.broadcasters[1]
-    lab.network.stop(exit_)
-    lab.step(90)
-    broker = lab.system.registry.state.brokers[exit_]
-    assert broker.dead
-    lab.network.start(exit_)
-    lab.step(300)
-    broker = lab.system.registry.state.brokers[exit_]
-    assert not broker.dead
-    assert not broker.sick
-    emit(lab, source, *range(1, 6))
-    lab.step(600)
-    assert sorted(lab.app(reader).data) == [1, 2, 3, 4, 5]
-
-
-def test_row_31_ic_40_42_a_relay_that_ends_while_another_begins_goes_on() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab, **{FILTER: "n > 0"})
-    emit(lab, source, 1, 2)
-    lab.step(30)
+def test_row_31_ic_40_42_a_relay_that_ends_while_another_begins_goes_on(lab: Lab) -> None:
+    source, reader = lab.source_and_sink(**{FILTER: "n > 0"})
+    lab.emit(source, 1, 2, then=30)
     other = lab.probe(1)
     update = (m.SubscriptionUpdate(Variant("namespace", NAME), (keys.FILTER, of(None)), reader),)
     subscription_id = lab.app(reader).subscriber.state.wanted[NAME].id
     record = lab.system.registry.state.subscriptions[subscription_id]
     record.config = replace(record.config, controllers=(reader, other))
     assert lab.answer(other, lab.orchestrator, "icrc72_update_subscription", update) == (("Ok", True),)
-    emit(lab, source, 3, 4, 5, 6)
-    lab.step(100)
+    lab.emit(source, 3, 4, 5, 6, then=100)
     assert lab.app(reader).data == [1, 2, 3, 4, 5, 6]
     relays = lab.system.broadcaster(lab.broadcasters[0]).state.relays
     assert {who for relay in relays.values() for who in relay.entries} == {Principal()}
 
 
-def test_row_32_ic_40_a_second_filter_misses_nothing_from_its_first_event_on() -> None:
-    lab = Canisters()
-    source, _ = source_and_sink(lab, **{FILTER: "n > 1000"})
+def test_row_32_ic_40_a_second_filter_misses_nothing_from_its_first_event_on(lab: Lab) -> None:
+    source, _ = lab.source_and_sink(**{FILTER: "n > 1000"})
     second = lab.install(Sink, 1, subscriptions={NAME: {FILTER: "n < 1000"}})
-    emit(lab, source, *range(1, 61))
-    lab.step(100)
+    lab.emit(source, *range(1, 61), then=100)
     found = lab.app(second).data
     assert found == list(range(found[0], 61))
 
 
 def test_row_33_ic_37_a_subnet_without_broadcasters_is_code_2_until_one_comes() -> None:
-    lab = Canisters(broadcasters=(0,))
-    probe = member(lab, "subscriber", 1)
+    lab = Lab(broadcasters=(0,))
+    probe = lab.member("subscriber", 1)
     lab.step(30)
     caller, note = lab.probed(probe).notified[0]
     assert caller == lab.orchestrator
     (entry,) = as_items(first(note.data.value, keys.SUBSCRIBER_ERROR)) or ()
     assert plain(entry)["code"] == keys.NO_SUBNET
     lab.answer(probe, lab.orchestrator, "icrc72_confirm_notifications", (note.notificationId,))
-    subscribe(lab, probe)
+    lab.subscribe(probe)
     lab.install(Source, 0, publications={NAME: {}})
     lab.step(30)
     new = lab.system.add_broadcaster(1)
@@ -343,16 +234,10 @@ def test_row_33_ic_37_a_subnet_without_broadcasters_is_code_2_until_one_comes() 
     assert keys.EXIT_ADD in alerts(lab, probe)
 
 
-def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed() -> None:
-    lab = Canisters()
-    probe = member(lab, "publisher")
-    publish(lab, probe)
-
-    class Sizes(App):
-        def on_event(self, _ctx: Context, event: EventNotification) -> None:
-            self.data.append(len(event.data.value))
-
-    reader = lab.install(Sizes, 1, subscriptions={NAME: {}})
+def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed(lab: Lab) -> None:
+    probe = lab.member("publisher")
+    lab.publish(probe)
+    reader = lab.install(keeping(lambda note: len(note.data.value)), 1, subscriptions={NAME: {}})
     lab.step(80)
     size = type_codec("broadcaster", "Event").size
     small = m.Event(1, None, 1, NAME, blob(bytes(1 << 20)), probe, None)
@@ -366,8 +251,7 @@ def test_row_34_ic_41_an_event_of_exactly_1_mib_is_relayed() -> None:
     assert lab.app(reader).data == [len(exact.data.value)]
 
 
-def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while() -> None:
-    lab = Canisters()
+def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while(lab: Lab) -> None:
     lists = lab.install(Lists, 0)
     config = {keys.icrc75_key("subscribers:allowed"): [bytes(lists), "friends"]}
     source = lab.install(Source, 0, publications={NAME: config})
@@ -378,17 +262,14 @@ def test_row_35_ic_33_a_silent_list_canister_changes_nothing_for_a_while() -> No
     lab.step(60)
     lab.app(lists).data["silent"] = True
     lab.step(150)
-    emit(lab, source, 1)
-    lab.step(40)
+    lab.emit(source, 1, then=40)
     assert lab.app(reader).data == [1]
     lab.step(400)
-    emit(lab, source, 2)
-    lab.step(60)
+    lab.emit(source, 2, then=60)
     assert lab.app(reader).data == [1]
     lab.app(lists).data["silent"] = False
     lab.step(100)
-    emit(lab, source, 3)
-    lab.step(200)
+    lab.emit(source, 3, then=200)
     assert 3 in lab.app(reader).data
 
 
@@ -409,10 +290,9 @@ def test_ic_35e_valid_broadcasters_may_be_those_of_a_list_canister() -> None:
     assert list(system.app(reader).inbox.state.valid) == [system.broadcasters[1]]
 
 
-def test_ic_34_a_publication_changes_by_one_key_of_its_controller() -> None:
-    lab = Canisters()
+def test_ic_34_a_publication_changes_by_one_key_of_its_controller(lab: Lab) -> None:
     owner, other = lab.probe(), lab.probe()
-    publish(lab, owner)
+    lab.publish(owner)
     change = (m.PublicationUpdate(Variant("publicationId", 1), (keys.TRUSTED, boolean(True))),)
     method = "icrc72_update_publication"
     assert err(lab.answer(other, lab.orchestrator, method, change)[0]) == "Unauthorized"
@@ -425,66 +305,60 @@ def test_ic_34_a_publication_changes_by_one_key_of_its_controller() -> None:
     assert err(lab.answer(owner, lab.orchestrator, method, last)[0]) == "ImproperConfig"
 
 
-def test_ic_46_trusted_batches_are_answered_for() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab, publication={keys.TRUSTED: True})
-    happened = happenings(lab)
-    emit(lab, source, 1, 2, 3)
-    lab.step(60)
+def test_ic_46_trusted_batches_are_answered_for(lab: Lab) -> None:
+    source, reader = lab.source_and_sink(publication={keys.TRUSTED: True})
+    happened = lab.happenings()
+    lab.emit(source, 1, 2, 3, then=60)
     assert lab.app(reader).data == [1, 2, 3]
     assert reader in [each.receiver for each in executed(happened, "icrc72_handle_notification_trusted")]
 
 
 @pytest.mark.parametrize(("brokers", "which"), [((0, 0, 1), "entry"), ((0, 1, 1), "exit"), ((0, 0, 1), "both")])
 def test_ic_47b_a_broadcaster_is_retired_without_loss(brokers: tuple[int, ...], which: str) -> None:
-    lab = Canisters(broadcasters=brokers, schedule=Schedule(b"retire", 1, 10))
-    source, reader = source_and_sink(lab, at=0 if which == "both" else 1)
+    lab = Lab(broadcasters=brokers, schedule=Schedule(b"retire", 1, 10))
+    source, reader = lab.source_and_sink(at=0 if which == "both" else 1)
     lab.step(60)
     state = lab.system.registry.state
     old = state.publications[1].entries[source][0] if which != "exit" else state.exits[reader]
-    emit(lab, source, 1, 2, 3)
+    lab.emit(source, 1, 2, 3)
     assert lab.system.registry.retire(old)
-    emit(lab, source, *range(4, 120))
-    lab.step(400)
+    lab.emit(source, *range(4, 120), then=400)
     assert sorted(lab.app(reader).data) == list(range(1, 120))
     assert len(lab.app(reader).data) == 119
     assert not state.brokers[old].registered
     assert old not in {*state.exits.values(), *state.publications[1].entries[source]}
     lab.network.uninstall(old)
-    emit(lab, source, 120)
-    lab.step(100)
+    lab.emit(source, 120, then=100)
     assert lab.app(reader).data[-1] == 120
 
 
 def test_ic_47b_a_broadcaster_that_becomes_the_last_of_its_subnet_stays() -> None:
-    lab = Canisters(broadcasters=(0, 1, 1))
-    source, reader = source_and_sink(lab, publication={REPLAY: True})
+    lab = Lab(broadcasters=(0, 1, 1))
+    source, reader = lab.source_and_sink(publication={REPLAY: True})
     registry = lab.system.registry
     old = registry.state.exits[reader]
     (other,) = set(lab.broadcasters[1:]) - {old}
     lab.network.uninstall(other)
     assert registry.retire(old)
-    emit(lab, source, *range(1, 100))
-    lab.step(300)
+    lab.emit(source, *range(1, 100), then=300)
     assert registry.state.exits[reader] == old
     assert not registry.state.brokers[old].retiring
     assert sorted(lab.app(reader).data) == list(range(1, 100))
 
 
 def test_ic_47b_the_last_broadcaster_of_a_subnet_is_not_retired() -> None:
-    lab = Canisters(broadcasters=(0, 1))
+    lab = Lab(broadcasters=(0, 1))
     lab.step(20)
     assert not lab.system.registry.retire(lab.broadcasters[1])
     assert not lab.system.registry.retire(lab.orchestrator)
 
 
 def test_ic_42_partitions_and_modes() -> None:
-    lab = Canisters(broadcasters=(0, 0, 0, 1))
+    lab = Lab(broadcasters=(0, 0, 0, 1))
     for config in ({keys.PARTITIONS: 3}, {keys.MODE: "unordered"}):
         name = f"org.example.p{len(config)}{next(iter(config))[-3:]}"
         source = lab.install(Source, 0, publications={name: config})
         reader = lab.install(Sink, 1, subscriptions={name: {}})
         lab.step(120)
-        emit(lab, source, *range(1, 31), name=name)
-        lab.step(120)
+        lab.emit(source, *range(1, 31), name=name, then=120)
         assert sorted(lab.app(reader).data) == list(range(1, 31)), config

@@ -1,41 +1,39 @@
-"""A publisher's log in an archive canister, handed over in pages: IC-48, RP-7c."""
+"""A publisher's log in an archive canister, handed over in pages, and as an ICRC-3 log: IC-48, RP-7c."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from support.canister_apps import NAME, Asker, Sink, Source
+import pytest
+from support.canister_apps import NAME, Asker, Lab, Source, keeping
 
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events import MemoryStore, open_store
 from pubsub_emulator.events.log.store import Store
-from pubsub_emulator.icrc72.archive import Archive, whole_log
-from pubsub_emulator.icrc72.client import REPLAY, plain
-from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
-from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72 import REPLAY, RoleCanister, Schedule, plain
+from pubsub_emulator.icrc72.archive import BLOCK_TYPE, Archive, whole_log
+from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.did import parse
+from pubsub_emulator.icrc72.ic.candid.encode import Encoder
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.testing.canisters import Canisters
+from pubsub_emulator.icrc72.value_hash import icrc3_value, value_hash
+from pubsub_emulator.icrc72.values import Value, blob, class_, first, map_, nat, of
 
-
-class Reader(Asker):
-    on_event = Sink.on_event
+Reader = keeping(lambda note: plain(note.data)["n"], Asker)
 
 
 def archived(
-    store: Store, events: int, schedule: Schedule | None = None, *, code: type[Archive] = Archive
-) -> tuple[Canisters, Principal, Archive, Principal]:
-    """A publisher whose events are all in the archive but the last two, three a round."""
-    lab = Canisters(settings=replace(DEFAULTS, replay_events=7, batch_notifications=2), schedule=schedule)
+    store: Store, events: int, schedule: Schedule | None = None, *, code: type[Archive] = Archive, keep: int = 2
+) -> tuple[Lab, Principal, Archive, Principal]:
+    """A publisher whose events are all in the archive but the last `keep`, three a round."""
+    lab = Lab(settings=replace(DEFAULTS, replay_events=7, batch_notifications=2), schedule=schedule)
     archive = code(store)
     where = lab.network.create(0, RoleCanister([archive]))
-    app = Source(
-        lab.orchestrator, lab.settings, publications={NAME: {REPLAY: True}}, subscriptions={}, archive=where, keep=2
-    )
+    app = Source(lab.orchestrator, lab.settings, publications={NAME: {REPLAY: True}}, archive=where, keep=keep)
     source = archive.writer = lab.network.create(0, app)
     lab.step(60)
-    for first in range(1, events + 1, 3):
-        lab.call(source, NAME, b"%d %d %d" % (first, first + 1, first + 2))
+    for n in range(1, events + 1, 3):
+        lab.call(source, NAME, b"%d %d %d" % (n, n + 1, n + 2))
         lab.step(2)
     lab.step(500)
     return lab, source, archive, where
@@ -106,3 +104,49 @@ def test_only_the_publisher_appends_and_an_upgrade_keeps_a_part_of_a_block() -> 
     lab.step(400)
     assert fresh.store.head().anchor == 2
     assert [event.eventId for event in fresh.page(NAME, 0, 99, 99)] == [1, 2, 3, 4, 5, 6]
+
+
+ICRC3 = """
+type Value = variant {
+  Blob : blob; Text : text; Nat : nat; Int : int; Array : vec Value; Map : vec record { text; Value };
+};
+type GetBlocksArgs = vec record { start : nat; length : nat };
+type GetBlocksResult = record {
+  log_length : nat; blocks : vec record { id : nat; block : Value };
+  archived_blocks : vec record { args : GetBlocksArgs; callback : func (GetBlocksArgs) -> (GetBlocksResult) query };
+};
+service : { icrc3_get_blocks : (GetBlocksArgs) -> (GetBlocksResult) query };
+"""
+
+
+def test_s001_003_the_archive_is_an_icrc_3_log_whose_blocks_are_chained() -> None:
+    lab, source, _, where = archived(MemoryStore("kept"), 6, keep=0)
+    method = parse(ICRC3).methods["icrc3_get_blocks"]
+    found: list[Value] = []
+    for start, length in ((0, 3), (3, 100)):
+        arg = Encoder(method.arguments).encode(((start, length),))
+        answer = lab.network.query(ANONYMOUS, where, "icrc3_get_blocks", arg)
+        ((log_length, blocks, elsewhere),) = Decoder(method.results).decode(answer.data)  # type: ignore[misc]
+        assert (log_length, elsewhere) == (6, ())
+        assert [number for number, _ in blocks] == list(range(start, min(start + length, 6)))
+        found += [block for _, block in blocks]
+    parent: bytes | None = None
+    for number, block in enumerate(found, 1):
+        parts = dict(block.value)  # type: ignore[arg-type]
+        assert parts["btype"] == ("Text", BLOCK_TYPE)
+        assert parts.get("phash") == (None if parent is None else ("Blob", parent))
+        assert first(parts["tx"].value, "data") == map_({"n": nat(number)})
+        assert first(parts["tx"].value, "source") == blob(source)
+        parent = value_hash(block)
+    assert lab.ask("icrc3_supported_block_types", to=where)[0][0] == BLOCK_TYPE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [of(True), of(1.5), of(None), of({"a": [True, None, b"x", -3]}), class_(("a", of(True))), of(Principal(b"x"))],
+)
+def test_a_value_has_the_hash_of_its_icrc_3_form(value: Value) -> None:
+    made = icrc3_value(value)
+    assert value_hash(made) == value_hash(value)
+    encoder = Encoder((parse(ICRC3).types["Value"],))
+    assert Decoder((parse(ICRC3).types["Value"],)).decode(encoder.encode(made)) == (made,)

@@ -2,31 +2,29 @@
 
 from dataclasses import replace
 
+from support.canister_apps import Lab, keeping
+
 from pubsub_emulator.emulator.network import Network as Chains
 from pubsub_emulator.events.log.memory import MemoryStore
 from pubsub_emulator.events.log.sources.network import NetworkLog
 from pubsub_emulator.icrc72.bridge import EPOCH, Bridge, value_of
-from pubsub_emulator.icrc72.client import App, EventNotification, plain
-from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.client import plain
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.primitives.pubsub import key_from_data
-from pubsub_emulator.testing.canisters import Canisters
 
 PRICE = key_from_data(b"DOT/USD")
 MANY = replace(DEFAULTS, publications=10_000)
 
 
-class Follower(App):
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append((event.namespace, event.eventId, plain(event.data)))
+Follower = keeping(lambda note: (note.namespace, note.eventId, plain(note.data)))
 
 
-def started(pattern: str) -> tuple[Chains, MemoryStore, NetworkLog, Canisters, Bridge, Principal]:
+def started(pattern: str) -> tuple[Chains, MemoryStore, NetworkLog, Lab, Bridge, Principal]:
     """A relay chain with a publisher, its log, the bridge, and a canister that follows."""
     chains = Chains.of(publishers=[1000], subscribers={2000: {1000: [PRICE]}})
     store = MemoryStore("demo")
-    lab = Canisters(settings=MANY)
+    lab = Lab(settings=MANY)
     bridge = Bridge(lab.orchestrator, MANY, store=store)
     lab.network.create(0, bridge)
     reader = lab.install(Follower, 1, subscriptions={pattern: {}})

@@ -1,16 +1,16 @@
-"""The conformance kit: nothing is said against honest roles, and each wrong one breaks the rule that it breaks."""
+"""The conformance kit and the audit: honest roles break nothing, wrong ones are named: IC-50, IC-51, RP-14."""
+
+from collections.abc import Callable
 
 import pytest
-from support.wrong_roles import NAME, PUBLISHERS, SUBSCRIBERS, broadcasters, orchestrators, publisher, subscriber
+from support.wrong_roles import NAME, WRONG, role
 
-from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
+from pubsub_emulator.icrc72 import CHEATS, CanisterNetwork, Schedule
+from pubsub_emulator.icrc72.cheats.stage import Cheat, run
 from pubsub_emulator.icrc72.conformance.members import try_publisher, try_subscriber
 from pubsub_emulator.icrc72.conformance.servers import try_broadcaster, try_orchestrator
 from pubsub_emulator.icrc72.conformance.trial import Candidate, Trial
-from pubsub_emulator.icrc72.ic.network import CanisterNetwork
-from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
-from pubsub_emulator.icrc72.role import RoleCanister
+from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, canister_id
 
 
 def handled(network: CanisterNetwork, who: Principal) -> list[int]:
@@ -21,42 +21,47 @@ def publish(network: CanisterNetwork, who: Principal, number: int) -> None:
     network.submit(ANONYMOUS, who, NAME, b"%d" % number)
 
 
-def broken(trial: Trial) -> list[str]:
-    return [each.rule for each in trial.book.verdicts if not each.holds]
+TRIALS: dict[str, Callable[..., Trial]] = {
+    "subscriber": lambda make, *drawn: try_subscriber(Candidate(make, handled=handled), *drawn),
+    "publisher": lambda make, *drawn: try_publisher(Candidate(make, publish=publish), *drawn),
+    "broadcaster": lambda make, *drawn: try_broadcaster(Candidate(make), *drawn),
+    "orchestrator": lambda make, *drawn: try_orchestrator(Candidate(make), *drawn),
+}
 
 
 @pytest.mark.parametrize("seed", [0, 3, 7])
-def test_rows_5_and_6_and_9_and_18_and_23_honest_roles_break_nothing(seed: int) -> None:
-    drawn = b"honest %d" % seed
-    for trial in (
-        try_subscriber(Candidate(subscriber(), handled=handled), drawn, 5 * seed),
-        try_publisher(Candidate(publisher(), publish=publish), drawn, 5 * seed),
-        try_broadcaster(Candidate(lambda me: RoleCanister([Broadcaster(me)])), drawn, 5 * seed),
-        try_orchestrator(Candidate(lambda broker: RoleCanister([Orchestrator([broker])])), drawn, 5 * seed),
-    ):
-        assert [each for each in trial.book.verdicts if not each.holds] == []
-        assert all(each.shown for each in trial.book.verdicts)
+@pytest.mark.parametrize("name", TRIALS)
+def test_rows_5_and_6_and_9_and_18_and_23_honest_roles_break_nothing(name: str, seed: int) -> None:
+    trial = TRIALS[name](role(name), b"honest %d" % seed, 5 * seed)
+    assert [each for each in trial.book.verdicts if not each.holds] == []
+    assert all(each.shown for each in trial.book.verdicts)
 
 
-@pytest.mark.parametrize("name", SUBSCRIBERS)
-def test_a_wrong_subscriber_breaks_its_rule(name: str) -> None:
-    wrong, rule = SUBSCRIBERS[name]
-    assert rule in broken(try_subscriber(Candidate(subscriber(wrong), handled=handled)))
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_role_breaks_its_rules(name: str) -> None:
+    make, *rules = WRONG[name]
+    trial = TRIALS[name.partition(":")[0]](make)
+    assert {*rules} <= {each.rule for each in trial.book.verdicts if not each.holds}
 
 
-@pytest.mark.parametrize("name", PUBLISHERS)
-def test_a_wrong_publisher_breaks_its_rule(name: str) -> None:
-    wrong, rule = PUBLISHERS[name]
-    assert rule in broken(try_publisher(Candidate(publisher(wrong), publish=publish)))
+HONEST = {canister_id(0, 1), canister_id(1, 0)}
+"""The broadcasters of the stage."""
 
 
-@pytest.mark.parametrize("name", broadcasters())
-def test_a_wrong_broadcaster_breaks_its_rule(name: str) -> None:
-    make, *rules = broadcasters()[name]
-    assert {*rules} <= {*broken(try_broadcaster(Candidate(make)))}
+@pytest.mark.parametrize("cheat", CHEATS, ids=lambda cheat: cheat.name)
+def test_rows_13_and_21_ic_50_rp_14_the_audit_names_the_cheat_with_evidence(cheat: Cheat) -> None:
+    findings = run(cheat)
+    mine = [each for each in findings if each.cheat == cheat.name]
+    assert len({each.actor for each in mine}) == len(mine) >= 1
+    assert all(each.evidence for each in mine)
+    if cheat.role not in {"broadcaster", "relay"}:
+        assert not {each.actor for each in findings} & HONEST
 
 
-@pytest.mark.parametrize("name", orchestrators())
-def test_a_wrong_orchestrator_breaks_its_rule(name: str) -> None:
-    make, *rules = orchestrators()[name]
-    assert {*rules} <= {*broken(try_orchestrator(Candidate(make)))}
+@pytest.mark.parametrize("refuse", [0, 30])
+def test_ic_51_an_honest_stage_has_no_findings(refuse: int) -> None:
+    assert run(schedule=Schedule(b"honest", refuse // 10, refuse)) == []
+
+
+def test_ic_50_every_cheat_has_one_name() -> None:
+    assert len({cheat.name for cheat in CHEATS}) == len(CHEATS)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.canister_apps import NAME, Source, emit, member, publish, source_and_sink, subscribe
+from support.canister_apps import NAME, Lab, Source, keeping
 
-from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import RoleCanister, keys
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import App, EventNotification
 from pubsub_emulator.icrc72.errors import Icrc72Error
@@ -21,11 +21,9 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import ByPrincipal, Event
 from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, PUBLISH
 from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import codec, interface
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import Pairs, Value, array, blob, map_, nat, of, option, text
-from pubsub_emulator.testing.canisters import Canisters
 
 
 class Placing(App):
@@ -40,26 +38,14 @@ class Placing(App):
         self.data.append((event.eventId, why))
 
 
-class Ids(App):
-    """Keeps the ids that it handled."""
-
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(event.eventId)
-
-
-def publisher(lab: Canisters, *config: tuple[str, Any]) -> Principal:
-    """A probe that may publish: registered, and told where."""
-    probe = member(lab, "publisher")
-    assert publish(lab, probe, *config).tag == "Ok"
-    lab.step(60)
-    return probe
+Ids = keeping(lambda note: note.eventId)
 
 
 def event(source: Principal, number: int, prev: int | None = None, headers: Pairs | None = None) -> Event:
     return Event(number, prev, 1, NAME, nat(number % 1000), source, headers)
 
 
-def bring(lab: Canisters, probe: Principal, *events: Event) -> list[Any]:
+def bring(lab: Lab, probe: Principal, *events: Event) -> list[Any]:
     return list(lab.answer(probe, lab.broadcasters[0], "icrc72_publish", events))
 
 
@@ -67,21 +53,17 @@ IDS = (1, 2**64, 2**127 + 3, int.from_bytes(b"a blob of 25 bytes, or so", "big")
 
 
 @pytest.mark.parametrize("mode", ["fifo", "unordered"])
-def test_s000_014_021_ids_of_any_size_are_delivered(mode: str) -> None:
-    lab = Canisters()
+def test_s000_014_021_ids_of_any_size_are_delivered(mode: str, lab: Lab) -> None:
     reader = lab.install(Ids, 1, subscriptions={NAME: {}})
-    source = publisher(lab, (keys.MODE, mode))
+    source = lab.teller((keys.MODE, mode))
     for prev, number in zip((None, *IDS), IDS, strict=False):
         assert bring(lab, source, event(source, number, None if mode == "unordered" else prev))[0].tag == "Ok"
     lab.step(60)
     assert lab.app(reader).data == list(IDS)
 
 
-def test_s000_014_021_an_app_gives_ids_of_any_size_and_goes_on_after_them() -> None:
-    lab = Canisters()
-    reader = lab.install(Ids, 1, subscriptions={NAME: {}})
-    source = lab.install(Placing, 0, publications={NAME: {}})
-    lab.step(80)
+def test_s000_014_021_an_app_gives_ids_of_any_size_and_goes_on_after_them(lab: Lab) -> None:
+    source, reader = lab.source_and_sink(Ids, Placing, rounds=80)
     for arg in (b"%d" % (2**64 + 5), b"", b"%d" % 2**200, b""):
         lab.call(source, NAME, arg)
         lab.step(5)
@@ -89,8 +71,7 @@ def test_s000_014_021_an_app_gives_ids_of_any_size_and_goes_on_after_them() -> N
     assert lab.app(reader).data == [2**64 + 5, 2**64 + 6, 2**200, 2**200 + 1]
 
 
-def test_an_event_that_nobody_can_place_is_an_error_of_emit() -> None:
-    lab = Canisters()
+def test_an_event_that_nobody_can_place_is_an_error_of_emit(lab: Lab) -> None:
     source = lab.install(Placing, 0, publications={NAME: {}})
     lab.step(60)
     app = lab.app(source)
@@ -104,10 +85,9 @@ def test_an_event_that_nobody_can_place_is_an_error_of_emit() -> None:
         app.emit(ctx, NAME, 1, ((keys.HASH, blob(bytes(32))),))
 
 
-def test_an_event_that_its_broadcaster_refuses_for_good_reaches_its_author_and_the_others_go_on() -> None:
-    lab = Canisters()
+def test_an_event_that_its_broadcaster_refuses_for_good_reaches_its_author_and_the_others_go_on(lab: Lab) -> None:
     allowed = {keys.list_key("publishers:allowed"): []}
-    first_source = publisher(lab, *allowed.items())
+    first_source = lab.teller(*allowed.items())
     app = lab.network.next_id(0)
     lab.system.registry.state.publications[1].config.lists["publishers:allowed"] = (app,)
     source = lab.install(Placing, 0, publications={NAME: {}})
@@ -124,12 +104,11 @@ def test_an_event_that_its_broadcaster_refuses_for_good_reaches_its_author_and_t
     assert sorted(lab.app(reader).data) == [4, 6, 7]
 
 
-def test_s000_023_a_second_publisher_may_use_any_id_that_is_not_used() -> None:
-    lab = Canisters()
+def test_s000_023_a_second_publisher_may_use_any_id_that_is_not_used(lab: Lab) -> None:
     other = lab.network.next_id(0)
     lab.probe(0)
-    source = publisher(lab, (keys.list_key("publishers:allowed"), [bytes(other)]))
-    assert publish(lab, other).tag == "Ok"
+    source = lab.teller((keys.list_key("publishers:allowed"), [bytes(other)]))
+    assert lab.publish(other).tag == "Ok"
     lab.step(60)
     assert bring(lab, source, event(source, 2))[0].tag == "Ok"
     assert bring(lab, other, event(other, 1))[0].tag == "Ok"
@@ -138,30 +117,28 @@ def test_s000_023_a_second_publisher_may_use_any_id_that_is_not_used() -> None:
     assert bring(lab, other, event(other, 3, 1))[0].tag == "Ok"
 
 
-def test_s000_025_the_former_event_is_left_to_the_publisher() -> None:
-    lab = Canisters()
-    source = publisher(lab)
+def test_s000_025_the_former_event_is_left_to_the_publisher(lab: Lab) -> None:
+    source = lab.teller()
     found = bring(lab, source, event(source, 1), event(source, 2), event(source, 3, 2))
     assert [each.tag for each in found] == ["Ok"] * 3
     assert bring(lab, source, event(source, 9, 7))[0].value.tag == "ImproperId"
-    free = Canisters()
-    source = publisher(free, (keys.MODE, "unordered"))
+    free = Lab()
+    source = free.teller((keys.MODE, "unordered"))
     assert [each.tag for each in bring(free, source, event(source, 3), event(source, 2, 1))] == ["Ok"] * 2
 
 
 def test_s000_028_a_partition_needs_no_header_of_ours() -> None:
-    lab = Canisters(broadcasters=(0, 0, 1))
-    source = publisher(lab, (keys.PARTITIONS, 2))
+    lab = Lab(broadcasters=(0, 0, 1))
+    source = lab.teller((keys.PARTITIONS, 2))
     entry = lab.system.registry.state.publications[1].entries[source][1]
     assert lab.answer(source, entry, "icrc72_publish", (event(source, 1),))[0].tag == "Ok"
     wrong: Pairs = ((keys.PARTITION, of([0, 2])),)
     assert lab.answer(source, entry, "icrc72_publish", (event(source, 3, 1, wrong),))[0].value.tag == "ImproperId"
 
 
-def test_s000_127_a_relayer_brings_the_headers_of_the_draft_only() -> None:
-    lab = Canisters()
+def test_s000_127_a_relayer_brings_the_headers_of_the_draft_only(lab: Lab) -> None:
     reader = lab.install(Ids, 1, subscriptions={NAME: {}})
-    source = publisher(lab)
+    source = lab.teller()
     entry, exit_ = lab.broadcasters
     headers: Pairs = (("icrc72:broadcaster:received", nat(1)), (keys.RELAY_SENT, nat(2)))
     relay = lab.network.canister(entry)
@@ -181,15 +158,14 @@ def test_s000_127_a_relayer_brings_the_headers_of_the_draft_only() -> None:
 
 @pytest.mark.parametrize("alerts", [False, True], ids=["without alerts", "with alerts"])
 def test_s000_131_who_never_confirms_gets_every_event_once_and_is_named(alerts: bool) -> None:
-    lab = Canisters(settings=replace(DEFAULTS, stats_check=10))
+    lab = Lab(settings=replace(DEFAULTS, stats_check=10))
     probe = lab.probe(1)
     if alerts:
-        subscribe(lab, probe, name=system_namespace("subscriber", probe))
-    subscribe(lab, probe)
+        lab.subscribe(probe, name=system_namespace("subscriber", probe))
+    lab.subscribe(probe)
     source = lab.install(Source, 0, publications={NAME: {}})
     lab.step(60)
-    emit(lab, source, *range(1, 11))
-    lab.step(300)
+    lab.emit(source, *range(1, 11), then=300)
     came = [note.eventId for _, note in lab.probed(probe).notified if note.namespace == NAME]
     assert came == list(range(1, 11))
     queue = lab.system.broadcaster(lab.broadcasters[1]).state.queues[probe]
@@ -202,16 +178,14 @@ def test_s000_131_who_never_confirms_gets_every_event_once_and_is_named(alerts: 
     assert lab.answer(probe, lab.broadcasters[1], "icrc72_confirm_notifications", (last,)) == ("allAccepted", None)
 
 
-def test_s000_131_who_is_down_and_has_never_confirmed_loses_nothing() -> None:
-    lab = Canisters()
+def test_s000_131_who_is_down_and_has_never_confirmed_loses_nothing(lab: Lab) -> None:
     probe = lab.probe(1)
-    subscribe(lab, probe)
+    lab.subscribe(probe)
     source = lab.install(Source, 0, publications={NAME: {}})
     lab.step(60)
     lab.network.stop(probe)
     lab.step(3)
-    lab.call(source, NAME, b"1")
-    lab.step(60)
+    lab.emit(source, 1, rounds=60)
     lab.network.start(probe)
     lab.step(120)
     assert [note.eventId for _, note in lab.probed(probe).notified] == [1]
@@ -261,9 +235,9 @@ class Foreign(Canister):
         """Nothing to undo."""
 
 
-def foreign(*alerts: Value) -> tuple[Canisters, Foreign, Broadcaster]:
+def foreign(*alerts: Value) -> tuple[Lab, Foreign, Broadcaster]:
     """A broadcaster that got alerts from an orchestrator that somebody else wrote."""
-    lab = Canisters()
+    lab = Lab()
     orchestrator = Foreign()
     there = lab.network.create(0, orchestrator)
     core = Broadcaster(there, lab.settings)
@@ -310,10 +284,9 @@ def test_rp_2_who_hands_a_replay_over_may_be_named_before_the_replay() -> None:
 
 
 def test_ic_49e_what_lies_behind_an_event_that_a_former_exit_brought_late_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, lab: Lab
 ) -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab)
+    source, reader = lab.source_and_sink()
     subscriber = lab.app(reader).subscriber
     assert subscriber is not None
     gaps: list[Any] = []
@@ -327,10 +300,9 @@ def test_ic_49e_what_lies_behind_an_event_that_a_former_exit_brought_late_is_ask
     assert [(each.low, each.high) for each in gaps] == [(None, 3), (3, 9)]
 
 
-def test_s000_133_a_subscriber_tells_its_rate_its_errors_and_what_it_holds() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab)
-    emit(lab, source, 1, rounds=20)
+def test_s000_133_a_subscriber_tells_its_rate_its_errors_and_what_it_holds(lab: Lab) -> None:
+    source, reader = lab.source_and_sink()
+    lab.emit(source, 1, rounds=20)
     shown = dict(lab.ask("icrc72_get_subscriber_stats", to=reader))
     prefix = "icrc72:subscriber:stats:"
     assert shown[f"{prefix}notifications_last_100_rounds"].value > 0

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, publish, subscribe
+from support.canister_apps import NAME, Lab
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72 import messages as m
@@ -18,17 +18,16 @@ from pubsub_emulator.icrc72.orchestrator.queries import MOST_SLICES
 from pubsub_emulator.icrc72.services import codec, interface
 from pubsub_emulator.icrc72.skip import Skip, skip_of
 from pubsub_emulator.icrc72.values import Pairs, array, first, nat, of, option, text
-from pubsub_emulator.testing.canisters import Canisters
 
 NAMED = Variant("namespace", NAME)
 
 
-def publication(lab: Canisters) -> Pairs:
+def publication(lab: Lab) -> Pairs:
     (found,) = lab.ask("icrc72_get_publications", m.ByText())
     return tuple(found.config)
 
 
-def raw(lab: Canisters, who: Principal, method: str, arg: bytes) -> Any:
+def raw(lab: Lab, who: Principal, method: str, arg: bytes) -> Any:
     """Let a probe call a method of the orchestrator with bytes of its own."""
     lab.probed(who).todo.append((lab.orchestrator, method, arg, BOUNDED, 1_000_000))
     lab.step(10)
@@ -37,12 +36,13 @@ def raw(lab: Canisters, who: Principal, method: str, arg: bytes) -> Any:
     return codec(method).rets.decode(answer.data)[0]
 
 
-def test_s000_059_061_the_publication_of_the_draft_is_registered_and_its_memo_and_controllers_are_shown() -> None:
-    lab = Canisters()
+def test_s000_059_061_the_publication_of_the_draft_is_registered_and_its_memo_and_controllers_are_shown(
+    lab: Lab,
+) -> None:
     owner = lab.probe()
     memo = b"Initial registration of MyApp events"
     assert len(memo) == 36
-    assert publish(lab, owner, (keys.list_key("publishers:allowed"), [b""]), (keys.MODE, "fifo"), memo=memo).tag == "Ok"
+    assert lab.publish(owner, (keys.list_key("publishers:allowed"), [b""]), (keys.MODE, "fifo"), memo=memo).tag == "Ok"
     shown = publication(lab)
     assert first(shown, keys.MEMO) == ("Blob", memo)
     assert first(shown, keys.CONTROLLERS_ADD) == of([bytes(owner)])
@@ -51,10 +51,9 @@ def test_s000_059_061_the_publication_of_the_draft_is_registered_and_its_memo_an
     assert first(publication(lab), keys.MEMO) == ("Blob", b"again")
 
 
-def test_s000_085_a_subscription_shows_its_memo_and_controllers() -> None:
-    lab = Canisters()
+def test_s000_085_a_subscription_shows_its_memo_and_controllers(lab: Lab) -> None:
     reader = lab.probe(1)
-    assert subscribe(lab, reader, memo=b"mine").tag == "Ok"
+    assert lab.subscribe(reader, memo=b"mine").tag == "Ok"
     (found,) = lab.ask("icrc72_get_subscriptions", m.ByNat())
     assert first(found.config, keys.SUBSCRIPTION_MEMO) == ("Blob", b"mine")
     assert first(found.config, keys.SUBSCRIPTION_ADD) == of([bytes(reader)])
@@ -74,10 +73,9 @@ def test_s000_083_091_s001_067_a_skip_may_have_its_parts_in_options(written: Any
 
 
 @pytest.mark.parametrize("reading", ["map", "nested", "both"])
-def test_s000_088_090_an_update_may_have_a_map_and_an_id_inside_id(reading: str) -> None:
-    lab = Canisters()
+def test_s000_088_090_an_update_may_have_a_map_and_an_id_inside_id(reading: str, lab: Lab) -> None:
     owner = lab.probe()
-    number = publish(lab, owner).value
+    number = lab.publish(owner).value
     method = "icrc72_update_publication"
     encoder = Encoder(interface("readings").methods[f"{method}__{reading}"].arguments)
     which = ("publicationId", number) if reading == "map" else ("id", ("publicationId", number))
@@ -89,22 +87,20 @@ def test_s000_088_090_an_update_may_have_a_map_and_an_id_inside_id(reading: str)
     assert (first(publication(lab), "own") is None) == (reading == "nested")
 
 
-def test_s000_102_103_registering_again_with_another_configuration_says_so() -> None:
-    lab = Canisters()
+def test_s000_102_103_registering_again_with_another_configuration_says_so(lab: Lab) -> None:
     owner, reader = lab.probe(), lab.probe(1)
-    one = publish(lab, owner, (keys.MODE, "priority"))
-    assert publish(lab, owner, (keys.MODE, "priority")) == one
-    assert publish(lab, owner) == one
-    other = publish(lab, owner, (keys.MODE, "fifo"))
+    one = lab.publish(owner, (keys.MODE, "priority"))
+    assert lab.publish(owner, (keys.MODE, "priority")) == one
+    assert lab.publish(owner) == one
+    other = lab.publish(owner, (keys.MODE, "fifo"))
     assert other.value.tag == "ImproperConfig"
     assert f"publication {one.value} is registered with another configuration" in other.value.value
-    two = subscribe(lab, reader, (FILTER, "n > 1"))
-    assert subscribe(lab, reader, (FILTER, "n > 1")) == two
-    assert "another configuration" in subscribe(lab, reader, (FILTER, "n > 2")).value.value
+    two = lab.subscribe(reader, (FILTER, "n > 1"))
+    assert lab.subscribe(reader, (FILTER, "n > 1")) == two
+    assert "another configuration" in lab.subscribe(reader, (FILTER, "n > 2")).value.value
 
 
-def test_a_wrong_configuration_raises_in_python_and_names_the_subscription() -> None:
-    lab = Canisters()
+def test_a_wrong_configuration_raises_in_python_and_names_the_subscription(lab: Lab) -> None:
     with pytest.raises(ConfigError, match=r"org\.example: the filter has"):
         App(lab.orchestrator, subscriptions={"org.example": {FILTER: "n =="}})
     with pytest.raises(ConfigError, match=r"org\.example: skip has the offset 5 modulo 5"):
@@ -113,13 +109,12 @@ def test_a_wrong_configuration_raises_in_python_and_names_the_subscription() -> 
         App(lab.orchestrator, publications={"org.example": {"icrc72:publication:partitons": 2}})
 
 
-def test_s000_166_a_query_with_many_slices_or_rows_is_refused_at_once() -> None:
-    lab = Canisters()
+def test_s000_166_a_query_with_many_slices_or_rows_is_refused_at_once(lab: Lab) -> None:
     owner = lab.probe()
     names = [m.PublicationRegistration(f"org.n{at}", ()) for at in range(60)]
     lab.answer(owner, lab.orchestrator, "icrc72_register_publication", tuple(names))
     for _ in range(3):
-        subscribe(lab, lab.probe(1), name="org.*")
+        lab.subscribe(lab.probe(1), name="org.*")
 
     def asked(count: int) -> Any:
         slices = tuple(Variant("ByNamespace", f"org.x{at}" if at else "org.n1") for at in range(count))
@@ -138,11 +133,10 @@ def test_s000_166_a_query_with_many_slices_or_rows_is_refused_at_once() -> None:
         assert "different slices" in lab.network.query(ANONYMOUS, lab.orchestrator, method, arg).message
 
 
-def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = Canisters()
-    publish(lab, lab.probe())
+def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch, lab: Lab) -> None:
+    lab.publish(lab.probe())
     for _ in range(3):
-        subscribe(lab, lab.probe(1))
+        lab.subscribe(lab.probe(1))
     monkeypatch.setattr("pubsub_emulator.icrc72.orchestrator.queries.MOST_STEPS", 2)
     page = m.ByNat(None, None, m.OrchestrationFilter(Variant("None"), (Variant("ByPublisher", ANONYMOUS),)))
     arg = codec("icrc72_get_subscriptions").args.encode(page)
@@ -151,8 +145,7 @@ def test_s000_166_rows_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(lab.ask("icrc72_get_subscriptions", m.ByNat())) == 3
 
 
-def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_whole() -> None:
-    lab = Canisters()
+def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_whole(lab: Lab) -> None:
     owner, other = lab.probe(), lab.probe()
     large = (("own", text("x" * 15_000)),)
     for who in (owner, other):
@@ -169,8 +162,7 @@ def test_s000_121_a_page_that_does_not_fit_is_shorter_and_pages_joined_are_the_w
     assert len(found) == len(set(found)) == 180
 
 
-def test_s001_040_a_principal_as_prev_of_replays_is_refused_and_not_read_as_the_first_page() -> None:
-    lab = Canisters()
+def test_s001_040_a_principal_as_prev_of_replays_is_refused_and_not_read_as_the_first_page(lab: Lab) -> None:
     types = parse(
         "type F = record { statistics : variant { None; All; List : vec text };"
         " slice : vec variant { ByText : text } }; service : {}"
@@ -182,7 +174,6 @@ def test_s001_040_a_principal_as_prev_of_replays_is_refused_and_not_read_as_the_
     assert (answers[1].code, "another type" in answers[1].message) == (CANISTER_ERROR, True)
 
 
-def test_s001_072_the_capability_is_advertised_under_both_keys() -> None:
-    lab = Canisters()
-    publish(lab, lab.probe(), (keys.CAPABLE, True))
+def test_s001_072_the_capability_is_advertised_under_both_keys(lab: Lab) -> None:
+    lab.publish(lab.probe(), (keys.CAPABLE, True))
     assert first(publication(lab), keys.CAPABLE) == first(publication(lab), keys.REPLAY) == ("Bool", True)

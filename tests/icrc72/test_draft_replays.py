@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Asker, Source, replay, subscribe, with_ledger
+from support.canister_apps import NAME, Lab, Source
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.alerts import MemberAlert, broker_alert, member_alert, one_entry, read_broker_alert
@@ -16,42 +16,22 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import ByNat
 from pubsub_emulator.icrc72.skip import Skip
 from pubsub_emulator.icrc72.values import Value, array, blob, class_, map_, nat, option, text
-from pubsub_emulator.testing.canisters import Canisters
 
 ME, YOU, OTHER = Principal(b"me"), Principal(b"you"), Principal(b"other")
 
 
-def sources(lab: Canisters, count: int, *, both: bool = False, **config: Any) -> list[Principal]:
-    """One or two publishers with events; of two each has every other one, and they are on different subnets."""
-    made: list[Principal] = []
-    other = lab.network.next_id(1)
-    allowed = {keys.list_key("publishers:allowed"): [bytes(other)]} if both else {}
-    made.append(lab.install(Source, 0, publications={NAME: {REPLAY: True, **allowed, **config}}))
-    lab.step(60)
-    if both:
-        made.append(lab.install(Source, 1, publications={NAME: {}}))
-        assert made[1] == other
-        lab.step(60)
-    for number in range(1, count + 1):
-        lab.call(made[number % len(made)], NAME, b"%d" % number)
-        lab.step()
-    lab.step(40)
-    return made
-
-
-def asks(lab: Canisters, order: bytes, **config: Any) -> Principal:
-    reader = lab.install(Asker, 1, subscriptions={NAME: config})
-    lab.step(60)
-    lab.call(reader, "ask", order)
-    lab.step(400)
-    return reader
-
-
 @pytest.mark.parametrize("order", [b"0 - 0", b"1 %d 0" % (1 << 250)], ids=["open", "bounded"])
-def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(order: bytes) -> None:
-    lab = Canisters()
-    sources(lab, 10, both=True)
-    reader = asks(lab, order)
+def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(order: bytes, lab: Lab) -> None:
+    other = lab.network.next_id(1)
+    allowed = {REPLAY: True, keys.list_key("publishers:allowed"): [bytes(other)]}
+    made = []
+    for subnet, config in enumerate((allowed, {})):
+        made.append(lab.install(Source, subnet, publications={NAME: config}))
+        lab.step(60)
+    assert made[1] == other
+    for number in range(1, 11):
+        lab.emit(made[number % 2], number, then=40)
+    reader = lab.asks(order, rounds=400)
     assert sorted(number for number, _, _ in lab.app(reader).data) == list(range(1, 11))
     assert [each.status for each in lab.ask("icrc77_get_replays", ByNat())] == [("completed", 10)]
 
@@ -60,23 +40,21 @@ def test_row_2_rp_2_s001_002_a_range_covers_the_events_of_every_publisher(order:
     ("config", "came"), [({FILTER: "n == 3"}, [(3, 1, 9)]), ({SKIP: [3, 1]}, [(1, 1, 9), (4, 1, 9), (7, 1, 9)])]
 )
 def test_row_9_rp_6_s001_013_034_the_first_notification_tells_the_end_whatever_filters_leave_out(
-    config: dict[str, Any], came: list[tuple[int, int, int]]
+    config: dict[str, Any], came: list[tuple[int, int, int]], lab: Lab
 ) -> None:
-    lab = Canisters()
-    sources(lab, 9)
-    reader = asks(lab, b"1 - 0", **config)
+    lab.published(9)
+    reader = lab.asks(b"1 - 0", rounds=400, **config)
     assert lab.app(reader).data == came
     assert 1 in lab.app(reader).subscriber.state.over
 
 
-def test_s001_026_who_confirms_nothing_gets_the_replay_once() -> None:
-    lab = Canisters()
-    sources(lab, 19)
+def test_s001_026_who_confirms_nothing_gets_the_replay_once(lab: Lab) -> None:
+    lab.published(19)
     probe = lab.probe(1)
-    subscribe(lab, probe)
+    lab.subscribe(probe)
     lab.step(30)
     for isolated in (False, True):
-        replay(lab, probe, 1, 20, (keys.REPLAY_ISOLATED, isolated))
+        lab.replay(probe, 1, 20, (keys.REPLAY_ISOLATED, isolated))
         lab.step(200)
         came = [note.eventId for _, note in lab.probed(probe).notified if note.namespace == NAME]
         assert came == list(range(1, 20))
@@ -184,14 +162,15 @@ def test_an_alert_that_cannot_be_read_says_which_entry() -> None:
 CYCLES_PRICE = class_(("perEvent", nat(5)), ("currency", text("cycles")))
 
 
-def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing() -> None:
-    lab = Canisters()
-    ledger, _, price = with_ledger(lab, fee=10)
-    (source,) = sources(lab, 60, **{keys.PRICING: price})
+def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing(
+    lab: Lab,
+) -> None:
+    ledger, _, price = lab.with_ledger(fee=10)
+    source = lab.published(60, **{keys.PRICING: price})
     probe = lab.probe(1)
-    subscribe(lab, probe)
+    lab.subscribe(probe)
     ledger.give(probe, 1000, 510)
-    assert replay(lab, probe, 1, 101).tag == "Ok"
+    assert lab.replay(probe, 1, 101).tag == "Ok"
     lab.step(300)
     assert ledger.balances[source] == 300 - 10
     assert ledger.balances[probe] == 1000 - 510 + 200 - 10
@@ -199,18 +178,16 @@ def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_
     assert ledger.total() == 1000
 
 
-def test_s001_073_cycles_pay_a_replay_and_what_is_not_used_comes_back() -> None:
-    lab = Canisters()
-    (source,) = sources(lab, 6, **{keys.PRICING: CYCLES_PRICE})
-    reader = asks(lab, b"1 101 700")
+def test_s001_073_cycles_pay_a_replay_and_what_is_not_used_comes_back(lab: Lab) -> None:
+    source = lab.published(6, **{keys.PRICING: CYCLES_PRICE})
+    reader = lab.asks(b"1 101 700", rounds=400)
     cycles = [lab.network.cycles(each) - CYCLES for each in (source, reader, lab.orchestrator)]
     assert cycles == [30, -30, 0]
 
 
-def test_s001_073_cycles_run_out() -> None:
-    lab = Canisters()
-    sources(lab, 6, **{keys.PRICING: CYCLES_PRICE})
-    reader = asks(lab, b"1 101 499")
+def test_s001_073_cycles_run_out(lab: Lab) -> None:
+    lab.published(6, **{keys.PRICING: CYCLES_PRICE})
+    reader = lab.asks(b"1 101 499", rounds=400)
     (refused,) = lab.app(reader).data
     assert refused == ("PaymentRequired", "perEvent=5;count=100;amount=500;currency=cycles")
     assert lab.network.cycles(reader) == CYCLES
@@ -229,17 +206,16 @@ def test_s001_034_an_entry_without_our_figures_completes_a_replay_and_the_report
         return tuple(each for each in told(self, caller, time) if not each[0].startswith("icrc77:"))
 
     monkeypatch.setattr(Broadcaster, "_stats", terse)
-    lab = Canisters()
-    (source,) = sources(lab, 6, **{keys.PRICING: CYCLES_PRICE})
-    reader = asks(lab, b"1 101 700")
+    lab = Lab()
+    source = lab.published(6, **{keys.PRICING: CYCLES_PRICE})
+    reader = lab.asks(b"1 101 700", rounds=400)
     assert [each.status for each in lab.ask("icrc77_get_replays", ByNat())] == [("completed", 6)]
     assert [lab.network.cycles(each) - CYCLES for each in (source, reader, lab.orchestrator)] == [30, -30, 0]
 
 
-def test_rp_4_whoever_asks_pays_and_drains_no_orchestrator_and_no_broadcaster() -> None:
-    lab = Canisters()
-    (source,) = sources(lab, 6, **{keys.PRICING: CYCLES_PRICE})
-    reader = asks(lab, b"1 101 700")
+def test_rp_4_whoever_asks_pays_and_drains_no_orchestrator_and_no_broadcaster(lab: Lab) -> None:
+    source = lab.published(6, **{keys.PRICING: CYCLES_PRICE})
+    reader = lab.asks(b"1 101 700", rounds=400)
     before = {each: lab.network.cycles(each) for each in lab.network.running()}
     lab.network.stop(source)
     for _ in range(6):  # two are over the quota

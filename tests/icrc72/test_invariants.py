@@ -1,4 +1,4 @@
-"""I1 to I9, I13, I14 and R1 to R7 under schedules, refusals, crashes and upgrades that hypothesis draws."""
+"""I1 to I9, I13, I14 and R1 to R7 under schedules, refusals, crashes and upgrades that hypothesis draws; IC-51."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,24 +6,22 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.canister_apps import NAME, Asker, Ledger, Source, confirm_all, emit, member, replay, subscribe, with_ledger
+from support.canister_apps import NAME, Asker, Lab, Ledger, Source, keeping
 
-from pubsub_emulator.icrc72 import keys, methods
-from pubsub_emulator.icrc72.audit.core import Audit
+from pubsub_emulator.icrc72 import Audit, Schedule, keys, methods
 from pubsub_emulator.icrc72.campaign import play_plan
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, App, EventNotification, plain
+from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP, plain
+from pubsub_emulator.icrc72.ic import stable
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.invariants import InvariantObserver
 from pubsub_emulator.icrc72.messages import PublicationUpdate
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.skip import Skip
-from pubsub_emulator.icrc72.stories import Plan, begin, finish
+from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, finish
 from pubsub_emulator.icrc72.values import as_nat, first, of
-from pubsub_emulator.testing.canisters import Canisters
 
 SCHEDULES = st.builds(Schedule, st.binary(min_size=1, max_size=8), st.integers(0, 3), st.sampled_from([0, 10, 30]))
 
@@ -71,15 +69,13 @@ def test_row_14_i3_skips_partition_the_events(mod: int, ids: list[int]) -> None:
 # Who is notified
 
 
-class Reader(App):
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append((event.eventId, plain(event.data)["n"]))
+Reader = keeping(lambda note: (note.eventId, plain(note.data)["n"]))
 
 
 @settings(max_examples=3)
 @given(SCHEDULES, st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=5))
 def test_i14_nobody_who_is_disallowed_is_notified(schedule: Schedule, changes: list[tuple[int, bool]]) -> None:
-    lab = Canisters(schedule=schedule)
+    lab = Lab(schedule=schedule)
     owner = lab.probe()
     source = lab.install(Source, 0, publications={NAME: {"icrc72:publication:controllers:add": [bytes(owner)]}})
     readers = [lab.install(Reader, at % 2, subscriptions={NAME: {}}) for at in range(3)]
@@ -104,7 +100,7 @@ def test_i14_nobody_who_is_disallowed_is_notified(schedule: Schedule, changes: l
         assert lab.app(reader).data == [(at, at) for at, whom in enumerate(due, 1) if number in whom]
 
 
-def _settle(lab: Canisters) -> None:
+def _settle(lab: Lab) -> None:
     """Until every broadcaster has confirmed what it should know."""
     for _ in range(400):
         lab.step()
@@ -115,30 +111,21 @@ def _settle(lab: Canisters) -> None:
 # Replays
 
 
-class Replayer(Asker):
-    """Keeps the ids that it handled."""
-
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(event.eventId)
-
-
+Replayer = keeping(lambda note: note.eventId, Asker)
 REPLAYS = st.lists(
     st.tuples(st.integers(0, 20), st.sampled_from(["isolated", "together"]), st.integers(1, 30), st.integers(1, 30)),
     max_size=3,
 )
 
 
-def _with_replays(
-    replays: Any, config: dict[str, Any], schedule: Schedule
-) -> tuple[Canisters, Principal, InvariantObserver]:
+def _with_replays(replays: Any, config: dict[str, Any], schedule: Schedule) -> tuple[Lab, Principal, InvariantObserver]:
     """Twenty events before anybody subscribed, twenty after, and replays meanwhile."""
-    lab = Canisters(schedule=schedule, settings=replace(DEFAULTS, replay_events=4))
+    lab = Lab(schedule=schedule, settings=replace(DEFAULTS, replay_events=4))
     watch = InvariantObserver(lab.system)
     lab.network.observers.append(watch)
     source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
     lab.step(60)
-    emit(lab, source, *range(20))
-    lab.step(60)
+    lab.emit(source, *range(20), then=60)
     reader = lab.install(Replayer, 1, subscriptions={NAME: config})
     lab.step(80)
     for at in range(21):
@@ -188,17 +175,17 @@ def test_r6_live_chains_are_as_without_replays(replays: Any, config: dict[str, A
 # Tokens
 
 
-def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Canisters, Ledger, Principal, Principal]:
-    lab = Canisters(schedule=schedule, settings=replace(DEFAULTS, replay_events=5, replay_settle=60))
-    ledger, _, price = with_ledger(lab)
+def _paid(schedule: Schedule, events: int, balance: int) -> tuple[Lab, Ledger, Principal, Principal]:
+    lab = Lab(schedule=schedule, settings=replace(DEFAULTS, replay_events=5, replay_settle=60))
+    ledger, _, price = lab.with_ledger()
     source = lab.install(Source, 0, publications={NAME: {REPLAY: True, keys.PRICING: price}})
     lab.step(60)
     for number in range(events):
         lab.call(source, NAME, b"%d" % number)
     lab.step(60)
-    probe = member(lab, "subscriber", 1)
+    probe = lab.member("subscriber", 1)
     ledger.give(probe, balance, balance)
-    subscribe(lab, probe)
+    lab.subscribe(probe)
     return lab, ledger, source, probe
 
 
@@ -215,7 +202,7 @@ def test_r4_tokens_are_conserved_and_a_payer_pays_for_what_was_accepted(
 ) -> None:
     lab, ledger, source, probe = _paid(schedule, events, 1000)
     for start, length, fate in replays:
-        result = replay(lab, probe, start, start + length)
+        result = lab.replay(probe, start, start + length)
         assert ledger.total() == 1000
         if result.tag != "Ok":
             continue
@@ -224,10 +211,10 @@ def test_r4_tokens_are_conserved_and_a_payer_pays_for_what_was_accepted(
             lab.answer(probe, lab.orchestrator, "icrc77_cancel_replay", (result.value,), kind=GUARANTEED)
         elif fate == "dies":
             lab.network.stop(source)
-    confirm_all(lab, probe, turns=60)
+    lab.confirm_all(probe, turns=60)
     if lab.network.status(source) != "running":
         lab.network.start(source)
-        confirm_all(lab, probe, turns=60)
+        lab.confirm_all(probe, turns=60)
     found = list(lab.system.registry.state.replays.values())
     assert all(each.settled and not each.owed for each in found)
     paid = sum(
@@ -300,3 +287,37 @@ def test_i6_i7_r3_what_is_broken_is_said_at_once(rule: str) -> None:
             del replays[1]
 
     assert any(each.startswith(rule) for each in _story_with(again))
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(b"campaign 1696", delay=1, refuse=30, load=20),  # a relay became wider while it could not send
+        Plan(b"campaign 2904", delay=1, refuse=30, load=20, churn=True, upgrades=2),  # moved before it knew its exit
+        Plan(b"campaign 3753", delay=3, refuse=30, load=50, churn=True),  # moved before it was notified of anything
+        Plan(b"campaign 8043", delay=3, refuse=30, load=20, pauses=1),  # its entry was taken for dead at the end
+        Plan(b"november 499", delay=0, refuse=30, load=50, pauses=1),  # a former exit came back behind a new one
+    ],
+)
+def test_i1_i2_subscribers_that_begin_in_a_storm_miss_nothing(plan: Plan) -> None:
+    assert play_plan(plan).surprise == ""
+
+
+def test_a_role_canister_goes_on_from_its_own_state_bytes() -> None:
+    story = begin(Plan(b"bytes", rounds=40))
+    finish(story)
+    for each in story.network.running():
+        kept = story.network.canister(each).pre_upgrade()
+        assert stable.encode(stable.decode(kept)) == kept
+
+
+def test_a_story_can_fail() -> None:
+    story = begin(Plan(b"fail", rounds=10))
+    for _ in range(60):
+        story.network.step()
+    calm(story)
+    check(story)
+    who = next(iter(story.steady))
+    story.system.app(who).data.pop(3)
+    with pytest.raises(Surprise, match="missing"):
+        check(story)

@@ -23,18 +23,10 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import SECOND
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, self_authenticating
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
+from pubsub_emulator.icrc72.port import envelope as requests
 from pubsub_emulator.icrc72.port import server
 from pubsub_emulator.icrc72.port.authority import hash_of
 from pubsub_emulator.icrc72.port.certificate import Certified, read_certificate
-from pubsub_emulator.icrc72.port.envelope import (
-    LONGEST_STAY,
-    MOST_BODY,
-    MOST_DELEGATIONS,
-    MOST_LABELS,
-    MOST_PATHS,
-    BadRequest,
-    read_request,
-)
 from pubsub_emulator.icrc72.port.hash_tree import digest, leaf, separated, witness
 from pubsub_emulator.icrc72.port.server import Port
 from pubsub_emulator.icrc72.scenario import Run
@@ -96,15 +88,15 @@ def test_the_hash_of_a_request_is_that_of_the_specification() -> None:
 def test_who_signed_is_the_sender(kind: str, tagged: bool) -> None:
     key = Key(kind)
     envelope: object = signed(key)
-    read = read_request(cbor2.dumps(cbor2.CBORTag(55799, envelope) if tagged else envelope), "call", NOW)
+    read = requests.read_request(cbor2.dumps(cbor2.CBORTag(55799, envelope) if tagged else envelope), "call", NOW)
     assert (read.sender, read.canister, read.method) == (key.who, CANISTER, "m")
 
 
 def test_a_session_key_signs_for_its_owner_where_the_delegation_says_so() -> None:
     owner, session = Key(), Key("secp256k1")
-    assert read_request(cbor2.dumps(delegated(owner, session)), "call", NOW).sender == owner.who
+    assert requests.read_request(cbor2.dumps(delegated(owner, session)), "call", NOW).sender == owner.who
     here = delegated(owner, session, targets=[bytes(CANISTER)])
-    assert read_request(cbor2.dumps(here), "call", NOW).sender == owner.who
+    assert requests.read_request(cbor2.dumps(here), "call", NOW).sender == owner.who
 
 
 def _wrong() -> dict[str, Any]:
@@ -116,7 +108,7 @@ def _wrong() -> dict[str, Any]:
         "no content": {"sender_sig": b""},
         "another kind": {"content": content_of(request_type="query")},
         "ended": {"content": content_of(expiry=NOW)},
-        "too far": {"content": content_of(expiry=NOW + LONGEST_STAY + 1)},
+        "too far": {"content": content_of(expiry=NOW + requests.LONGEST_STAY + 1)},
         "no natural": {"content": content_of(ingress_expiry=True)},
         "no principal": {"content": content_of(bytes(30))},
         "a null argument": {"content": content_of(arg=None)},
@@ -141,37 +133,38 @@ def _wrong() -> dict[str, Any]:
 @pytest.mark.parametrize("what", list(_wrong()))
 def test_what_is_no_request_or_is_not_signed_is_refused(what: str) -> None:
     body = _wrong()[what]
-    with pytest.raises(BadRequest):
-        read_request(body if isinstance(body, bytes) else cbor2.dumps(body), "call", NOW)
+    with pytest.raises(requests.BadRequest):
+        requests.read_request(body if isinstance(body, bytes) else cbor2.dumps(body), "call", NOW)
 
 
 @pytest.mark.parametrize(
-    "paths", [[[b"a"]] * MOST_PATHS, [[b"a"] * MOST_LABELS]], ids=["as many paths", "as many labels"]
+    "paths", [[[b"a"]] * requests.MOST_PATHS, [[b"a"] * requests.MOST_LABELS]], ids=["as many paths", "as many labels"]
 )
 def test_a_path_at_its_limits_is_read(paths: list[list[bytes]]) -> None:
     envelope = {"content": content_of(request_type="read_state", paths=paths)}
-    assert read_request(cbor2.dumps(envelope), "read_state", NOW).paths == tuple(tuple(each) for each in paths)
+    assert requests.read_request(cbor2.dumps(envelope), "read_state", NOW).paths == tuple(tuple(each) for each in paths)
 
 
-@pytest.mark.parametrize("count", [MOST_DELEGATIONS, MOST_DELEGATIONS + 1])
+@pytest.mark.parametrize("count", [requests.MOST_DELEGATIONS, requests.MOST_DELEGATIONS + 1])
 def test_a_chain_of_delegations_has_a_limit(count: int) -> None:
     keys = [Key() for _ in range(count + 1)]
     envelope = signed(keys[0])
     envelope["sender_sig"] = keys[-1].sign("ic-request", envelope["content"])
     chain = [delegated(owner, session)["sender_delegation"][0] for owner, session in pairwise(keys)]
     body = cbor2.dumps({**envelope, "sender_delegation": chain})
-    if count > MOST_DELEGATIONS:
-        with pytest.raises(BadRequest, match="sender_delegation is not a list of up to 20"):
-            read_request(body, "call", NOW)
+    if count > requests.MOST_DELEGATIONS:
+        with pytest.raises(requests.BadRequest, match="sender_delegation is not a list of up to 20"):
+            requests.read_request(body, "call", NOW)
     else:
-        assert read_request(body, "call", NOW).sender == keys[0].who
+        assert requests.read_request(body, "call", NOW).sender == keys[0].who
 
 
 def test_a_path_is_a_list_of_labels() -> None:
-    for paths in ([b"time"], [["time"]], [[b"a"] * (MOST_LABELS + 1)], [[]] * (MOST_PATHS + 1), b"time"):
+    long, many = [b"a"] * (requests.MOST_LABELS + 1), [[]] * (requests.MOST_PATHS + 1)
+    for paths in ([b"time"], [["time"]], [long], many, b"time"):
         envelope = {"content": content_of(request_type="read_state", paths=paths)}
-        with pytest.raises(BadRequest):
-            read_request(cbor2.dumps(envelope), "read_state", NOW)
+        with pytest.raises(requests.BadRequest):
+            requests.read_request(cbor2.dumps(envelope), "read_state", NOW)
 
 
 # Certificates
@@ -285,7 +278,7 @@ def test_strangers_meet_the_guard() -> None:
         assert (await agent.post(path, {}, Host="evil.example"))[0] == 403
         assert (await agent.post(path, {}, Origin="https://evil.example"))[0] == 403
         assert (await agent.post(path, {}, **{"Content-Type": "text/plain"}))[0] == 415
-        assert (await agent.post(path, {"content": bytes(MOST_BODY)}))[0] == 413
+        assert (await agent.post(path, {"content": bytes(requests.MOST_BODY)}))[0] == 413
         async with agent.client.get("/api/v2/status", headers={"Origin": "http://localhost:3000"}) as answer:
             assert cbor2.loads(await answer.read())["root_key"] == agent.port.authority.root_key
             assert answer.headers["Access-Control-Allow-Origin"] == "http://localhost:3000"

@@ -1,10 +1,11 @@
-"""Codecs, hashes, patterns, ranges and queries against slow twins: I10, I11, I15."""
+"""Codecs, hashes, patterns, ranges, queries against slow twins; limits, refusals: I10, I11, I15, IC-11b, IC-26."""
 
 import re
 import struct
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +13,9 @@ from pubsub_emulator.icrc72 import filters
 from pubsub_emulator.icrc72.config import PublicationConfig, SubscriptionConfig
 from pubsub_emulator.icrc72.errors import FilterError
 from pubsub_emulator.icrc72.ic.candid.decode import Decoder
+from pubsub_emulator.icrc72.ic.candid.did import parse, parse_types
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.errors import CandidError, PrincipalError
+from pubsub_emulator.icrc72.ic.errors import CandidError, DidError, PrincipalError
 from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
 from pubsub_emulator.icrc72.identifiers import from_text, to_text
 from pubsub_emulator.icrc72.messages import ByPrincipal, OrchestrationFilter
@@ -24,7 +26,7 @@ from pubsub_emulator.icrc72.ranges import Ranges
 from pubsub_emulator.icrc72.services import interface, type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import Property
+from pubsub_emulator.icrc72.values import Property, array, map_, nat, text
 
 PRINCIPALS = st.binary(max_size=29).map(Principal)
 FLOATS = st.floats(allow_nan=False).map(lambda number: struct.pack("<d", number))
@@ -236,3 +238,55 @@ def test_i11_i15_queries_equal_their_slow_twin_and_pages_joined_are_the_whole(
     ask = queries.queries()["icrc72_get_publishers"]
     publishers = [each.publisher for each in ask(Principal(), 0, ByPrincipal(None, None, filter_))]
     assert publishers == sorted({row.publisher for row in rows if row.publisher is not None})
+
+
+def test_ic_26_an_evaluation_of_too_many_steps_does_not_match() -> None:
+    wide = array(array(nat(at) for at in range(100)) for _ in range(100))
+    assert filters.matches("*.* == 99", wide)
+    data = array([array([nat(0)]), wide])
+    with pytest.raises(filters.Overrun):
+        filters.evaluate(filters.parse("*.* > $.*.*.* | $"), data)
+    assert not filters.matches("*.* > $.*.*.* | $", data)
+
+
+def test_ic_26_the_longest_and_deepest_filters_are_limited() -> None:
+    deepest = "(" * 15 + "a" + ")" * 15
+    assert filters.matches(deepest, map_({"a": text("x")}))
+    with pytest.raises(FilterError):
+        filters.parse("(" + deepest + ")")
+    with pytest.raises(FilterError):
+        filters.parse("a" * 1025)
+    assert filters.parse("a" * 1024)
+
+
+_HUGE = b"\xff" * 3_000 + b"\x01"
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ("(text)", b"DIDL\x00\x01\x71" + _HUGE),
+        ("(variant { a })", b"DIDL\x01\x6b\x01\x61\x7f\x01\x00" + _HUGE),
+        ("(text)", b"DIDL" + _HUGE),
+        ("(text)", b"DIDL\x00" + _HUGE),
+        ("(text)", b"DIDL\x01\x6c" + _HUGE),
+        ("(blob)", b"DIDL\x01\x6d\x7b\x01\x00" + _HUGE),
+        ("(principal)", b"DIDL\x00\x01\x68\x01" + _HUGE),
+    ],
+)
+def test_a_number_too_long_to_be_printed_is_refused_like_any_other(types: str, message: bytes) -> None:
+    with pytest.raises(CandidError, match=r"^byte \d+: .*a number of 21,001 bits"):
+        Decoder(parse_types(types)).decode(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("type a = nat;\nservice : {\n  x (nat) -> ();\n}", "line 3: ':' was expected, not '('"),
+        ("type a = nat;\n%", "line 2: '%' cannot be in an interface description"),
+        ("type a =", "the text ends where a name was expected"),
+    ],
+)
+def test_a_bad_interface_description_is_refused_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(DidError, match=re.escape(said)):
+        parse(text)

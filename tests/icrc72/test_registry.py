@@ -1,18 +1,21 @@
-"""Every key of the catalogue, registration, changes, queries and statistics (IC-20 to IC-35, RP-1, RP-12)."""
+"""Every key of the catalogue, registration, lists, queries, statistics, work (IC-20 to IC-38, RP-1, RP-12)."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, emit, subscribe
+from support.canister_apps import NAME, Lab, Lists, Sink, Source, keeping
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, App, Context, EventNotification
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.messages import PublicationUpdate
+from pubsub_emulator.icrc72.orchestrator.messenger import Messenger
+from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.services import interface
 from pubsub_emulator.icrc72.values import Pairs, array, blob, boolean, first, nat, of, option, text
-from pubsub_emulator.testing.canisters import Canisters
 
 WHO = Principal(b"\1\2\3")
 LEDGER = Principal(bytes(9) + b"\1")
@@ -67,11 +70,16 @@ NEVER = {keys.CREATOR, keys.MEMO, keys.SUBSCRIPTION_MEMO}
 ANYTHING = {key.name for table in TABLES.values() for key in table if key.value == "any"}
 
 
+@pytest.fixture
+def desk(lab: Lab) -> "Desk":
+    return Desk(lab)
+
+
 class Desk:
     """A publication that can be replayed, and a subscriber, through whose methods configurations go."""
 
-    def __init__(self) -> None:
-        self.lab = Canisters()
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
         self.owner, self.reader = self.lab.probe(0), self.lab.probe(1)
         self.ask(self.owner, "icrc72_register_publication", m.PublicationRegistration(NAME, ((REPLAY, of(True)),)))
         self.ask(self.reader, "icrc72_register_subscription", m.SubscriptionRegistration(NAME, ()))
@@ -92,8 +100,7 @@ class Desk:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_ic_30b_every_key_and_alias_is_accepted_with_its_values_and_refused_with_others(table: str) -> None:
-    desk = Desk()
+def test_ic_30b_every_key_and_alias_is_accepted_with_its_values_and_refused_with_others(desk: Desk, table: str) -> None:
     desk.lab.system.registry.replays.settings = desk.lab.settings.__class__(live_replays=1000, replay_requests=1000)
     for key in TABLES[table]:
         for name in (key.name, *key.aliases):
@@ -108,8 +115,7 @@ def test_ic_30b_every_key_and_alias_is_accepted_with_its_values_and_refused_with
     assert desk.sets(table, (("colour", nat(1)),)).tag == "Ok"
 
 
-def test_ic_30b_a_long_memo_and_a_large_configuration_are_refused() -> None:
-    desk = Desk()
+def test_ic_30b_a_long_memo_and_a_large_configuration_are_refused(desk: Desk) -> None:
     named = Variant("namespace", NAME)
     long, fits, huge = bytes(33), bytes(32), bytes((16 << 10) + 1)
     for who, method, item in (
@@ -134,8 +140,7 @@ def test_ic_30b_a_long_memo_and_a_large_configuration_are_refused() -> None:
     assert desk.sets("subscription", large).value.tag == "ImproperConfig"
 
 
-def test_ic_34_i9_controllers_count_in_the_size_of_a_configuration() -> None:
-    desk = Desk()
+def test_ic_34_i9_controllers_count_in_the_size_of_a_configuration(desk: Desk) -> None:
     crowd = array(blob(b"%08d" % at) for at in range(2000))
     change = m.PublicationUpdate(Variant("namespace", NAME), (keys.CONTROLLERS_ADD, crowd))
     assert desk.ask(desk.owner, "icrc72_update_publication", change).value.tag == "ImproperConfig"
@@ -143,8 +148,7 @@ def test_ic_34_i9_controllers_count_in_the_size_of_a_configuration() -> None:
     assert desk.ask(desk.reader, "icrc72_update_subscription", mine).value.tag == "ImproperConfig"
 
 
-def test_ic_31_ic_32_quotas_and_ids_that_are_never_used_again() -> None:
-    desk = Desk()
+def test_ic_31_ic_32_quotas_and_ids_that_are_never_used_again(desk: Desk) -> None:
     results = [desk.sets("publication", ()) for _ in range(100)]
     assert [each.tag for each in results[:99]] == ["Ok"] * 99
     assert results[99].value.value.error_code == keys.QUOTA
@@ -156,8 +160,7 @@ def test_ic_31_ic_32_quotas_and_ids_that_are_never_used_again() -> None:
     assert results[99].value.value.error_code == keys.QUOTA
 
 
-def test_ic_32_system_namespaces_are_for_whom_they_name_and_take_no_filter() -> None:
-    desk = Desk()
+def test_ic_32_system_namespaces_are_for_whom_they_name_and_take_no_filter(desk: Desk) -> None:
     me = f"icrc72:subscriber:sys:{desk.reader.text}"
     for name in (f"icrc72:subscriber:sys:{desk.owner.text}", f"icrc72:broadcaster:sys:{desk.reader.text}", "icrc9:x"):
         result = desk.ask(desk.reader, "icrc72_register_subscription", m.SubscriptionRegistration(name, ()))
@@ -165,12 +168,11 @@ def test_ic_32_system_namespaces_are_for_whom_they_name_and_take_no_filter() -> 
     for key, value in ((FILTER, text("a")), (keys.SKIP, array([nat(2)])), (keys.STOPPED, boolean(True))):
         item = m.SubscriptionRegistration(me, ((key, value),))
         assert desk.ask(desk.reader, "icrc72_register_subscription", item).value.tag == "ImproperConfig"
-    one, two = (subscribe(desk.lab, desk.reader, name=me) for _ in range(2))
+    one, two = (desk.lab.subscribe(desk.reader, name=me) for _ in range(2))
     assert one == two
 
 
-def test_ic_35_pages_statistics_and_waiting_subscriptions() -> None:
-    desk = Desk()
+def test_ic_35_pages_statistics_and_waiting_subscriptions(desk: Desk) -> None:
     lab = desk.lab
     for number in range(3):
         desk.sets("publication", ())
@@ -201,8 +203,7 @@ def test_ic_35_pages_statistics_and_waiting_subscriptions() -> None:
     assert waiting(NAME) == [NAME]
 
 
-def test_rp_12_replays_are_listed_by_id_without_memos() -> None:
-    desk = Desk()
+def test_rp_12_replays_are_listed_by_id_without_memos(desk: Desk) -> None:
     for _ in range(3):
         item = m.ReplayRegistration(NAME, (1, 2), (("own", nat(1)),), b"secret")
         assert desk.ask(desk.reader, "icrc77_register_replay", item).tag == "Ok"
@@ -221,36 +222,24 @@ def test_rp_12_replays_are_listed_by_id_without_memos() -> None:
         assert len(lab.ask("icrc77_get_replays", page)) == count
 
 
-def test_rp_1_replay_adds_methods_to_the_orchestrator_and_changes_none() -> None:
+def test_rp_1_replay_adds_methods_to_the_orchestrator_and_changes_none(desk: Desk) -> None:
     extra = {name for name in interface("orchestrator").methods if name.startswith("icrc77_")}
     assert extra == {"icrc77_register_replay", "icrc77_cancel_replay", "icrc77_replay_status", "icrc77_get_replays"}
     for service in ("broadcaster", "publisher", "subscriber"):
         assert not any(name.startswith("icrc77_") for name in interface(service).methods)
-    desk = Desk()
     item = m.ReplayRegistration(NAME, (1, 2), ())
     assert [desk.ask(desk.reader, "icrc77_register_replay", item).value for _ in range(2)] == [1, 2]
 
 
-class Source(App):
-    publications = {NAME: {}}  # noqa: RUF012 — as authors write it
-
+class Prices(App):
     def on_call(self, ctx: Context, _method: str, arg: bytes) -> None:
         self.emit(ctx, NAME, {"n": int(arg)}, headers=(("mine", nat(1)), ("mine", nat(2))))
         ctx.reply(b"")
 
 
-class Keeper(App):
-    subscriptions = {NAME: {FILTER: "n > 0"}}  # noqa: RUF012 — as authors write it
-
-    def on_event(self, _ctx: Context, event: EventNotification) -> None:
-        self.data.append(tuple(event))
-
-
-def test_ic_20_ic_22_ic_23_a_notification_repeats_the_event_and_headers_are_only_added() -> None:
-    lab = Canisters()
-    source, reader = lab.install(Source, 0), lab.install(Keeper, 1)
-    lab.step(60)
-    emit(lab, source, 1, 2, rounds=20)
+def test_ic_20_ic_22_ic_23_a_notification_repeats_the_event_and_headers_are_only_added(lab: Lab) -> None:
+    source, reader = lab.source_and_sink(keeping(tuple), Prices, **{FILTER: "n > 0"})
+    lab.emit(source, 1, 2, rounds=20)
     made = [row.event for row in lab.app(source).publisher.state.log]
     got = [EventNotification(*each) for each in lab.app(reader).data]
     for event, note in zip(made, got, strict=True):
@@ -265,12 +254,9 @@ def test_ic_20_ic_22_ic_23_a_notification_repeats_the_event_and_headers_are_only
         assert first(note.headers, "mine") == nat(1)  # the first of repeated keys counts
 
 
-def test_ic_35d_the_orchestrator_shows_the_sums_of_what_broadcasters_say() -> None:
-    lab = Canisters()
-    source, reader = lab.install(Source, 0), lab.install(Keeper, 1)
-    lab.step(60)
-    emit(lab, source, 1, 2, 3, rounds=5)
-    lab.step(220)
+def test_ic_35d_the_orchestrator_shows_the_sums_of_what_broadcasters_say(lab: Lab) -> None:
+    source, reader = lab.source_and_sink(keeping(tuple), Prices, **{FILTER: "n > 0"})
+    lab.emit(source, 1, 2, 3, rounds=5, then=220)
 
     def shown(pairs: Pairs, prefix: str) -> dict[str, int]:
         return {name.removeprefix(prefix): value.value for name, value in pairs}
@@ -292,3 +278,177 @@ def test_ic_35d_the_orchestrator_shows_the_sums_of_what_broadcasters_say() -> No
     assert (rate, {**own, "confirmations": 3}) == (0, {**dict.fromkeys(own, 0), **told})  # more than 100 rounds ago
     brokers = lab.ask("icrc72_get_broadcasters", m.ByPrincipal(None, None, page))
     assert [shown(each.stats, "icrc72:broadcaster:stats:")["events"] for each in brokers] == [3, 3]
+
+
+ALLOWED = keys.icrc75_key("subscribers:allowed")
+
+
+class Reader(Sink):
+    subscriptions = {NAME: {}}  # noqa: RUF012 — as authors write it
+
+
+def update(lab: Lab, owner: Principal, key: str, value: Any) -> Any:
+    items = (PublicationUpdate(Variant("namespace", NAME), (key, of(value))),)
+    return lab.answer(owner, lab.orchestrator, "icrc72_update_publication", items)[0]
+
+
+def verdicts(lab: Lab) -> dict[Principal, set[bool]]:
+    return {who: set(each.values()) for who, each in lab.system.registry.state.publications[1].subscribers.items()}
+
+
+@pytest.mark.parametrize("other", [("first", "others"), ("second", "friends")])
+def test_ic_33a_another_list_is_asked_when_it_is_set_and_the_answers_of_the_former_do_not_count(
+    other: tuple[str, str], lab: Lab
+) -> None:
+    first, second, owner = lab.install(Lists), lab.install(Lists), lab.probe()
+    stays, goes = lab.network.next_id(1), None
+    lab.publish(owner, (ALLOWED, [bytes(first), "friends"]))
+    lab.app(first).data["friends"].append(stays)
+    lab.install(Reader, 1)
+    goes = lab.network.next_id(1)
+    lab.app(first).data["friends"].append(goes)
+    lab.install(Reader, 1)
+    lab.step(60)
+    assert verdicts(lab) == {stays: {True}, goes: {True}}
+    where = {"first": first, "second": second}[other[0]]
+    lab.app(where).data[other[1]].append(stays)
+    assert update(lab, owner, ALLOWED, [bytes(where), other[1]]) == ("Ok", True)
+    assert verdicts(lab) == {stays: {True}, goes: {False}}
+    assert update(lab, owner, f"{ALLOWED}:remove", True) == ("Ok", True)
+    assert verdicts(lab) == {stays: {True}, goes: {True}}
+
+
+def test_ic_33a_a_list_canister_that_is_set_interrupts_nobody_whom_it_lists(lab: Lab) -> None:
+    lists = lab.install(Lists)
+    source, reader = lab.source_and_sink()
+    publication = lab.system.registry.state.publications[1]
+    controller = lab.probe()
+    publication.config = type(publication.config)(source, (source, controller))
+    lab.app(lists).data["friends"].append(reader)
+    happened = lab.happenings()
+    for number in range(40):
+        lab.call(source, NAME, b"%d" % number)
+        if number == 10:
+            assert update(lab, controller, ALLOWED, [bytes(lists), "friends"]) == ("Ok", True)
+        lab.step()
+    lab.step(40)
+    assert lab.app(reader).data == list(range(40))
+    assert not any(keys.SUBSCRIBER_REMOVE.encode() in each.data for each in happened)
+
+
+def test_ic_33b_silence_at_a_change_is_a_no_and_is_told_with_code_6(lab: Lab) -> None:
+    lists, owner = lab.install(Lists), lab.probe()
+    lab.publish(owner)
+    reader = lab.install(Reader, 1)
+    lab.step(60)
+    lab.app(lists).data["silent"] = True
+    assert update(lab, owner, ALLOWED, [bytes(lists), "friends"]) == ("Ok", True)
+    assert verdicts(lab) == {reader: {False}}
+    lab.step(60)
+    assert keys.LIST_SILENT in [code for _, code, _, _ in lab.app(reader).subscriber.state.errors]
+    lab.app(lists).data.update(silent=False, friends=[reader])
+    lab.step(30)
+    assert verdicts(lab) == {reader: {True}}
+
+
+def test_ic_33c_a_publisher_that_the_list_drops_ends_and_comes_back(lab: Lab) -> None:
+    lists, owner = lab.install(Lists), lab.probe()
+    lab.publish(owner, (keys.icrc75_key("publishers:allowed"), [bytes(lists), "friends"]))
+    who = lab.network.next_id(0)
+    lab.app(lists).data["friends"].append(who)
+    source, reader = lab.source_and_sink(rounds=80)
+    lab.emit(source, 1, rounds=40)
+    lab.app(lists).data["friends"].remove(who)
+    lab.step(140)
+    lab.emit(source, 2, rounds=60)
+    assert lab.app(reader).data == [1]
+    assert [code for _, code, name in lab.app(source).publisher.state.errors if name == NAME] == [0]
+    lab.app(lists).data["friends"].append(who)
+    lab.step(200)
+    assert lab.app(reader).data == [1, 2]
+
+
+def test_ic_33_a_disallow_list_canister_wins_and_asks_of_many_go_together(lab: Lab) -> None:
+    lists, owner = lab.install(Lists), lab.probe()
+    readers = [lab.install(Reader, 1) for _ in range(30)]
+    lab.app(lists).data["others"] += readers[:3]
+    lab.publish(owner)
+    lab.step(60)
+    happened = lab.happenings()
+    update(lab, owner, keys.icrc75_key("subscribers:disallowed"), [bytes(lists), "others"])
+    assert verdicts(lab) == {who: {who not in readers[:3]} for who in readers}
+    asked = [each for each in happened if each.kind == "send" and each.method == "icrc75_is_member"]
+    assert len(asked) == 1
+
+
+def test_ic_34_to_take_from_a_list_that_is_not_there_shuts_nobody_out(lab: Lab) -> None:
+    owner, other = lab.probe(), lab.probe()
+    lab.publish(owner)
+    assert update(lab, owner, f"{keys.list_key('subscribers:allowed')}:remove", [bytes(other)]) == ("Ok", True)
+    assert lab.subscribe(other).tag == "Ok"
+
+
+def test_ic_33_the_aliases_add_to_a_list_and_take_from_it(lab: Lab) -> None:
+    owner, one, two = lab.probe(), lab.probe(), lab.probe()
+    lab.publish(owner, (keys.list_key("subscribers:allowed"), [bytes(one)]))
+    key = keys.list_key("subscribers:allowed")
+    listed = lab.system.registry.state.publications[1]
+    update(lab, owner, f"{key}:add", [bytes(two), bytes(one)])
+    assert listed.config.lists["subscribers:allowed"] == (one, two)
+    update(lab, owner, f"{key}:remove", [bytes(one)])
+    assert listed.config.lists["subscribers:allowed"] == (two,)
+    update(lab, owner, key, [bytes(owner)])
+    assert listed.config.lists["subscribers:allowed"] == (owner,)
+
+
+def _work(monkeypatch: pytest.MonkeyPatch, count: int) -> int:
+    """How often members were looked at and facts compared until everybody has handled an event."""
+    looked = 0
+
+    def counted(original: Any) -> Any:
+        def run(*given: Any) -> Any:
+            nonlocal looked
+            looked += 1
+            return original(*given)
+
+        return run
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Messenger, "_tell_member", counted(Messenger._tell_member))
+        patch.setattr(Planner, "sure", counted(Planner.sure))
+        lab = Lab()
+        source = lab.install(Source, 0, publications={NAME: {}})
+        readers = [lab.install(Sink, at % 2, subscriptions={NAME: {}}) for at in range(count)]
+        lab.step(200)
+        lab.emit(source, 1, rounds=60)
+        assert [lab.app(each).data for each in readers] == [[1]] * count
+    return looked
+
+
+def test_ic_38_the_work_for_members_is_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    few, many = _work(monkeypatch, 20), _work(monkeypatch, 80)
+    assert few < 25 * 20  # a member that waits is not looked at in every round
+    assert many < 6 * few
+
+
+def test_ic_38d_system_events_of_many_members_go_together() -> None:
+    lab = Lab(broadcasters=(0,))
+    happened = lab.happenings()
+    lab.install(Source, 0, publications={NAME: {}})
+    for _ in range(100):
+        lab.install(Sink, 0, subscriptions={NAME: {}})
+    lab.step(200)
+    sent = [each.method for each in happened if each.kind == "send" and each.sender == lab.orchestrator]
+    assert 0 < sent.count("icrc72_publish") < 40
+
+
+def test_ic_49a_an_orchestrator_that_does_not_answer_is_asked_ever_less(lab: Lab) -> None:
+    lab.step(20)
+    lab.network.stop(lab.orchestrator)
+    happened = lab.happenings()
+    lab.install(Sink, 0, subscriptions={NAME: {}})
+    lab.step(400)
+    asked = [each.round for each in happened if (each.kind, each.method) == ("send", "icrc72_get_valid_broadcasters")]
+    gaps = [after - before for before, after in pairwise(asked)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] >= 64

@@ -4,41 +4,42 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.canister_apps import NAME, Sink, Source, emit, source_and_sink
+from support.canister_apps import NAME, Lab, Sink, Source
 
-from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import Schedule, keys
 from pubsub_emulator.icrc72.broadcaster.accept import Acceptance
 from pubsub_emulator.icrc72.client import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.testing.canisters import Canisters
 
 
-def after_a_suspension(*subscriptions: tuple[str, dict[str, Any]], **config: Any) -> tuple[Canisters, Principal]:
-    lab = Canisters(settings=replace(DEFAULTS, queue_notifications=4))
-    source = lab.install(Source, 0, publications={NAME: {REPLAY: True, **config}})
+def after_a_suspension(*subscriptions: tuple[str, dict[str, Any]]) -> tuple[Lab, Principal, Principal]:
+    lab = Lab(settings=replace(DEFAULTS, queue_notifications=4))
+    source = lab.install(Source, 0, publications={NAME: {REPLAY: True}})
     reader = lab.install(Sink, 1, subscriptions=dict(subscriptions))
     lab.step(80)
     lab.network.stop(reader)
-    emit(lab, source, *range(1, 41))
+    lab.emit(source, *range(1, 41))
     lab.network.start(reader)
     lab.step(1200)
-    return lab, reader
+    return lab, source, reader
 
 
 def test_rp_10c_each_subscription_that_matches_asks_with_its_own_filter_and_skip() -> None:
     one, two, three = {FILTER: "n < 10"}, {FILTER: "n > 30"}, {SKIP: [10, 5]}
-    lab, reader = after_a_suspension((NAME, one), ("org.**", two), ("org.example.*", three))
+    lab, _, reader = after_a_suspension((NAME, one), ("org.**", two), ("org.example.*", three))
     assert sorted(lab.app(reader).data) == [*range(1, 10), 15, 25, *range(31, 41)]
     asked = {(each.filter, each.skip) for each in lab.system.registry.state.replays.values()}
     assert asked == {("n < 10", None), ("n > 30", None), (None, (10, 5))}
 
 
-def test_rp_10c_one_without_filter_and_skip_asks_for_all() -> None:
-    lab, reader = after_a_suspension((NAME, {FILTER: "n < 10"}), ("org.**", {}))
+def test_row_19_ic_45_rp_10c_who_is_suspended_is_told_resumes_and_asks_for_all_without_a_filter() -> None:
+    lab, source, reader = after_a_suspension((NAME, {FILTER: "n < 10"}), ("org.**", {}))
     assert sorted(lab.app(reader).data) == list(range(1, 41))
     assert {(each.filter, each.skip) for each in lab.system.registry.state.replays.values()} == {(None, None)}
+    assert keys.SUSPENDED in [code for _, code, _, _ in lab.app(reader).subscriber.state.errors]
+    lab.emit(source, 41, 42, rounds=50)
+    assert lab.app(reader).data[-2:] == [41, 42]
 
 
 @pytest.mark.parametrize("most", [3, 1000])
@@ -46,8 +47,8 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The subscriber remembers its two newest replays only (I9)."""
-    lab = Canisters(settings=replace(DEFAULTS, gaps=2))
-    source, reader = source_and_sink(lab, publication={REPLAY: True, keys.MAX_RANGE: most})
+    lab = Lab(settings=replace(DEFAULTS, gaps=2))
+    source, reader = lab.source_and_sink(publication={REPLAY: True, keys.MAX_RANGE: most})
     exit_ = lab.system.broadcaster(lab.broadcasters[1])
     notify = Acceptance._notify
 
@@ -56,8 +57,7 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
         return [] if lost else notify(self, it, *rest, **named)
 
     monkeypatch.setattr(Acceptance, "_notify", loses)
-    emit(lab, source, *range(1, 15))
-    lab.step(1500)
+    lab.emit(source, *range(1, 15), then=1500)
     assert sorted(lab.app(reader).data) == list(range(1, 15))
     asked = list(lab.system.registry.state.replays)
     assert len(asked) == (4 if most == 3 else 1)
@@ -67,26 +67,25 @@ def test_rp_10c_a_gap_is_asked_for_in_parts_where_the_publication_allows_less(
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_ic_47b_a_publisher_is_moved_only_when_its_entry_said_so_after_it_was_closed(seed: int) -> None:
-    lab = Canisters(broadcasters=(0, 0, 1), schedule=Schedule(b"%d" % seed, 2, 30))
-    source, reader = source_and_sink(lab, rounds=100)
-    emit(lab, source, *range(1, 21))
+    lab = Lab(broadcasters=(0, 0, 1), schedule=Schedule(b"%d" % seed, 2, 30))
+    source, reader = lab.source_and_sink(rounds=100)
+    lab.emit(source, *range(1, 21))
     publication = lab.system.registry.state.publications[1]
     old = publication.entries[source]
     assert lab.system.registry.move_publisher(NAME, source)
-    emit(lab, source, *range(21, 61))
-    lab.step(1500)
+    lab.emit(source, *range(21, 61), then=1500)
     assert lab.app(reader).data == list(range(1, 61))
     assert publication.entries[source] != old
 
 
 def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_rounds_after_it_is_none() -> None:
-    lab = Canisters(broadcasters=(0, 0))
-    source, reader = source_and_sink(lab, at=0)
+    lab = Lab(broadcasters=(0, 0))
+    source, reader = lab.source_and_sink(at=0)
     (entry,) = lab.system.registry.state.publications[1].entries[source]
     exit_ = lab.system.registry.state.exits[reader]
     assert exit_ not in {None, entry}
     lab.network.stop(exit_)
-    emit(lab, source, 1, 2, rounds=5)
+    lab.emit(source, 1, 2, rounds=5)
 
     def told() -> list[int]:
         stats = lab.ask("icrc72_get_broadcaster_stats", to=entry)
@@ -107,16 +106,21 @@ def test_ic_47b_what_a_removed_publisher_has_queued_is_told_until_a_hundred_roun
     assert told() == []
 
 
-def test_ic_47d_ic_49f_an_exit_that_was_wrongly_taken_for_dead_serves_anew_and_nothing_stays_missing() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab, publication={REPLAY: True})
+def test_row_30_ic_47d_ic_49f_an_exit_that_was_wrongly_taken_for_dead_serves_anew_and_nothing_is_missing(
+    lab: Lab,
+) -> None:
+    source, reader = lab.source_and_sink(publication={REPLAY: True})
     exit_ = lab.broadcasters[1]
-    emit(lab, source, 1, 2, 3, rounds=20)
+    lab.emit(source, 1, 2, 3, rounds=20)
     lab.network.stop(exit_)
     lab.step(80)
     assert lab.system.registry.state.brokers[exit_].dead
-    emit(lab, source, *range(4, 9), rounds=20)
+    lab.emit(source, *range(4, 9), rounds=20)
     lab.network.start(exit_)
     lab.step(900)  # and no further event shows what is missing
     assert lab.app(reader).data == list(range(1, 9))
     assert lab.app(reader).subscriber.state.exit == exit_
+    broker = lab.system.registry.state.brokers[exit_]
+    assert (broker.dead, broker.sick) == (False, False)
+    lab.emit(source, 9, rounds=60)
+    assert lab.app(reader).data[-1] == 9

@@ -3,31 +3,27 @@
 from dataclasses import replace
 
 import pytest
-from support.canister_apps import NAME, Sink, Source, emit, source_and_sink
+from support.canister_apps import NAME, Lab, Sink, Source
 
+from pubsub_emulator.icrc72 import FILTER, REPLAY, App, RoleCanister, Schedule
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
-from pubsub_emulator.icrc72.client import FILTER, REPLAY, App
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
-from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.icrc72.values import plain
-from pubsub_emulator.testing.canisters import Canisters
 
 OTHER = "org.example.b"
 
 
-def upgraded(lab: Canisters, who: Principal, made: App) -> None:
+def upgraded(lab: Lab, who: Principal, made: App) -> None:
     lab.network.stop(who)
     lab.step(20)
     assert lab.network.upgrade(who, made)
     lab.network.start(who)
 
 
-def test_ic_8_what_only_the_new_code_publishes_and_wants_is_registered() -> None:
-    lab = Canisters()
-    source, reader = source_and_sink(lab)
+def test_ic_8_what_only_the_new_code_publishes_and_wants_is_registered(lab: Lab) -> None:
+    source, reader = lab.source_and_sink()
     both = {NAME: {}, OTHER: {}}
     upgraded(lab, source, Source(lab.orchestrator, lab.settings, publications=both, subscriptions={}))
     upgraded(lab, reader, Sink(lab.orchestrator, lab.settings, publications={}, subscriptions=both))
@@ -38,13 +34,9 @@ def test_ic_8_what_only_the_new_code_publishes_and_wants_is_registered() -> None
     assert lab.app(reader).data == [1, 2]
 
 
-def test_ic_8_an_upgrade_mends_a_configuration_that_was_refused() -> None:
-    lab = Canisters()
-    source = lab.install(Source, 0, publications={NAME: {"own": "x" * 20_000}})
-    reader = lab.install(Sink, 1, subscriptions={NAME: {"own": "x" * 20_000}})
-    lab.step(60)
-    lab.call(source, NAME, b"1")
-    lab.step(20)
+def test_ic_8_an_upgrade_mends_a_configuration_that_was_refused(lab: Lab) -> None:
+    source, reader = lab.source_and_sink(publication={"own": "x" * 20_000}, own="x" * 20_000)
+    lab.emit(source, 1, rounds=20)
     assert "at most 16384 bytes" in lab.app(source).publisher.state.mine[NAME].error
     assert "ImproperConfig" in lab.app(reader).subscriber.state.wanted[NAME].error
     mended = {NAME: {FILTER: "n > 0"}}
@@ -60,10 +52,10 @@ def test_rows_16_and_24_ic_47_ic_49_rp_7_everybody_is_upgraded_in_turn_while_eve
     refuse: int,
 ) -> None:
     settings = replace(DEFAULTS, queue_notifications=6, replay_events=2)
-    lab = Canisters(settings=settings, schedule=Schedule(b"upgrades", 2 if refuse else 0, refuse))
-    source, reader = source_and_sink(lab, publication={REPLAY: True}, rounds=80)
+    lab = Lab(settings=settings, schedule=Schedule(b"upgrades", 2 if refuse else 0, refuse))
+    source, reader = lab.source_and_sink(publication={REPLAY: True}, rounds=80)
     lab.network.stop(reader)
-    emit(lab, source, *range(1, 41))  # more than its queue holds: it will be suspended, resume and replay
+    lab.emit(source, *range(1, 41))  # more than its queue holds: it will be suspended, resume and replay
     lab.network.start(reader)
     codes = {
         source: lambda: Source(lab.orchestrator, settings, publications={NAME: {REPLAY: True}}, subscriptions={}),

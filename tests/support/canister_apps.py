@@ -1,23 +1,17 @@
 """Canisters that most stories of ICRC-72 need, and what probes tell them."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.client import App, Context, EventNotification, plain
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
-from pubsub_emulator.icrc72.messages import (
-    Account,
-    PublicationRegistration,
-    ReplayRegistration,
-    SubscriptionRegistration,
-    TransferArg,
-    TransferFromArgs,
-)
 from pubsub_emulator.icrc72.methods import REGISTER_REPLAY, TRANSFER, TRANSFER_FROM
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.role import Core, RoleCanister
@@ -35,6 +29,16 @@ class Source(App):
         for number in arg.split():
             self.emit(ctx, method, {"n": int(number)})
         ctx.reply(b"")
+
+
+def keeping(what: Callable[[EventNotification], Any], base: type[App] = App) -> type[Any]:
+    """An app that keeps this of each event that it handles."""
+
+    class Keeper(base):  # type: ignore[misc, valid-type]  # a class that is given
+        def on_event(self, _ctx: Context, event: EventNotification) -> None:
+            self.data.append(what(event))
+
+    return Keeper
 
 
 class Sink(App):
@@ -56,7 +60,7 @@ class Asker(App):
         start, *rest = (None if each == b"-" else int(each) for each in arg.split())
         end, cycles = (*rest, None, None)[:2]
         config = ((keys.REPLAY_ISOLATED, of(True)),) if method == "isolated" else ()
-        item = ReplayRegistration(NAME, (start or 0, end), config)
+        item = m.ReplayRegistration(NAME, (start or 0, end), config)
         self.subscriber.state.ever_asked = True
 
         def got(_ctx: Context, results: Any) -> None:
@@ -87,65 +91,6 @@ class Lists(App):
         ctx.reply(codec(method).rets.encode(tuple(who.value in self.data[name] for who, ((name,),) in items)))
 
 
-def source_and_sink(
-    lab: Canisters, sink: type[App] = Sink, *, at: int = 1, rounds: int = 60, **config: Any
-) -> tuple[Principal, Principal]:
-    """A source, with the publication's configuration, and a reader of it on a subnet."""
-    source = lab.install(Source, 0, publications={NAME: config.pop("publication", {})})
-    reader = lab.install(sink, at, subscriptions={NAME: config})
-    lab.step(rounds)
-    return source, reader
-
-
-def emit(lab: Canisters, who: Principal, *numbers: int, name: str = NAME, rounds: int = 1) -> None:
-    """Let a source publish numbers, one in so many rounds."""
-    for number in numbers:
-        lab.call(who, name, b"%d" % number)
-        lab.step(rounds)
-
-
-def publish(
-    lab: Canisters, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None
-) -> Any:
-    """Let a probe register a publication."""
-    item = PublicationRegistration(name, tuple((key, of(value)) for key, value in config), memo)
-    return lab.answer(who, lab.orchestrator, "icrc72_register_publication", (item,))[0]
-
-
-def subscribe(
-    lab: Canisters, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None
-) -> Any:
-    """Let a probe register a subscription."""
-    item = SubscriptionRegistration(name, tuple((key, of(value)) for key, value in config), memo)
-    return lab.answer(who, lab.orchestrator, "icrc72_register_subscription", (item,))[0]
-
-
-def member(lab: Canisters, role: str, subnet: int = 0) -> Principal:
-    """A probe that is told what one of a role is."""
-    probe = lab.probe(subnet)
-    subscribe(lab, probe, name=system_namespace(role, probe))
-    return probe
-
-
-def replay(
-    lab: Canisters, who: Principal, start: int, end: int | None, *config: tuple[str, Any], name: str = NAME
-) -> Any:
-    """Let a probe ask for a replay."""
-    item = ReplayRegistration(name, (start, end), tuple((key, of(value)) for key, value in config))
-    return lab.answer(who, lab.orchestrator, "icrc77_register_replay", (item,), kind=GUARANTEED)[0]
-
-
-def confirm_all(lab: Canisters, *probes: Principal, turns: int = 6) -> None:
-    """Let probes confirm what they are notified of, for a while."""
-    for _ in range(turns):
-        lab.step(6)
-        for probe in probes:
-            notified, lab.probed(probe).notified = lab.probed(probe).notified, []
-            for caller in dict.fromkeys(caller for caller, _ in notified):
-                mine = tuple(dict.fromkeys(note.notificationId for who, note in notified if who == caller))
-                lab.answer(probe, caller, "icrc72_confirm_notifications", mine[:100])
-
-
 class Ledger(Core):
     """What a payment calls of a token ledger. `allowed` is what others may draw from each account."""
 
@@ -170,7 +115,7 @@ class Ledger(Core):
         """All tokens, with the fees that were taken."""
         return self.balances.total() + self.burnt
 
-    def _move(self, source: Principal, to: Account, amount: int) -> Any:
+    def _move(self, source: Principal, to: m.Account, amount: int) -> Any:
         if self.balances[source] < amount + self.fee:
             return Variant("Err", Variant("InsufficientFunds", (self.balances[source],)))
         self.balances[source] -= amount + self.fee
@@ -178,10 +123,10 @@ class Ledger(Core):
         self.burnt += self.fee
         return Variant("Ok", 1)
 
-    def _transfer(self, ctx: Context, order: TransferArg) -> None:
+    def _transfer(self, ctx: Context, order: m.TransferArg) -> None:
         TRANSFER.reply(ctx, self._move(ctx.caller, order.to, order.amount))
 
-    def _transfer_from(self, ctx: Context, order: TransferFromArgs) -> None:
+    def _transfer_from(self, ctx: Context, order: m.TransferFromArgs) -> None:
         payer = order.source.owner
         moved: Any = Variant("Err", Variant("InsufficientAllowance", (self.allowed[payer],)))
         if self.allowed[payer] >= order.amount + self.fee:
@@ -191,21 +136,99 @@ class Ledger(Core):
         TRANSFER_FROM.reply(ctx, moved)
 
 
-def with_ledger(lab: Canisters, fee: int = 0) -> tuple[Ledger, Principal, Value]:
-    """A ledger, where it is, and the price of 5 of its tokens for an event."""
-    ledger = Ledger(fee)
-    token = lab.network.create(0, RoleCanister([ledger]))
-    return ledger, token, class_(("perEvent", nat(5)), ("currency", text(f"icrc2:{token.text}")))
-
-
-def happenings(lab: Canisters) -> list[Happening]:
-    """What happens from now on."""
-    recorder = Recorder()
-    lab.network.observers.append(recorder)
-    return recorder.happenings
-
-
 def err(result: Any) -> Any:
     """The code or name of a refusal."""
     assert result.tag == "Err", result
     return result.value.value.error_code if result.value.tag == "GenericError" else result.value.tag
+
+
+class Lab(Canisters):
+    """Subnets with publish-subscribe, and what sources, readers and probes do on them."""
+
+    def source_and_sink(
+        self, sink: type[App] = Sink, source: type[App] = Source, *, at: int = 1, rounds: int = 60, **config: Any
+    ) -> tuple[Principal, Principal]:
+        """A source, with the publication's configuration, and a reader of it on a subnet."""
+        there = self.install(source, 0, publications={NAME: config.pop("publication", {})})
+        reader = self.install(sink, at, subscriptions={NAME: config})
+        self.step(rounds)
+        return there, reader
+
+    def emit(self, who: Principal, *numbers: int, name: str = NAME, rounds: int = 1, then: int = 0) -> None:
+        """Let a source publish numbers, one in so many rounds, and go on for some more."""
+        for number in numbers:
+            self.call(who, name, b"%d" % number)
+            self.step(rounds)
+        self.step(then)
+
+    def published(self, count: int, **config: Any) -> Principal:
+        """A source that has published so many events that can be replayed."""
+        source = self.install(Source, 0, publications={NAME: {keys.REPLAY: True, **config}})
+        self.step(60)
+        self.emit(source, *range(1, count + 1), then=40)
+        return source
+
+    def asks(self, order: bytes, method: str = "ask", rounds: int = 0, **config: Any) -> Principal:
+        """A subscriber that asks for a replay."""
+        reader = self.install(Asker, 1, subscriptions={NAME: config})
+        self.step(60)
+        self.call(reader, method, order)
+        self.step(rounds)
+        return reader
+
+    def publish(self, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None) -> Any:
+        """Let a probe register a publication."""
+        item = m.PublicationRegistration(name, tuple((key, of(value)) for key, value in config), memo)
+        return self.answer(who, self.orchestrator, "icrc72_register_publication", (item,))[0]
+
+    def subscribe(self, who: Principal, *config: tuple[str, Any], name: str = NAME, memo: bytes | None = None) -> Any:
+        """Let a probe register a subscription."""
+        item = m.SubscriptionRegistration(name, tuple((key, of(value)) for key, value in config), memo)
+        return self.answer(who, self.orchestrator, "icrc72_register_subscription", (item,))[0]
+
+    def member(self, role: str, subnet: int = 0) -> Principal:
+        """A probe that is told what one of a role is."""
+        probe = self.probe(subnet)
+        self.subscribe(probe, name=system_namespace(role, probe))
+        return probe
+
+    def teller(self, *config: tuple[str, Any]) -> Principal:
+        """A probe that may publish, and was told where."""
+        probe = self.member("publisher")
+        assert self.publish(probe, *config).tag == "Ok"
+        self.confirm_all(probe)
+        return probe
+
+    def follower(self, subnet: int = 1) -> Principal:
+        """A probe with a subscription, whose alerts are confirmed."""
+        probe = self.member("subscriber", subnet)
+        self.subscribe(probe)
+        self.confirm_all(probe)
+        return probe
+
+    def replay(self, who: Principal, start: int, end: int | None, *config: tuple[str, Any], name: str = NAME) -> Any:
+        """Let a probe ask for a replay."""
+        item = m.ReplayRegistration(name, (start, end), tuple((key, of(value)) for key, value in config))
+        return self.answer(who, self.orchestrator, "icrc77_register_replay", (item,), kind=GUARANTEED)[0]
+
+    def confirm_all(self, *probes: Principal, turns: int = 6) -> None:
+        """Let probes confirm what they are notified of, for a while."""
+        for _ in range(turns):
+            self.step(6)
+            for probe in probes:
+                notified, self.probed(probe).notified = self.probed(probe).notified, []
+                for caller in dict.fromkeys(caller for caller, _ in notified):
+                    mine = tuple(dict.fromkeys(note.notificationId for who, note in notified if who == caller))
+                    self.answer(probe, caller, "icrc72_confirm_notifications", mine[:100])
+
+    def with_ledger(self, fee: int = 0) -> tuple[Ledger, Principal, Value]:
+        """A ledger, where it is, and the price of 5 of its tokens for an event."""
+        ledger = Ledger(fee)
+        token = self.network.create(0, RoleCanister([ledger]))
+        return ledger, token, class_(("perEvent", nat(5)), ("currency", text(f"icrc2:{token.text}")))
+
+    def happenings(self) -> list[Happening]:
+        """What happens from now on."""
+        recorder = Recorder()
+        self.network.observers.append(recorder)
+        return recorder.happenings

@@ -8,7 +8,7 @@ import wasmtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.processes import python
-from support.wat import canister, method
+from support.wat import ask, canister, method
 
 from pubsub_emulator.icrc72.ic.canister import CANISTER_ERROR, CANISTER_REJECT, SYS_UNKNOWN, Answer, Canister, Context
 from pubsub_emulator.icrc72.ic.errors import IcError
@@ -26,13 +26,6 @@ COUNT = (
     "(func $first (result i32) (call $arg_copy (i32.const 300) (i32.const 0) (call $arg_size)) (i32.const 300))",
     method("update", "boom", "(call $both (i32.const 99)) (call $trap (i32.const 16) (i32.const 5))"),
 )
-
-
-def ask(network: CanisterNetwork, who: Principal, name: str, arg: bytes = b"", rounds: int = 12) -> Answer:
-    ticket = network.submit(ANONYMOUS, who, name, arg)
-    network.step(rounds)
-    assert ticket.answer is not None
-    return ticket.answer
 
 
 def number(answer: Answer) -> int:
