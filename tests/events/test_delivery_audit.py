@@ -1,7 +1,7 @@
 """Deliveries written down, joined with the log: each cheat is found, and nothing honest is accused (EV-40, EV-41)."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.deliveries import DeliveryRecorder, export_log
 from pubsub_emulator.events.subscriptions.hub import Hub, Message
 from pubsub_emulator.events.subscriptions.registry import Subscription
-from pubsub_emulator.spark_audit.spark.deliveries import DeliveriesError, audit_deliveries
+from pubsub_emulator.spark_audit.spark.deliveries import Audited, DeliveriesError, audit_deliveries
 
 pytestmark = pytest.mark.spark
 DAY = 1_700_000_000_000
@@ -30,13 +30,10 @@ HONEST: tuple[tuple[Filter, ...], ...] = (
     (OneOf(Field("n", "<", -5), Field("who", ">", "0x05")),),
     (Kind("Never.Seen"),),
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    opened = open_store(str(tmp_path / "events.db"), "net")
-    yield opened
-    opened.close()
+COMPARED: tuple[Filter, ...] = (
+    *(Field("n", op, value) for op in ("=", "!=", "<", "<=", ">", ">=") for value in (0, -1, 10**20, "x")),
+    *(Not(Field("xs.1", "=", "a")), Field("xs.5", "!=", 1), Field("xs", "!=", 1), OneOf(), All()),
+)
 
 
 def grow(store: SqlStore, first: int, last: int, *, branch: int = 0, parent: int = 0) -> None:
@@ -72,16 +69,20 @@ def subscription(name: str, filters: Sequence[Filter], *, batches: bool = False)
     return Subscription(name, tuple(filters), Cursor(0, 0), batches)
 
 
-def clock() -> Callable[[], int]:
-    ticks = count(DAY, 1_000)
-    return lambda: next(ticks)
+@contextmanager
+def recorded(folder: Path, network: str, blocks: int) -> Iterator[tuple[SqlStore, DeliveryRecorder]]:
+    """The log of a network with so many blocks, and what writes its deliveries down beside it."""
+    store, ticks = open_store(str(folder / f"{network}.db"), network), count(DAY, 1_000)
+    grow(store, 1, blocks)
+    with DeliveryRecorder(folder / "out", network, lambda: next(ticks)) as recorder:
+        yield store, recorder
+    export_log(store, folder / "out")
+    store.close()
 
 
-def test_ev_40_nothing_honest_is_accused_whatever_its_filters_and_rewinds(
-    spark: SparkContext, store: SqlStore, tmp_path: Path
-) -> None:
-    grow(store, 1, 30)
-    with DeliveryRecorder(tmp_path / "out", "net", clock()) as recorder:
+def honest(folder: Path) -> None:
+    """Streams that are disconnected, rewound, resumed, and read again from an old cursor."""
+    with recorded(folder, "honest", 30) as (store, recorder):
         cursors = {}
         for at, filters in enumerate(HONEST):
             each = subscription(f"honest-{at}", filters, batches=at % 2 == 0)
@@ -93,43 +94,54 @@ def test_ev_40_nothing_honest_is_accused_whatever_its_filters_and_rewinds(
             assert common == 60
             resumed = Cursor(1, min(cursor.seq, common))
             deliver(store, recorder, each, f"{each.name}-second", resumed, 1_000)
-            deliver(store, recorder, each, f"{each.name}-again", Cursor(1, 0), 7)  # from an old cursor: again is right
-    export_log(store, tmp_path / "out")
-    audited = audit_deliveries(spark, tmp_path / "out")
-    assert audited.findings == []
-    assert audited.streams == 3 * len(HONEST)
-    assert audited.taken_back > 0
+            deliver(store, recorder, each, f"{each.name}-again", Cursor(1, 0), 7)
 
 
-def test_ev_41_every_cheat_is_found_by_its_name(spark: SparkContext, store: SqlStore, tmp_path: Path) -> None:
-    grow(store, 1, 20)
-    rows = store.read(0, 10**6).rows
+def cheating(folder: Path) -> None:
+    """A stream of each cheat, and an honest one."""
     filters = (Kind("A.One"),)
-    due = [row for row in rows if any_of(filters)(row, row.fields)]
-    others = [row for row in rows if row not in due]
-    with DeliveryRecorder(tmp_path / "out", "net", clock()) as recorder:
+    with recorded(folder, "cheats", 20) as (store, recorder):
+        rows = store.read(0, 10**6).rows
+        due = [row for row in rows if any_of(filters)(row, row.fields)]
+        others = [row for row in rows if row not in due]
         for cheat in CHEATS.values():
             _receive(recorder, subscription(cheat.name, filters), cheat.change(due, others[2:]))
         _receive(recorder, subscription("honest", filters), due)
-    export_log(store, tmp_path / "out")
-    found = defaultdict(set)
-    for row in audit_deliveries(spark, tmp_path / "out").findings:
-        found[row["subscription"]].add(row["finding"])
-        assert row["day"] == "2023-11-14"
-    assert found == {cheat.name: {cheat.found_as} for cheat in CHEATS.values()}
 
 
-def test_ev_11_spark_selects_what_the_predicate_matches(spark: SparkContext, store: SqlStore, tmp_path: Path) -> None:
-    grow(store, 1, 26)
-    drawn: list[Filter] = [
-        Field("n", op, value) for op in ("=", "!=", "<", "<=", ">", ">=") for value in (0, -1, 10**20, "x")
-    ]
-    drawn += [Not(Field("xs.1", "=", "a")), Field("xs.5", "!=", 1), Field("xs", "!=", 1), OneOf(), All()]
-    with DeliveryRecorder(tmp_path / "out", "net", clock()) as recorder:
-        for at, part in enumerate(drawn):
-            deliver(store, recorder, subscription(f"drawn-{at}", (part,)), f"drawn-{at}", Cursor(0, 0), 1_000)
-    export_log(store, tmp_path / "out")
-    assert audit_deliveries(spark, tmp_path / "out").findings == []
+def compared(folder: Path) -> None:
+    """A stream of each of the filters that compare."""
+    with recorded(folder, "compared", 26) as (store, recorder):
+        for at, part in enumerate(COMPARED):
+            deliver(store, recorder, subscription(f"{at}", (part,)), f"{at}", Cursor(0, 0), 1_000)
+
+
+@pytest.fixture(scope="module")
+def audited(spark: SparkContext, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    """One audit of all that these wrote."""
+    folder = tmp_path_factory.mktemp("deliveries")
+    for write in (honest, cheating, compared):
+        write(folder)
+    return audit_deliveries(spark, folder / "out")
+
+
+def found_in(audited: Audited, network: str) -> list[tuple[str, str, str]]:
+    return [(row["subscription"], row["finding"], row["day"]) for row in audited.findings if row["network"] == network]
+
+
+def test_ev_40_nothing_honest_is_accused_whatever_its_filters_and_rewinds(audited: Audited) -> None:
+    assert found_in(audited, "honest") == []
+    assert audited.streams == 3 * len(HONEST) + len(CHEATS) + 1 + len(COMPARED)
+    assert audited.taken_back > 0
+
+
+def test_ev_41_every_cheat_is_found_by_its_name(audited: Audited) -> None:
+    expected = {(cheat.name, cheat.found_as, "2023-11-14") for cheat in CHEATS.values()}
+    assert {*found_in(audited, "cheats")} == expected
+
+
+def test_ev_11_spark_selects_what_the_predicate_matches(audited: Audited) -> None:
+    assert found_in(audited, "compared") == []
 
 
 def test_a_folder_without_tables_is_refused(spark: SparkContext, tmp_path: Path) -> None:
