@@ -1,32 +1,27 @@
-"""Normal form, JSON and the index of filters (EV-10, EV-12, EV-13, EV-14)."""
+"""Filters: normal form, JSON, the index, and that predicate and SQL agree on both databases (EV-10 to EV-14)."""
 
 import random
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
 from typing import Any as Json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.events import CHAINS, FIELDS, FILTERS, KINDS
 
+from pubsub_emulator.database.database import Database, migrate
+from pubsub_emulator.database.opening import open_database
+from pubsub_emulator.events import All, Chain, Field, Kind, Not, OneOf
 from pubsub_emulator.events.errors import BadFilter
 from pubsub_emulator.events.filters import normal
-from pubsub_emulator.events.filters.algebra import (
-    ANY,
-    MAX_FILTERS,
-    All,
-    Any,
-    Chain,
-    Field,
-    Filter,
-    Kind,
-    Not,
-    OneOf,
-    check_limits,
-)
+from pubsub_emulator.events.filters.algebra import ANY, MAX_FILTERS, OPS, Filter, check_limits
 from pubsub_emulator.events.filters.codec import dump_filters, from_json, parse_filters, to_json
 from pubsub_emulator.events.filters.index import FilterIndex
 from pubsub_emulator.events.filters.normal import covers, normalize, simplify
 from pubsub_emulator.events.filters.predicate import any_of, matches
+from pubsub_emulator.events.filters.sql import LogColumns, where
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import encode_fields
 
@@ -125,7 +120,7 @@ def test_ev_13_the_index_finds_what_a_scan_finds(
         (lambda: Field("a", "=", 2**600), "MAX_INTEGER_BITS"),
         (lambda: check_limits([ANY] * (MAX_FILTERS + 1)), "MAX_FILTERS"),
         (lambda: check_limits([OneOf(*[ANY] * 1000)]), "MAX_NODES"),
-        (lambda: check_limits([_nested(20)]), "MAX_DEPTH"),
+        (lambda: check_limits([reduce(lambda part, _: Not(part), range(20), ANY)]), "MAX_DEPTH"),
     ],
 )
 def test_ev_14_what_is_over_a_limit_is_refused_with_its_name(make: Json, words: str) -> None:
@@ -164,13 +159,6 @@ def test_a_dotted_path_walks_names_and_indices() -> None:
     assert Field("a", "=", 1) != Field("a", "=", True)
 
 
-def _nested(depth: int) -> Filter:
-    part: Filter = Any()
-    for _ in range(depth):
-        part = Not(part)
-    return part
-
-
 def test_ev_14_filters_that_are_slow_to_compare_are_compared_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within all limits, every pair of a thousand parts would take a minute, and hold up every client."""
     counted: list[int] = []
@@ -181,3 +169,71 @@ def test_ev_14_filters_that_are_slow_to_compare_are_compared_only_so_long(monkey
     for part in (wide, nested):
         assert len(normalize([part])) > 0
     assert len(counted) < 2_000_000
+
+
+ROWS = st.lists(st.tuples(CHAINS, KINDS, FIELDS), min_size=1, max_size=6)
+
+
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.xdist_group("postgres"))]
+)
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    if request.param == "sqlite":
+        place = str(Path(tmp_path_factory.mktemp("filters")) / "rows.db")
+    else:
+        place = request.getfixturevalue("postgres").get_uri()
+    opened = open_database(place)
+    table = "CREATE TABLE filtered (seq {INT} PRIMARY KEY, chain {INT}, kind {TEXT}, body {TEXT})"
+    migrate(opened, "filtered", [[table]])
+    yield opened
+    opened.close()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(ROWS, st.lists(FILTERS, min_size=1, max_size=6))
+def test_ev_11_sql_selects_exactly_what_the_predicate_matches(
+    database: Database, rows: list[tuple[int | None, str, dict]], filters: list[Filter]
+) -> None:
+    made = [
+        Row(seq, 1, chain, 1, 0, kind, b"", 0, encode_fields(fields))
+        for seq, (chain, kind, fields) in enumerate(rows, 1)
+    ]
+    with database.transaction(write=True) as session:
+        session.run("DELETE FROM filtered")
+        session.run_many(
+            "INSERT INTO filtered VALUES (?, ?, ?, ?)", [(row.seq, row.chain, row.kind, row.body) for row in made]
+        )
+        for part in filters:
+            clause = where(part, LogColumns(database.dialect))
+            found = session.run(f"SELECT seq FROM filtered WHERE {clause.sql} ORDER BY seq", clause.params)  # noqa: S608
+            assert [seq for (seq,) in found] == [row.seq for row in made if matches(part, row)], part
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_ev_10_a_path_that_is_missing_matches_under_no_operator_and_not_turns_that_round(
+    database: Database, op: str
+) -> None:
+    value = [1] if op == "in" else "1" if op == "prefix" else 1
+    part = Field("a.0.b", op, value)
+    bodies: list[dict] = [{}, {"a": 1}, {"a": []}, {"a": [{}]}, {"a": {"0": {"b": 1}}}]
+    made = [Row(seq, 1, None, 1, 0, "A.B", b"", 0, encode_fields(each)) for seq, each in enumerate(bodies, 1)]
+    with database.transaction(write=True) as session:
+        session.run("DELETE FROM filtered")
+        session.run_many("INSERT INTO filtered VALUES (?, NULL, 'A.B', ?)", [(row.seq, row.body) for row in made])
+        for each, is_match in ((part, False), (Not(part), True)):
+            clause = where(each, LogColumns(database.dialect))
+            found = session.run(f"SELECT count(*) FROM filtered WHERE {clause.sql}", clause.params)  # noqa: S608
+            assert found == [(len(made) if is_match else 0,)]
+            assert [matches(each, row) for row in made] == [is_match] * len(made)
+
+
+def test_ev_14_a_filter_at_the_limits_runs_on_both(database: Database) -> None:
+    wide = OneOf(*(All(Kind("A.One"), Field("a", "=", at)) for at in range(333)))
+    long = Field("a", "in", [str(at) for at in range(999)])
+    deep: Filter = Field("a", "=", 1)
+    for _ in range(14):
+        deep = Not(All(deep))
+    with database.transaction() as session:
+        for part in (wide, long, deep):
+            clause = where(part, LogColumns(database.dialect))
+            session.run(f"SELECT seq FROM filtered WHERE {clause.sql}", clause.params)  # noqa: S608

@@ -5,15 +5,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from support.events import block_hash, counted, make_block
 
 from pubsub_emulator.database.errors import StoreError
+from pubsub_emulator.events import Chain, Field, Kind, Not, open_store
 from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
-from pubsub_emulator.events.filters.algebra import Chain, Field, Kind, Not
 from pubsub_emulator.events.log.rules import Head
-from pubsub_emulator.events.log.sql_store import open_store
 from pubsub_emulator.events.log.store import Store
 from pubsub_emulator.events.rows import ChainBlock
 
@@ -92,27 +92,26 @@ def test_ev_5_reading_filters_limits_and_says_where_to_go_on(store: Store) -> No
     assert len(store.read(0, 10, Not(Chain(None))).rows) == 0
 
 
-def test_ev_5_a_waiting_reader_is_woken_by_another_writer(opened: Callable[[], Store]) -> None:
-    reader, writer = opened(), opened()
-    known = reader.head()
-    assert not reader.wait(known, 0.05)
+def woken(reader: Store, writer: Store, seconds: float) -> bool:
+    """Whether a reader hears so soon of what a writer appends while it waits."""
     thread = threading.Thread(target=lambda: (time.sleep(0.2), writer.append([counted(1, 1)])))
     thread.start()
-    assert reader.wait(known, 10)
+    heard = reader.wait(reader.head(), seconds)
     thread.join()
+    return heard
+
+
+def test_ev_5_a_waiting_reader_is_woken_by_another_writer(opened: Callable[[], Store]) -> None:
+    reader = opened()
+    assert not reader.wait(reader.head(), 0.05)
+    assert woken(reader, opened(), 10)
     assert reader.head().seq == 1
 
 
 def test_ev_5_a_wake_up_that_is_lost_costs_time_only(database_place: str) -> None:
-    reader, writer = open_store(database_place, "net"), open_store(database_place, "net")
-    writer.database.notify = lambda _session, _channel: None  # type: ignore[method-assign]
-    known = reader.head()
-    thread = threading.Thread(target=lambda: (time.sleep(0.2), writer.append([counted(1, 1)])))
-    thread.start()
-    assert reader.wait(known, 90)
-    thread.join()
-    reader.close()
-    writer.close()
+    with closing(open_store(database_place, "net")) as reader, closing(open_store(database_place, "net")) as writer:
+        writer.database.notify = lambda _session, _channel: None  # type: ignore[method-assign]
+        assert woken(reader, writer, 90)
 
 
 def test_attempts_to_reach_a_database_that_is_away_are_no_lines_of_their_own() -> None:
