@@ -6,67 +6,45 @@
 import json
 import os
 import random
-import signal
-import socket
-import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
-from support.postgres import MortalServer, mortal_server
+from support.postgres import MortalServer
+from support.processes import Cast
 from support.story_client import seen as seen_by
 
 from pubsub_emulator.database.errors import StoreUnavailable
-from pubsub_emulator.events.filters.algebra import Kind
-from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events import Kind, open_store
 
 pytestmark = pytest.mark.slow
 STORIES: Final = int(os.environ.get("PROCESS_STORIES", "1"))
-TESTS: Final = Path(__file__).resolve().parent.parent
 BLOCKS: Final = 150
 KILLS: Final = 5
 PATIENCE: Final = 90.0
 
 
-class Cast:
+class Story(Cast):
     """The processes of one story."""
 
+    tended = ("server", "client")
+
     def __init__(self, place: str, folder: Path) -> None:
+        super().__init__(folder)
         self.place = place
-        self.kept = folder / "client"
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            self.port = found.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.token = ""
 
-    def start(self, who: str) -> None:
-        python = [sys.executable]
+    def arguments(self, who: str) -> list[str]:
         options = ("--log", self.place, "--port", str(self.port), "--heartbeat", "0.2")
-        arguments = {
-            "writer": [*python, "-m", "support.story_writer", self.place, str(BLOCKS)],
-            "server": [*python, "-m", "pubsub_emulator", "events", "serve", *options],
-            "client": [*python, "-m", "support.story_client", self.url, self.token, str(self.kept)],
+        return {
+            "writer": ["support.story_writer", self.place, str(BLOCKS)],
+            "server": ["pubsub_emulator", "events", "serve", *options],
+            "client": ["support.story_client", self.url, self.token, str(self.kept)],
         }[who]
-        environment = {**os.environ, "PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}
-        self.running[who] = subprocess.Popen(
-            arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-
-    def tend(self) -> None:
-        """Start who has ended by itself, as a supervisor does: a server may begin while its database is away."""
-        for who in ("server", "client"):
-            if who in self.running and self.running[who].poll() is not None:
-                self.start(who)
-
-    def kill(self, who: str) -> None:
-        self.running[who].send_signal(signal.SIGKILL)
-        self.running[who].wait()
 
     def subscribe(self) -> None:
         body = json.dumps({"filters": [{"kind": "A.*"}], "after": "start"}).encode()
@@ -83,16 +61,11 @@ class Cast:
                 self.tend()
                 time.sleep(0.1)
 
-    def end(self) -> None:
-        for process in self.running.values():
-            process.kill()
-            process.wait()
-
 
 def play(seed: int, place: str, folder: Path, kill_database: Callable[[], None] | None) -> None:
     draw = random.Random(seed)
     open_store(place, "story").close()
-    cast = Cast(place, folder)
+    cast = Story(place, folder)
     try:
         cast.start("server")
         cast.subscribe()
@@ -112,7 +85,7 @@ def play(seed: int, place: str, folder: Path, kill_database: Callable[[], None] 
         cast.end()
 
 
-def _compare(cast: Cast) -> None:
+def _compare(cast: Story) -> None:
     deadline = time.monotonic() + PATIENCE
     assert cast.running["writer"].wait(PATIENCE) == 0
     due: list[list[str]] = []
@@ -135,13 +108,6 @@ def _compare(cast: Cast) -> None:
 @pytest.mark.parametrize("seed", range(STORIES))
 def test_ev_21_on_sqlite(seed: int, tmp_path: Path) -> None:
     play(seed, str(tmp_path / "events.db"), tmp_path, None)
-
-
-@pytest.fixture(scope="module")
-def mortal_postgres() -> Iterator[MortalServer]:
-    """A server of its own, which is killed."""
-    with mortal_server() as server:
-        yield server
 
 
 @pytest.mark.xdist_group("postgres")

@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from cbor2 import dumps as cbor
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.db_sync import as_json, cbor, head, metadatum
+from support.db_sync import as_json, metadatum
 
 from pubsub_emulator.emulator.untrusted import MOST_DEPTH
 from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, MOST_PIECE, object_of
@@ -44,18 +45,8 @@ def test_a_database_with_json_and_one_without_give_the_same(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        7,
-        [b"a"],
-        {"c": [b"a"]},
-        {"v": 2, "c": [b"a"]},
-        {"v": "1", "c": [b"a"]},
-        {"v": 1, "c": b"a"},
-        {"v": 1, "c": [bytes(MOST_PIECE + 1)]},
-        {"v": 1, "c": [b"a", 1]},
-        {"v": 1, "c": ["ab"]},
-        {"v": 1, "c": ["0x0"]},
-        {"v": 1, "c": ["0x ab"]},
-        metadatum(bytes(MOST_OBJECT + 1)),
+        *(7, [b"a"], {"c": [b"a"]}, {"v": 2, "c": [b"a"]}, {"v": "1", "c": [b"a"]}, metadatum(bytes(MOST_OBJECT + 1))),
+        *({"v": 1, "c": each} for each in (b"a", [bytes(MOST_PIECE + 1)], [b"a", 1], ["ab"], ["0x0"], ["0x ab"])),
     ],
 )
 def test_pr_1_what_is_no_object_of_version_1_is_none(value: Any) -> None:
@@ -73,25 +64,10 @@ def test_values_nested_deeper_than_json_may_be_are_no_object(levels: int, found:
 @pytest.mark.parametrize(
     "raw",
     [
-        b"",
-        b"\xff",
-        b"\x1c",
-        b"\x1f",
-        b"\xc0\x00",
-        b"\xf6",
-        b"\xa1\x19\x53\x4d",
-        cbor({LABEL: metadatum(b"ab")}) + b"\0",
-        cbor({LABEL + 1: metadatum(b"ab")}),
-        head(5, 1) + cbor([1]) + cbor(1),
-        head(4, 2**63),
-        head(2, 2**63),
-        b"\x81" * 60_000,
-        b"\x9f" * 60_000,
-        b"\x5f\x01\xff",
-        b"\x5f" * 60_000,
-        b"\x63\xff\xff\xff",
-        b"\xbf\x01\xff",
-        bytes(MOST_BYTES + 1),
+        *(b"", b"\xff", b"\x1c", b"\x1f", b"\xc0\x00", b"\xf6", b"\xa1\x19\x53\x4d", b"\x5f\x01\xff", b"\xbf\x01\xff"),
+        *(cbor({LABEL: metadatum(b"ab")}) + b"\0", cbor({LABEL + 1: metadatum(b"ab")}), b"\xa1" + cbor([1]) + cbor(1)),
+        *(b"\x9b\x80" + bytes(7), b"\x5b\x80" + bytes(7), b"\x63\xff\xff\xff", bytes(MOST_BYTES + 1)),
+        *(each * 60_000 for each in (b"\x81", b"\x9f", b"\x5f")),
     ],
 )
 def test_wrong_cbor_is_no_object(raw: bytes) -> None:

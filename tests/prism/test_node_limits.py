@@ -8,7 +8,7 @@ import grpc.aio
 import pytest
 from support.certificates import certificate
 from support.command import pubsub
-from support.prism import Wallet
+from support.prism import ANY, Wallet
 from support.prism_chain import Running, play, played, refused, until
 
 from pubsub_emulator.events.errors import EventsError
@@ -17,13 +17,12 @@ from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers, Unk
 from pubsub_emulator.events.subscriptions.grpc_server import MOST_BYTES
 from pubsub_emulator.primitives.hashing import token_hash
 from pubsub_emulator.prism.client import NodeError, PrismClient
-from pubsub_emulator.prism.core.filters import Filter, FilterType
+from pubsub_emulator.prism.core.filters import Filter
 from pubsub_emulator.prism.make import atala_object
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
 from pubsub_emulator.prism.service.rpc import MOST_FILTERS, NAME
 from pubsub_emulator.prism.service.service import PrismLimits
 
-ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
 BOTH: dict[str, Any] = {"callers": Callers({token_hash("mine"): "me", token_hash("other's"): "other"}), "token": "mine"}
 
 
@@ -121,7 +120,7 @@ def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leav
             else grpc.aio.insecure_channel(node.address, little)
         ) as channel:
             call = channel.unary_stream(f"/{NAME}/GetSubscriptionEventsStream")(request.SerializeToString())
-            await until(lambda: wide.count and not _reads_all(node))
+            await until(lambda: wide.count and not any(each.reads_all for each in node.service.events._held))
             assert node.service.events.open_streams == 1
             with pytest.raises(NodeError, match="1 streams"):
                 await anext(node.client.events(where, reconnect=False))
@@ -132,10 +131,6 @@ def test_a_stream_that_nobody_reads_ends_and_counts_as_its_clients_until_it_leav
     roots = None if tls is None else tls.certificate.read_bytes()
     limits = PrismLimits(unread_seconds=0.5, streams_per_client=1)
     play(log, story, limits=limits, tls=tls, roots=roots)
-
-
-def _reads_all(node: Running) -> bool:
-    return any(each.reads_all for each in node.service.events._held)
 
 
 class _Wide:

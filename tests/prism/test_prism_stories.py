@@ -17,15 +17,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from support.postgres import MortalServer, mortal_server
+from support.postgres import MortalServer
 from support.prism_log import dump
-from support.prism_processes import ENVIRONMENT, PATIENCE, Cast, operations
+from support.prism_processes import PATIENCE, Cast, operations
 from support.prism_story_client import seen
+from support.processes import environment
 
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.database.opening import open_database
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.log.sql_store import open_store
 from pubsub_emulator.prism.make import atala_object
 from pubsub_emulator.prism.service.chain import NodeChain
 from pubsub_emulator.prism.tables.processor import Processor, Source
@@ -40,7 +41,9 @@ def chain_url(tmp_path: Path) -> Iterator[str]:
     """A chain that builds and takes back when it is told to; each story has its own, without the others' blocks."""
     written = (tmp_path / "chain.log").open("wb")
     command = [sys.executable, "-m", "pubsub_emulator", "serve", "--prism", "--dev", "--port", "0", "--build", "manual"]
-    made = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=written, text=True, env=ENVIRONMENT)
+    made = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=written, text=True, env=environment(PYTHONUNBUFFERED="1")
+    )
     assert made.stdout is not None
     line = made.stdout.readline()
     assert "ws://" in line
@@ -91,41 +94,23 @@ async def story(seed: int, url: str, place: str, folder: Path, kill_database: Ca
 
 
 def _compare(cast: Cast, place: str, folder: Path, best: bytes) -> None:
-    deadline = time.monotonic() + PATIENCE
-    log = open_store(place, "prism")
-    before = ""
+    """Wait until tables and client have the rows of a fresh run over the whole log; what moves on is waited for."""
+    log, before, deadline = open_store(place, "prism"), None, 0.0
     while True:
         cast.tend()
-        late, fresh = _late(cast, log, best, folder)
-        if not late:
+        assert cast.running["client"].poll() is None, "the client ended by itself"
+        fresh = open_database(str(folder / f"fresh-{time.monotonic_ns()}.db"))
+        Processor(fresh, log, depth=1).run()
+        due = _in(fresh)
+        fresh.close()
+        there = (log.head().hash, _in(log.database), seen(cast.kept))
+        if there == (best, due, due) and due:
             break
-        if late != before:
-            before, deadline = late, time.monotonic() + PATIENCE
-        assert time.monotonic() < deadline, late
+        if there != before:
+            before, deadline = there, time.monotonic() + PATIENCE
+        assert time.monotonic() < deadline, f"{log.head()}, {len(there[1])} and {len(there[2])} of {len(due)} rows"
         time.sleep(0.3)
-    assert fresh
     log.close()
-
-
-def _late(cast: Cast, log: SqlStore, best: bytes, folder: Path) -> tuple[str, list[list[Any]]]:
-    """What is not yet as it must be in the end, nothing when all is; and the rows of a fresh run over the whole log."""
-    assert cast.running["client"].poll() is None, "the client ended by itself"
-    if log.head().hash != best:
-        return f"the log ends at {log.head()}, the chain at {best.hex()}", []
-    database = open_database(str(folder / f"fresh-{time.monotonic_ns()}.db"))
-    fresh = _rows(database, log)
-    database.close()
-    tables, client = _in(log.database), seen(cast.kept)
-    for who, rows in (("the tables", tables), ("the client", client)):
-        if rows != fresh:
-            place = next((at for at, pair in enumerate(zip(rows, fresh, strict=False)) if pair[0] != pair[1]), None)
-            return f"{who}: {len(rows)} rows for {len(fresh)} of a fresh run; the first other one is {place}", fresh
-    return "", fresh
-
-
-def _rows(database: Any, log: Any) -> list[list[Any]]:
-    Processor(database, log, depth=1).run()
-    return _in(database)
 
 
 def _in(database: Any) -> list[list[Any]]:
@@ -136,13 +121,6 @@ def _in(database: Any) -> list[list[Any]]:
 @pytest.mark.parametrize("seed", range(STORIES))
 def test_pr_3_on_sqlite(seed: int, chain_url: str, tmp_path: Path) -> None:
     asyncio.run(story(seed, chain_url, str(tmp_path / "prism.db"), tmp_path))
-
-
-@pytest.fixture(scope="module")
-def mortal_postgres() -> Iterator[MortalServer]:
-    """A server of its own, which is killed."""
-    with mortal_server() as server:
-        yield server
 
 
 @pytest.mark.xdist_group("postgres")

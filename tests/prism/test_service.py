@@ -1,46 +1,37 @@
-"""PR-50 to PR-54, PR-60 to PR-63: every answer of the service, over gRPC."""
+"""PR-50 to PR-54, PR-60 to PR-63: every answer of the service, and the use cases of subscribers, over gRPC."""
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterator
 from contextlib import aclosing
 from functools import partial, partialmethod
 from typing import Any
 
 import grpc
 import pytest
-from support.prism import Wallet
+from support.prism import ANY, Wallet, add, new_key, secret
 from support.prism_chain import Branches, Running, play, played, refused, until
+from support.prism_log import Chain
 
 from pubsub_emulator.events.errors import LimitReached
 from pubsub_emulator.events.filters.algebra import OneOf
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.events.subscriptions.cursor import Cursor, encode_cursor, log_tag
 from pubsub_emulator.events.subscriptions.streams import Streams
-from pubsub_emulator.prism.client import NodeError, TakenBack
+from pubsub_emulator.prism.client import Message, NodeError, TakenBack
 from pubsub_emulator.prism.core.filters import Filter, FilterType, matches
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.messages import AddService, Service
-from pubsub_emulator.prism.core.process import Outcome, Status
-from pubsub_emulator.prism.make import Signed, atala_object
+from pubsub_emulator.prism.core.messages import RemoveKey, Usage
+from pubsub_emulator.prism.core.process import Outcome, Status, process, read_object
+from pubsub_emulator.prism.core.state import MemoryLedger
+from pubsub_emulator.prism.make import Signed, atala_object, create_did, issue_batch
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
 from pubsub_emulator.prism.service.rpc import NAME
 from pubsub_emulator.prism.service.service import PrismLimits
-from pubsub_emulator.prism.tables import processor as module
 from pubsub_emulator.prism.tables.operations import OperationLog
 from pubsub_emulator.prism.tables.processor import Processor
 from pubsub_emulator.prism.tables.registry import PrismRegistry
 
 A, HASH = "a" * 64, bytes(32)
-ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
-Story = Callable[[Running], Coroutine[Any, Any, None]]
-
-
-@pytest.fixture
-def any_log(database_place: str) -> Iterator[SqlStore]:
-    made = open_store(database_place, "net")
-    yield made
-    made.close()
 
 
 async def call(node: Running, method: str, request: Any, answer: Any) -> Any:
@@ -55,10 +46,6 @@ async def first(node: Running, request: pb.GetSubscriptionEventsStreamRequest) -
     except grpc.aio.AioRpcError as error:
         raise NodeError(error.code(), error.details() or "") from error
     raise AssertionError
-
-
-def add(name: str) -> AddService:
-    return AddService(Service(name, "T", "a:b"))
 
 
 BAD_FILTERS = [
@@ -159,22 +146,16 @@ async def test_pr_51_a_cursor_beyond_a_cut_is_abandoned_and_says_where_to_go_on(
     where = await node.client.subscribe([ANY], everything=True)
     await node.processed(node.chain.anchor_now(a.created))
     await node.processed(node.chain.anchor_now(b.created))
-    async with aclosing(node.client.events(where)) as messages:
-        async for message in messages:
-            where = message.subscription
-            if message.live:
-                break
+    _, where = await node.seen(where)
     node.chain.drop_to(2)
     node.chain.anchor_now(c.created)
     await until(lambda: node.service.processor.position().epoch == 1)
     await until(lambda: node.service.processor.position().seq_no == 2)
     with pytest.raises(TakenBack) as found:
-        async with aclosing(node.client.events(where)) as messages:
-            await anext(messages)
+        await node.seen(where)
     assert (found.value.seq_no, found.value.operation_id) == (1, a.created.id)
-    async with aclosing(node.client.events(found.value.subscription)) as messages:
-        message = await anext(messages)
-    assert [each.operation_id for each in message.events] == [c.created.id]
+    events, _ = await node.seen(found.value.subscription)
+    assert [each.operation_id for each in events] == [c.created.id]
     later = pb.GetSubscriptionEventsStreamRequest(subscription_token=where.token, cursor=where.cursor)
     await refused(first(node, later), grpc.StatusCode.FAILED_PRECONDITION, "taken back")
 
@@ -403,8 +384,8 @@ async def test_a_node_waits_for_its_chain(node: Running) -> None:
     node.chain.is_away = False
     number = node.chain.anchor_now(Wallet("a").created)
     await node.processed(number)
-    async with aclosing(node.client.events(where)) as messages:
-        assert [each.seq_no for each in (await anext(messages)).events] == [1]
+    events, _ = await node.seen(where)
+    assert [each.seq_no for each in events] == [1]
 
 
 @played()
@@ -446,24 +427,13 @@ def test_pr_40_sql_matches_what_the_predicate_matches(any_log: SqlStore) -> None
     for owner, batch in zip(owners, batches, strict=True):
         pool += [owner.revoke(batch, HASH), owner.revoke(batch, sha256(b"x")), owner.revoke(batch)]
     pool += [a.deactivate(), Signed(b"", b""), b.revoke(batches[0], HASH)]
-    chain = Branches()
+    chain, ledger, outcomes = Chain(any_log), MemoryLedger(), list[Outcome]()
     for _ in range(40):
-        chain.build(*(atala_object([draw.choice(pool).raw for _ in range(3)]) for _ in range(2)))
-    for block, _ in chain.blocks:
-        any_log.append([block])
-    outcomes: list[Outcome] = []
-    processor = Processor(any_log.database, any_log, depth=0)
-    with pytest.MonkeyPatch.context() as patch:
-        real = module.judge
-
-        def remembered(*given: Any) -> Outcome | None:
-            found = real(*given)
-            if found is not None:
-                outcomes.append(found)
-            return found
-
-        patch.setattr(module, "judge", remembered)
-        processor.run()
+        objects = [atala_object([draw.choice(pool).raw for _ in range(3)]) for _ in range(2)]
+        chain.build(*objects)
+        found = [process(ledger, each) for raw in objects for each in read_object(raw) or ()]
+        outcomes += [each for each in found if each is not None]
+    Processor(any_log.database, any_log, depth=0).run()
     assert len({each.status for each in outcomes}) == 2
     registry, operations = PrismRegistry(any_log.database), OperationLog(any_log.database)
     suffixes, hashes = (a.suffix, b.suffix), (HASH, sha256(b"x"))
@@ -485,3 +455,78 @@ def test_pr_40_sql_matches_what_the_predicate_matches(any_log: SqlStore) -> None
 
 def test_the_service_has_its_name() -> None:
     assert NAME == "eventplane.prism.v1.PrismNode"
+
+
+CREDENTIAL, OTHER = sha256(b"credential"), sha256(b"another")
+
+
+@played()
+async def test_use_cases_1_to_4_and_6_each_filter_gives_its_operations(node: Running) -> None:
+    """PR-21, PR-22, PR-25, PR-40, PR-41; whoever asks, as operations are public: PR-43."""
+    a, b = Wallet("a"), Wallet("b")
+    signer = {"m": (Usage.MASTER_KEY, secret("m")), "i": (Usage.ISSUING_KEY, secret("i"))}
+    stolen = issue_batch(a.suffix, CREDENTIAL, "issuing", b.issuing).signed
+    batch, theirs = a.issue(CREDENTIAL, OTHER), b.issue(CREDENTIAL)
+    stale = a.update(add("s"), previous=CREDENTIAL)
+    updates = [a.update(new_key("k")), stale, a.update(RemoveKey("k"))]
+    revocations = [a.revoke(batch, CREDENTIAL), a.revoke(batch, OTHER), a.revoke(batch)]
+    other = b.revoke(theirs, CREDENTIAL)
+    kind, owner = FilterType.REVOKE_CREDENTIAL_FILTER, [a.created, *updates, batch.signed, *revocations]
+    issuer = (FilterType.CREDENTIALS_ISSUANCE_FILTER, FilterType.CREDENTIALS_REVOCATION_FILTER)
+    wanted = [
+        ([Filter(FilterType.CREATE_DID_FILTER, status=Status.APPLIED)], [a.created, b.created]),
+        ([Filter(FilterType.UPDATE_DID_FILTER, a.suffix)], updates),
+        ([Filter(each, a.suffix) for each in issuer], [batch.signed, *revocations]),
+        ([Filter(kind, None, CREDENTIAL, batch.batch_id)], [revocations[0], revocations[2]]),
+        ([Filter(kind, None, CREDENTIAL)], [revocations[0], revocations[2], other]),
+        ([Filter(FilterType.DID_OWNER_ANY_FILTER, a.suffix)], owner),
+    ]
+    asked = [await node.client.subscribe(filters) for filters, _ in wanted]
+    others = [create_did(signer, signed_with="i"), b.created, b.update(new_key("k")), theirs.signed, stolen]
+    number = 0
+    for operations in ([a.created, *others[:3]], [*updates, batch.signed, *others[3:]], [*revocations, other]):
+        number = node.chain.anchor_now(*operations)
+    await node.processed(number)
+    for (filters, operations), where in zip(wanted, asked, strict=True):
+        events, _ = await node.seen(where)
+        assert [each.operation_id for each in events] == [each.id for each in operations], filters
+    assert [each.reason for each in events].count(pb.WRONG_PREVIOUS_HASH) == 1
+
+
+def mixed(count: int) -> list[bytes]:
+    """So many operations of several kinds."""
+    found: list[Any] = []
+    wallets: list[Wallet] = []
+    while len(found) < count:
+        wallet = Wallet(f"w{len(wallets)}")
+        wallets.append(wallet)
+        batch = wallet.issue(CREDENTIAL)
+        found += [wallet.created, wallet.update(new_key("k")), batch.signed, wallet.revoke(batch, CREDENTIAL)]
+        found += [wallet.update(new_key("x"), previous=CREDENTIAL), wallet.deactivate()]
+    return [each.raw for each in found[:count]]
+
+
+@pytest.mark.parametrize("batches", [False, True])
+@played()
+async def test_use_case_5_away_for_a_thousand_operations(node: Running, batches: bool) -> None:
+    """PR-51, PR-52."""
+    await node.processed(node.chain.anchor_now(Wallet("first").created))
+    where = await node.client.subscribe([Filter(FilterType.ANONYMOUS_ANY_FILTER)], batches=batches)
+    _, where = await node.seen(where)
+    raw = mixed(1_000)
+    for at in range(0, 1_000, 40):
+        number = node.chain.build(atala_object(raw[at : at + 40]))
+    await node.processed(number)
+    messages: list[Message] = []
+    async with aclosing(node.client.events(where)) as stream:
+        async for message in stream:
+            messages.append(message)
+            if message.live and not message.events:
+                node.chain.anchor_now(Wallet("last").created)
+            if message.live and message.events:
+                break
+    events = [each for message in messages for each in message.events]
+    assert [each.signed_operation for each in events] == [*raw, Wallet("last").created.raw]
+    assert [each.seq_no for each in events] == list(range(2, 1_003))
+    sizes = {len(message.events) for message in messages}
+    assert max(sizes) == (100 if batches else 1)

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 from support.certificates import certificate
+from support.prism import ANY
 from support.prism_chain import Branches, running, until
 from support.told import alone
 
 from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.prism.client import PrismClient
-from pubsub_emulator.prism.core.filters import Filter, FilterType
 
-ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
 SERVER = "pubsub_emulator.events.subscriptions.grpc_server"
 
 

@@ -1,13 +1,20 @@
-"""PR-10 to PR-13, PR-20 to PR-25, PR-40 to PR-42: golden vectors, with DIDs, signatures and objects of mainnet."""
+"""PR-10 to PR-13, PR-20 to PR-25, PR-40 to PR-42: golden vectors with DIDs of mainnet; filters and signatures."""
 
 import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.prism import DOCUMENT
 
 from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.prism.core.errors import Reason
+from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches, normal_form
+from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.process import OperationType, Outcome, Status
+from pubsub_emulator.prism.core.signatures import ORDER, public_point, read_der, sign, verify, write_der
 from pubsub_emulator.prism.vectors import FORMATS
 
 CASES = list(FORMATS[0].cases(DOCUMENT))
@@ -38,3 +45,117 @@ def test_a_vector_that_states_otherwise_fails(name: str, change: Callable[[dict[
     ((_, check),) = FORMATS[0].cases({name: [case]})
     with pytest.raises(PubsubError):
         check()
+
+
+SUFFIXES = st.sampled_from(["a" * 64, "b" * 64])
+HASHES = st.sampled_from([b"\1" * 32, b"\2" * 32])
+BATCHES = st.sampled_from(["c" * 64, "d" * 64])
+STATUSES = st.sampled_from([None, Status.APPLIED, Status.REJECTED])
+
+
+def _filter(kind: FilterType) -> st.SearchStrategy[Filter]:
+    revokes = kind is FilterType.REVOKE_CREDENTIAL_FILTER
+    return st.builds(
+        Filter,
+        st.just(kind),
+        SUFFIXES if kind in OWNERS else st.none(),
+        HASHES if revokes else st.none(),
+        st.none() | BATCHES if revokes else st.none(),
+        STATUSES,
+    )
+
+
+FILTERS = st.sampled_from(FilterType).flatmap(_filter)
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> Outcome:
+    kind = draw(st.sampled_from(OperationType))
+    owner = draw(st.none() | SUFFIXES)
+    is_create = kind is OperationType.CREATE_DID
+    about_batches = kind in {OperationType.ISSUE_CREDENTIAL_BATCH, OperationType.REVOKE_CREDENTIALS}
+    listed = draw(st.sets(HASHES)) if kind is OperationType.REVOKE_CREDENTIALS else set()
+    return Outcome(
+        b"",
+        None,
+        kind,
+        draw(st.none() | st.just(Reason.UNKNOWN_KEY)),
+        None if is_create else owner,
+        owner if is_create else None,
+        draw(BATCHES) if about_batches else None,
+        tuple(sorted(listed)),
+        b"",
+    )
+
+
+@given(st.lists(FILTERS, min_size=1, max_size=8), st.lists(outcomes(), max_size=10))
+def test_pr_42_the_normal_form_matches_the_same_rows(filters: list[Filter], rows: list[Outcome]) -> None:
+    normal = normal_form(filters)
+    for row in rows:
+        assert any(matches(each, row) for each in filters) is any(matches(each, row) for each in normal)
+
+
+@given(st.lists(FILTERS, max_size=8), st.randoms(use_true_random=False))
+def test_pr_42_order_and_repetition_mean_nothing(filters: list[Filter], draw: st.DataObject) -> None:
+    mixed = filters * 2
+    draw.shuffle(mixed)  # type: ignore[attr-defined]  # a Random
+    assert normal_form(mixed) == normal_form(filters)
+    assert normal_form(normal_form(filters)) == normal_form(filters)
+    assert len(normal_form(filters)) <= 2 * len(filters)
+
+
+SECRET = sha256(b"secret")
+POINT = public_point(SECRET)
+MESSAGE = b"message"
+SIGNATURE = sign(SECRET, MESSAGE)
+R, S = read_der(SIGNATURE) or (0, 0)
+HIGH = write_der(R, ORDER - S)
+
+
+def holds(signature: bytes) -> bool:
+    return verify(POINT, sha256(MESSAGE), signature)
+
+
+def test_pr_12_either_s_is_valid() -> None:
+    assert S < ORDER // 2
+    assert holds(SIGNATURE)
+    assert holds(HIGH)
+    assert not verify(POINT, sha256(b"another"), HIGH)
+    assert not verify(bytes(33), sha256(MESSAGE), SIGNATURE)
+
+
+def test_pr_12_numbers_out_of_range_are_no_signature() -> None:
+    for r, s in ((0, S), (R, 0), (R + ORDER, S), (R, S + ORDER), (R, ORDER), (ORDER, S)):
+        assert not holds(write_der(r, s)), (r, s)
+
+
+def test_pr_12_der_is_strict() -> None:
+    """Longer forms of length and number, bytes after the end, and negative numbers are refused."""
+    body = SIGNATURE[2:]
+    r_end = 2 + body[1]
+    padded_r = b"\2" + bytes((body[1] + 1, 0)) + body[2:]
+    s_length = body[r_end + 1]
+    for signature in (
+        b"\x30\x81" + bytes((len(body),)) + body,
+        b"\x30" + bytes((len(body) + 1,)) + padded_r,
+        b"\x30" + bytes((len(body) + 1,)) + body[:1] + b"\x81" + body[1:],
+        b"\x30" + bytes((len(body) + 1,)) + body + b"\0",
+        SIGNATURE + b"\0",
+        SIGNATURE[:-1],
+        b"\x30" + bytes((len(body) - 1,)) + body[: r_end + 1] + bytes((s_length - 1,)) + body[r_end + 2 : -1],
+        b"\x31" + SIGNATURE[1:],
+        b"",
+    ):
+        assert not holds(signature), signature.hex()
+
+
+@given(st.sampled_from((SIGNATURE, HIGH)), st.integers(0, 71), st.binary(max_size=3), st.integers(0, 3))
+def test_pr_12_no_other_bytes_are_that_signature(whole: bytes, at: int, put: bytes, gone: int) -> None:
+    changed = whole[:at] + put + whole[at + gone :]
+    assert holds(changed) == (changed in {SIGNATURE, HIGH})
+
+
+@given(st.integers(0, 2**264), st.integers(0, 2**264))
+def test_pr_12_what_holds_is_strict_der_of_numbers_in_range(r: int, s: int) -> None:
+    made = write_der(r, s)
+    assert not holds(made) or read_der(made) in {(R, S), (R, ORDER - S)}

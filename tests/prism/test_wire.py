@@ -9,18 +9,6 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.prism.core import messages
 from pubsub_emulator.prism.core.errors import Undecodable
-from pubsub_emulator.prism.core.messages import (
-    AtalaObject,
-    AtalaOperation,
-    CreateDID,
-    DeactivateDID,
-    PublicKey,
-    RevokeCredentials,
-    SignedAtalaOperation,
-    decode,
-    encode,
-    is_canonical,
-)
 from pubsub_emulator.prism.core.process import read_object
 from pubsub_emulator.prism.core.wire import bytes_field, reader, varint, varint_field
 
@@ -80,25 +68,25 @@ def _without_raw(found: Any) -> Any:
     return tuple(map(_without_raw, found)) if isinstance(found, tuple) else found
 
 
-OBJECTS = _message(AtalaObject)
+OBJECTS = _message(messages.AtalaObject)
 
 
 @given(OBJECTS)
-def test_pr_20_what_is_encoded_is_what_the_library_reads_and_writes(made: AtalaObject) -> None:
-    raw = encode(made)
+def test_pr_20_what_is_encoded_is_what_the_library_reads_and_writes(made: messages.AtalaObject) -> None:
+    raw = messages.encode(made)
     library = LIBRARY.FromString(raw)
     assert library.SerializeToString(deterministic=True) == raw
-    assert _without_raw(decode(AtalaObject, raw)) == made
+    assert _without_raw(messages.decode(messages.AtalaObject, raw)) == made
 
 
 @given(st.binary(max_size=60), OBJECTS, st.data())
-def test_pr_20_any_bytes_decode_or_are_refused(noise: bytes, made: AtalaObject, data: st.DataObject) -> None:
-    raw = bytearray(encode(made) or noise)
+def test_pr_20_any_bytes_decode_or_are_refused(noise: bytes, made: messages.AtalaObject, data: st.DataObject) -> None:
+    raw = bytearray(messages.encode(made) or noise)
     if raw:
         raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
     for each in (bytes(raw), noise):
         try:
-            decode(AtalaObject, each)
+            messages.decode(messages.AtalaObject, each)
         except Undecodable:
             continue
         LIBRARY.FromString(each)  # what decodes here, every decoder takes
@@ -106,7 +94,7 @@ def test_pr_20_any_bytes_decode_or_are_refused(noise: bytes, made: AtalaObject, 
 
 @given(st.integers(0, 2**64 - 1))
 def test_pr_20_an_enum_is_its_whole_varint(number: int) -> None:
-    assert decode(PublicKey, varint_field(2, number)).usage == number
+    assert messages.decode(messages.PublicKey, varint_field(2, number)).usage == number
 
 
 @pytest.mark.parametrize(
@@ -127,22 +115,24 @@ def test_pr_20_an_enum_is_its_whole_varint(number: int) -> None:
 )
 def test_pr_20_what_does_not_decode(raw: bytes, words: str) -> None:
     with pytest.raises(Undecodable, match=words):
-        decode(AtalaObject, raw)
+        messages.decode(messages.AtalaObject, raw)
 
 
 def test_pr_20_a_known_field_of_another_wire_type_is_skipped() -> None:
     raw = varint_field(1, 7) + bytes_field(2, b"s") + varint_field(3, 1)
-    assert decode(SignedAtalaOperation, raw) == SignedAtalaOperation(raw, "", b"s")
+    assert messages.decode(messages.SignedAtalaOperation, raw) == messages.SignedAtalaOperation(raw, "", b"s")
 
 
 def test_pr_20_the_last_of_a_field_and_of_a_oneof_counts_whole() -> None:
     first, last = bytes_field(1, b"\x01" * 32), bytes_field(2, b"a" * 64)
-    twice = decode(AtalaOperation, bytes_field(6, first) + bytes_field(6, last))
-    assert twice.operation == DeactivateDID(b"", "a" * 64)
-    other = decode(AtalaOperation, bytes_field(6, last) + bytes_field(1, b""))
-    assert other.operation == CreateDID()
-    skipped = decode(AtalaOperation, bytes_field(6, last) + bytes_field(5, b"") + bytes_field(8, b"\xff"))
-    assert skipped.operation == DeactivateDID(b"", "a" * 64)
+    twice = messages.decode(messages.AtalaOperation, bytes_field(6, first) + bytes_field(6, last))
+    assert twice.operation == messages.DeactivateDID(b"", "a" * 64)
+    other = messages.decode(messages.AtalaOperation, bytes_field(6, last) + bytes_field(1, b""))
+    assert other.operation == messages.CreateDID()
+    skipped = messages.decode(
+        messages.AtalaOperation, bytes_field(6, last) + bytes_field(5, b"") + bytes_field(8, b"\xff")
+    )
+    assert skipped.operation == messages.DeactivateDID(b"", "a" * 64)
 
 
 def test_pr_20_an_object_without_operations_is_ignored() -> None:
@@ -169,11 +159,11 @@ def test_pr_20_an_object_without_operations_is_ignored() -> None:
     ],
 )
 def test_pr_21_check_1_the_signed_operation_is_canonical(raw: bytes, is_fine: bool) -> None:
-    assert is_canonical(decode(SignedAtalaOperation, raw)) is is_fine
+    assert messages.is_canonical(messages.decode(messages.SignedAtalaOperation, raw)) is is_fine
 
 
 def test_fields_have_their_numbers_and_types() -> None:
     raw = b"\x08\x96\x01\x12\x01a\x15abcd\x12\x00\x19abcdefgh\x1a\x01b\x20\x05"
     read = reader({8: (0, False, None), 18: (1, True, bytes)}, (0, ()), tuple, is_hashed=False)
     assert read(raw) == (150, (b"a", b""))
-    assert encode(RevokeCredentials(b"", "", (b"", b"a"))) == b"\x1a\x00\x1a\x01a"
+    assert messages.encode(messages.RevokeCredentials(b"", "", (b"", b"a"))) == b"\x1a\x00\x1a\x01a"

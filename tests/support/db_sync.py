@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import psycopg
 
 from pubsub_emulator.prism.core.identifiers import sha256
@@ -15,28 +16,6 @@ from pubsub_emulator.prism.core.metadata import LABEL
 FOLDER = Path(__file__).resolve().parents[1] / "vectors" / "prism" / "db_sync"
 MAINNET: list[dict[str, Any]] = [json.loads(line) for line in (FOLDER / "mainnet.jsonl").read_text().splitlines()]
 """Real transactions of Cardano, in the order of the chain: index, tx, cbor."""
-
-
-def head(major: int, number: int) -> bytes:
-    """The head of an item of CBOR."""
-    if number < 24:
-        return bytes((major << 5 | number,))
-    width = next(each for each in range(4) if number < 1 << (8 << each))
-    return bytes((major << 5 | 24 + width,)) + number.to_bytes(1 << width, "big")
-
-
-def cbor(value: Any) -> bytes:
-    """A metadatum as CBOR."""
-    match value:
-        case int():
-            return head(0, value) if value >= 0 else head(1, -1 - value)
-        case bytes():
-            return head(2, len(value)) + value
-        case str():
-            return head(3, len(value.encode())) + value.encode()
-        case list():
-            return head(4, len(value)) + b"".join(map(cbor, value))
-    return head(5, len(value)) + b"".join(cbor(key) + cbor(each) for key, each in value.items())
 
 
 def as_json(value: Any) -> Any:
@@ -57,7 +36,7 @@ def metadatum(content: bytes, size: int = 64) -> dict[str, Any]:
 
 
 class DbSync:
-    """One database; each method is a transaction of db-sync."""
+    """One database; each method is a transaction of db-sync. Two blocks have one slot, as some of Cardano have."""
 
     begins = 1_672_531_200
     seconds = 20
@@ -70,7 +49,8 @@ class DbSync:
         self.branch = 0
         self._txs = 0
         self.run((FOLDER / "schema.sql").read_text())
-        self._block(None, sha256(b"genesis"), None)
+        with self._connected() as connection:
+            self._block(connection, None, sha256(b"genesis"))
 
     def _connected(self) -> AbstractContextManager[psycopg.Connection[Any]]:
         """A transaction."""
@@ -86,26 +66,31 @@ class DbSync:
         """The next block, with a transaction for each object; its number."""
         return self.build_metadata(*map(metadatum, objects))
 
-    def build_metadata(self, *values: Any, valid: bool = True, key: int = LABEL, slot: int | None = None) -> int:
+    def build_metadata(self, *values: Any, valid: bool = True, key: int = LABEL) -> int:
         """The next block, with a transaction for each metadatum of the label."""
         return self.build_raw(
-            ((json.dumps(as_json(each)) if self.has_json else None, cbor({key: each})) for each in values),
+            ((json.dumps(as_json(each)) if self.has_json else None, cbor2.dumps({key: each})) for each in values),
             valid=valid,
             key=key,
-            slot=slot,
         )
 
-    def build_raw(
-        self,
-        listed: Iterable[tuple[str | None, bytes]],
-        *,
-        valid: bool = True,
-        key: int = LABEL,
-        slot: int | None = None,
-    ) -> int:
+    def build_raw(self, listed: Iterable[tuple[str | None, bytes]], *, valid: bool = True, key: int = LABEL) -> int:
         """The next block, with a transaction for each pair of JSON and CBOR."""
         self.number += 1
-        self._block(self.number, self.hash(self.number), slot, listed, valid=valid, key=key)
+        with self._connected() as connection:
+            block = self._block(connection, self.number, self.hash(self.number))
+            for index, (text, raw) in enumerate(listed):
+                self._txs += 1
+                made = connection.execute(
+                    "INSERT INTO tx (hash, block_id, block_index, out_sum, fee, deposit, size, valid_contract, "
+                    "script_size) VALUES (%s, %s, %s, 0, 0, 0, 1, %s, 0) RETURNING id",
+                    (sha256(f"tx {self._txs}".encode()), block, index, valid),
+                ).fetchone()
+                assert made is not None
+                connection.execute(
+                    "INSERT INTO tx_metadata (key, json, bytes, tx_id) VALUES (%s, %s, %s, %s)",
+                    (key, text, raw, made[0]),
+                )
         return self.number
 
     def hash(self, number: int) -> bytes:
@@ -116,7 +101,7 @@ class DbSync:
         """Blocks with nothing, many at once."""
         self.run(
             "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count, proto_major, "
-            "proto_minor) SELECT sha256(convert_to(%s || n, 'UTF8')), n, n, 1, 1, "
+            "proto_minor) SELECT sha256(convert_to(%s || n, 'UTF8')), n / 2, n, 1, 1, "
             "timestamp '2023-01-01' + n * interval '20 s', 0, 8, 0 FROM generate_series(%s::int, %s::int) AS n",
             (f"{self.branch} ", self.number + 1, self.number + count),
         )
@@ -133,33 +118,12 @@ class DbSync:
         self.number = number
         self.branch += 1
 
-    def _block(  # columns
-        self,
-        number: int | None,
-        block_hash: bytes,
-        slot: int | None,
-        listed: Iterable[tuple[str | None, bytes]] = (),
-        *,
-        valid: bool = True,
-        key: int = LABEL,
-    ) -> None:
+    def _block(self, connection: psycopg.Connection[Any], number: int | None, block_hash: bytes) -> Any:
         time = datetime.fromtimestamp(self.begins + self.seconds * (number or 0), UTC).replace(tzinfo=None)
-        with self._connected() as connection:
-            row = connection.execute(
-                "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count, proto_major, "
-                "proto_minor) VALUES (%s, %s, %s, 1, 1, %s, 0, 8, 0) RETURNING id",
-                (block_hash, number if slot is None else slot, number, time),
-            ).fetchone()
-            assert row is not None
-            for index, (text, raw) in enumerate(listed):
-                self._txs += 1
-                made = connection.execute(
-                    "INSERT INTO tx (hash, block_id, block_index, out_sum, fee, deposit, size, valid_contract, "
-                    "script_size) VALUES (%s, %s, %s, 0, 0, 0, 1, %s, 0) RETURNING id",
-                    (sha256(f"tx {self._txs}".encode()), row[0], index, valid),
-                ).fetchone()
-                assert made is not None
-                connection.execute(
-                    "INSERT INTO tx_metadata (key, json, bytes, tx_id) VALUES (%s, %s, %s, %s)",
-                    (key, text, raw, made[0]),
-                )
+        made = connection.execute(
+            "INSERT INTO block (hash, slot_no, block_no, slot_leader_id, size, time, tx_count, proto_major, "
+            "proto_minor) VALUES (%s, %s, %s, 1, 1, %s, 0, 8, 0) RETURNING id",
+            (block_hash, number and number // 2, number, time),
+        ).fetchone()
+        assert made is not None
+        return made[0]

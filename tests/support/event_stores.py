@@ -1,12 +1,13 @@
 """Stores of every kind for the contract suites; the one of PostgreSQL goes to its own worker."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.log.sql_store import open_store
+from pubsub_emulator.events import MemoryStore, open_store
+from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.events.log.store import Store
 
 POSTGRES = pytest.param("postgresql", marks=pytest.mark.xdist_group("postgres"))
@@ -47,3 +48,17 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
 def store(opened: Callable[[], Store]) -> Store:
     """An empty log."""
     return opened()
+
+
+@pytest.fixture
+def any_log(database_place: str) -> Iterator[SqlStore]:
+    """An empty log in a database of each kind."""
+    with closing(open_store(database_place, "net")) as made:
+        yield made
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[SqlStore]:
+    """An empty log in a file."""
+    with closing(open_store(str(tmp_path / "log.db"), "net")) as made:
+        yield made

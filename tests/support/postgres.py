@@ -1,7 +1,7 @@
 """A PostgreSQL server for tests, from the wheel that carries one; nothing of the machine is used.
 
 `postgres` starts one server a session (its tests go to one worker of pytest-xdist), `postgres_url` makes an empty
-database for one test and drops it afterwards. `mortal_server` is a server that a test may kill.
+database for one test and drops it afterwards. `mortal_postgres` is a server that tests may kill.
 """
 
 import shutil
@@ -104,3 +104,10 @@ def mortal_server() -> Iterator[MortalServer]:
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def mortal_postgres() -> Iterator[MortalServer]:
+    """One such server for all tests of this worker: each has a database of its own."""
+    with mortal_server() as server:
+        yield server

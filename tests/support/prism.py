@@ -4,31 +4,35 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pubsub_emulator.prism import create_did, issue_batch, revoke, update_did
 from pubsub_emulator.prism.core.errors import Reason
+from pubsub_emulator.prism.core.filters import Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import merkle_tree, sha256
-from pubsub_emulator.prism.core.messages import Action, SignedAtalaOperation, Usage, decode
+from pubsub_emulator.prism.core.messages import Action, AddKey, AddService, Service, SignedAtalaOperation, Usage, decode
 from pubsub_emulator.prism.core.process import Outcome, process
 from pubsub_emulator.prism.core.state import DidLedger
-from pubsub_emulator.prism.make import (
-    IssuedBatch,
-    Secret,
-    Signed,
-    create_did,
-    deactivate_did,
-    issue_batch,
-    revoke,
-    update_did,
-)
+from pubsub_emulator.prism.make import IssuedBatch, Secret, Signed, deactivate_did, public_key
 
 DOCUMENT: dict[str, Any] = json.loads(
     (Path(__file__).resolve().parents[1] / "vectors" / "prism" / "vectors.json").read_text(encoding="utf-8")
 )
 """The golden vectors."""
+ANY = Filter(FilterType.ANONYMOUS_ANY_FILTER)
 
 
 def secret(name: str) -> Secret:
     """The same secret for the same name."""
     return Secret(sha256(name.encode()))
+
+
+def add(name: str) -> AddService:
+    """A service of this name, added."""
+    return AddService(Service(name, "T", "a:b"))
+
+
+def new_key(name: str, usage: Usage = Usage.AUTHENTICATION_KEY) -> AddKey:
+    """A key of this name, added."""
+    return AddKey(public_key(name, usage, secret(name)))
 
 
 class Wallet:
@@ -74,8 +78,13 @@ def judge(ledger: DidLedger, raw: bytes | Signed) -> Outcome | None:
     return process(ledger, decode(SignedAtalaOperation, raw.raw if isinstance(raw, Signed) else raw))
 
 
-def reason(ledger: DidLedger, raw: bytes | Signed) -> Reason | None:
-    """Why it is rejected, `None` for an applied one."""
+def judged(ledger: DidLedger, raw: bytes | Signed) -> Outcome:
+    """What becomes of an operation that is not ignored."""
     found = judge(ledger, raw)
     assert found is not None  # a test's own
-    return found.reason
+    return found
+
+
+def reason(ledger: DidLedger, raw: bytes | Signed) -> Reason | None:
+    """Why it is rejected, `None` for an applied one."""
+    return judged(ledger, raw).reason

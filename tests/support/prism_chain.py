@@ -8,19 +8,20 @@ from typing import Any
 
 import grpc
 import pytest
+from support.prism_log import anchoring
 from support.told import Told, told
 
 from pubsub_emulator.client.errors import NodeUnavailable, UnknownBlock
 from pubsub_emulator.events.log.follow import put
 from pubsub_emulator.events.log.store import Store
-from pubsub_emulator.events.rows import Block, ChainBlock, assemble
+from pubsub_emulator.events.rows import Block
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
 from pubsub_emulator.events.subscriptions.grpc_server import Tls
 from pubsub_emulator.events.subscriptions.service import Recorder
-from pubsub_emulator.prism.client import NodeError, PrismClient
-from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.client import ClientSubscription, NodeError, PrismClient
 from pubsub_emulator.prism.core.status import BestBlock, best_block
 from pubsub_emulator.prism.make import atala_object
+from pubsub_emulator.prism.protocol import prism_pb2 as pb
 from pubsub_emulator.prism.service.node import PrismNode
 from pubsub_emulator.prism.service.rpc import serve_prism
 from pubsub_emulator.prism.service.service import PrismLimits, PrismService
@@ -52,10 +53,7 @@ class Branches:
         """The next block, with these objects; its number."""
         number = len(self.blocks) + 1
         parent = self.blocks[-1][0].hash if self.blocks else bytes(32)
-        found = sha256(f"{self._branch} {number}".encode())
-        events: list[tuple[str, dict[str, Any]]] = [("System.ExtrinsicSuccess", {"n": number})]
-        events += [("Prism.ObjectAnchored", {"who": bytes(32), "object": raw}) for raw in objects]
-        block = assemble(ChainBlock(None, number, found, number * 6_000, events), (), parent=parent)
+        block = anchoring(number, self._branch, parent, objects)
         self.blocks.append((block, list(objects)))
         self._changed.set()
         return number
@@ -135,6 +133,17 @@ class Running:
     async def processed(self, number: int) -> None:
         """Wait until block `number` is processed."""
         await until(lambda: self.service.processor.processed >= number)
+
+    async def seen(self, subscription: ClientSubscription) -> tuple[list[pb.SubscriptionEvent], ClientSubscription]:
+        """Everything up to the seam, and where to go on."""
+        events: list[pb.SubscriptionEvent] = []
+        async with aclosing(self.client.events(subscription, reconnect=False)) as messages:
+            async for message in messages:
+                events += message.events
+                subscription = message.subscription
+                if message.live:
+                    break
+        return events, subscription
 
     def watch(self, operation: bytes, of: Callable[[Any], Any] = lambda each: each.status) -> tuple[list[Any], Any]:
         """What is `of` the statuses of an operation, a list that grows, and the task that ends with them."""

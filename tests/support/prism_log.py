@@ -18,40 +18,33 @@ TABLES = {
 }
 
 
+def anchoring(number: int, branch: int, parent: bytes, objects: Iterable[bytes]) -> Block:
+    """A block of a branch with these objects, and an event that is nobody's."""
+    events: list[tuple[str, dict[str, Any]]] = [("System.ExtrinsicSuccess", {"n": number})]
+    events += [("Prism.ObjectAnchored", {"who": bytes(32), "object": raw}) for raw in objects]
+    found = ChainBlock(None, number, sha256(f"{branch} {number}".encode()), number * 6_000, events)
+    return assemble(found, (), parent=parent)
+
+
 class Chain:
-    """Writes a log, block by block; every block also has an event that is nobody's."""
+    """Writes a log, block by block."""
 
     def __init__(self, log: Store) -> None:
         self.log = log
-        self.number = 0
-        self.branch = 0
+        self.number = self.branch = 0
+        self._hashes = {0: bytes(32)}
 
     def hash(self, number: int) -> bytes:
         """The hash of a block on the present branch."""
         return self._hashes[number]
 
-    _hashes: dict[int, bytes] = {0: bytes(32)}  # noqa: RUF012  # replaced by each chain's own
-
     def build(self, *objects: bytes) -> int:
         """The next block, with these objects; its number."""
-        self._hashes = dict(self._hashes)
-        self.number += 1
-        number = self.number
-        self._hashes[number] = sha256(f"{self.branch} {number}".encode())
-        events: list[tuple[str, dict[str, Any]]] = [("System.ExtrinsicSuccess", {"n": number})]
-        events += [("Prism.ObjectAnchored", {"who": bytes(32), "object": raw}) for raw in objects]
-        self.put(
-            assemble(
-                ChainBlock(None, number, self._hashes[number], number * 6_000, events),
-                (),
-                parent=self._hashes[number - 1],
-            )
-        )
-        return number
-
-    def put(self, block: Block) -> None:
-        """Append."""
+        block = anchoring(self.number + 1, self.branch, self._hashes[self.number], objects)
         put(self.log, [block])
+        self.number = block.number
+        self._hashes[self.number] = block.hash
+        return self.number
 
     def anchor(self, *signed: Any) -> int:
         """The next block, with one object of these operations."""

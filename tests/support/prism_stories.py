@@ -9,24 +9,24 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from support.mortal import Crash, Mortal
-from support.prism import Wallet
+from support.prism import ANY, Wallet, add
 from support.prism_chain import Branches
+from support.stories import Kept
 from support.virtual_time import run
 
 from pubsub_emulator.database.database import Database
 from pubsub_emulator.events.errors import CursorAbandoned, UnknownToken
 from pubsub_emulator.events.log.memory import MemoryStore
-from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.streams import Ended
 from pubsub_emulator.prism.core.errors import AlreadyThere, BadRequest, NotCancellable, UnknownOperation
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.messages import AddService, Service, SignedAtalaOperation
+from pubsub_emulator.prism.core.messages import SignedAtalaOperation
 from pubsub_emulator.prism.core.process import Outcome, process, read_object
 from pubsub_emulator.prism.core.state import MemoryLedger
 from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
@@ -43,28 +43,12 @@ _HASH = bytes(32)
 
 
 @dataclass
-class Client:
-    """What survives on the client's side."""
+class Client(Kept):
+    """A client, and the task that reads."""
 
     filters: tuple[Filter, ...]
     token: str
-    cursor: Cursor
-    lower: int
-    seen: list[Row] = field(default_factory=list)
     task: asyncio.Task[None] | None = None
-
-    def keep(self, rows: tuple[Row, ...], cursor: Cursor) -> None:
-        """Rows and cursor in one write."""
-        for each in rows:
-            assert not self.seen or each.seq > self.seen[-1].seq, "out of order or twice"
-            self.seen.append(each)
-        self.cursor = cursor
-
-    def drop(self, cut: CursorAbandoned) -> None:
-        """The rows after `cut` were taken back."""
-        self.seen = [each for each in self.seen if each.seq <= cut.common]
-        self.cursor = Cursor(cut.epoch, cut.common)
-        self.lower = min(self.lower, cut.common)
 
 
 @dataclass
@@ -82,8 +66,8 @@ def _pool() -> list[bytes]:
     found: list[bytes] = []
     for wallet in map(Wallet, "abc"):
         batch = wallet.issue(_HASH)
-        steps = [wallet.update(AddService(Service(name, "T", "a:b"))) for name in "xy"]
-        steps += [wallet.update(AddService(Service("z", "T", "a:b")), previous=_HASH), batch.signed]
+        steps = [wallet.update(add(name)) for name in "xy"]
+        steps += [wallet.update(add("z"), previous=_HASH), batch.signed]
         steps += [wallet.revoke(batch, _HASH), wallet.revoke(batch), wallet.deactivate()]
         found += [wallet.created.raw, wallet.created.raw, *(each.raw for each in steps), steps[0].raw + b"\x58\0"]
     return found
@@ -102,8 +86,7 @@ def _filters() -> list[tuple[Filter, ...]]:
     credential = FilterType.REVOKE_CREDENTIAL_FILTER
     return [
         *listed,
-        (Filter(FilterType.ANONYMOUS_ANY_FILTER),),
-        (Filter(FilterType.ANONYMOUS_ANY_FILTER),),
+        *[(ANY,)] * 2,
         (Filter(FilterType.DID_OWNER_ANY_FILTER, b.suffix), Filter(FilterType.CREATE_DID_FILTER)),
         (Filter(credential, None, _HASH), Filter(FilterType.UPDATE_DID_FILTER, a.suffix)),
         (Filter(credential, None, _HASH, a.issue(_HASH).batch_id),),
@@ -239,7 +222,7 @@ class PrismStory:
         token, text = await events.subscribe(filters, "c", batches=self.draw.random() < 0.5)
         bound = events.cursor(text)
         cursor = bound if self.draw.random() < 0.5 else Cursor(bound.epoch, 0)
-        client = Client(filters, token, cursor, cursor.seq)
+        client = Client(cursor, cursor.seq, filters, token)
         self.clients.append(client)
         client.task = asyncio.create_task(self._read(client))
 

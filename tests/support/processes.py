@@ -1,6 +1,8 @@
 """Python and `pubsub` in processes of their own."""
 
 import os
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ from support import forked
 ROOT: Final = Path(__file__).resolve().parents[2]
 PATIENCE: Final = 600
 """Seconds until a program counts as one that does not end."""
+TOLD: Final = 3_000
+"""Bytes of each process's output that a failure shows."""
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -49,3 +53,54 @@ def printed(script: str, *hash_seeds: str) -> set[str]:
     runs = [python("-c", script, PYTHONHASHSEED=seed) for seed in hash_seeds]
     assert not any(run.returncode for run in runs), runs[0].stderr
     return {run.stdout for run in runs}
+
+
+class Cast:
+    """The processes of one story, which it kills and starts again; all that they write is in `folder`."""
+
+    tended: tuple[str, ...]
+    """Who is started again after ending by itself: it may begin while its database is away."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.kept = folder, folder / "client"
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self.port = found.getsockname()[1]
+
+    def arguments(self, who: str) -> list[str]:
+        """What Python runs as `who`, after `-m`."""
+        raise NotImplementedError
+
+    def start(self, who: str) -> None:
+        with self._log(who).open("ab") as written:
+            written.write(f"--- {who} starts\n".encode())
+            command = [sys.executable, "-m", *self.arguments(who)]
+            unbuffered = environment(PYTHONUNBUFFERED="1")
+            self.running[who] = subprocess.Popen(command, env=unbuffered, stdout=written, stderr=written)
+
+    def tend(self) -> None:
+        """Start who has ended by itself, as a supervisor does."""
+        for who in self.tended:
+            if who in self.running and self.running[who].poll() is not None:
+                self.start(who)
+
+    def kill(self, who: str) -> None:
+        self.running[who].send_signal(signal.SIGKILL)
+        self.running[who].wait()
+
+    def _log(self, who: str) -> Path:
+        return self.folder / f"{who}.log"
+
+    def told(self) -> str:
+        """The end of what each process wrote, and how it ended if it did."""
+        return "\n".join(
+            f"{who} (exit status {process.poll()}) wrote:\n"
+            + self._log(who).read_bytes()[-TOLD:].decode("utf-8", "replace")
+            for who, process in self.running.items()
+        )
+
+    def end(self) -> None:
+        for process in self.running.values():
+            process.kill()
+            process.wait()

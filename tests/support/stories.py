@@ -5,19 +5,19 @@ has seen exactly the matching rows after its lower bound, in order, once (EV-21)
 """
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from support.events import block_hash, make_block
 
-from pubsub_emulator.events.errors import CursorAbandoned
+from pubsub_emulator.events import CursorAbandoned, MemoryStore
 from pubsub_emulator.events.filters.algebra import ANY, All, Chain, Field, Filter, Kind, Not
 from pubsub_emulator.events.filters.predicate import any_of
-from pubsub_emulator.events.log.memory import MemoryStore
 from pubsub_emulator.events.log.rules import check_cursor
 from pubsub_emulator.events.log.store import Page
 from pubsub_emulator.events.rows import ChainBlock, Row
 from pubsub_emulator.events.subscriptions.cursor import Cursor
-from pubsub_emulator.events.subscriptions.hub import Hub, Message, Request
+from pubsub_emulator.events.subscriptions.hub import Hub, Request
 
 FILTERS: tuple[tuple[Filter, ...], ...] = (
     (ANY,),
@@ -30,14 +30,33 @@ FILTERS: tuple[tuple[Filter, ...], ...] = (
 
 
 @dataclass
-class Client:
-    """What survives on the client's side, and its connection if it has one."""
+class Kept:
+    """What survives on a client's side."""
 
-    filters: tuple[Filter, ...]
     cursor: Cursor
     lower: int
+    seen: list[Row] = field(default_factory=list, kw_only=True)
+
+    def keep(self, rows: Iterable[Row], cursor: Cursor) -> None:
+        """Rows and cursor in one write."""
+        for each in rows:
+            assert not self.seen or each.seq > self.seen[-1].seq, "out of order or twice"
+            self.seen.append(each)
+        self.cursor = cursor
+
+    def drop(self, cut: CursorAbandoned) -> None:
+        """The rows after `cut` were taken back."""
+        self.seen = [each for each in self.seen if each.seq <= cut.common]
+        self.cursor = Cursor(cut.epoch, cut.common)
+        self.lower = min(self.lower, cut.common)
+
+
+@dataclass
+class Client(Kept):
+    """A client, and its connection if it has one."""
+
+    filters: tuple[Filter, ...]
     batches: bool
-    seen: list[Row] = field(default_factory=list)
     stream: int | None = None
     in_flight: list[tuple[Request, Page | None]] = field(default_factory=list)
 
@@ -57,17 +76,7 @@ class Story:
 
     def run(self, steps: int = 60) -> None:
         """Play it, then let everything settle, and look at what each client has seen."""
-        acts = (
-            self.append,
-            self.append,
-            self.pump,
-            self.pump,
-            self.connect,
-            self.read,
-            self.take,
-            self.take,
-            self.take,
-        )
+        acts = (self.append, self.append, self.pump, self.pump, self.connect, self.read, *[self.take] * 3)
         rare = (self.rewind, self.crash_server, self.disconnect, self.subscribe)
         self.subscribe()
         for _ in range(steps):
@@ -126,7 +135,7 @@ class Story:
         if len(self.clients) < 4:
             head = self.store.head()
             lower = Cursor(head.epoch, self.draw.choice((0, head.seq)))
-            self.clients.append(Client(self.draw.choice(FILTERS), lower, lower.seq, self.draw.random() < 0.5))
+            self.clients.append(Client(lower, lower.seq, self.draw.choice(FILTERS), self.draw.random() < 0.5))
 
     def connect(self) -> None:
         client = self.draw.choice(self.clients)
@@ -138,7 +147,7 @@ class Story:
             common = self.store.common(client.cursor.epoch)
             assert check_cursor(self.store.head(), client.cursor.epoch, client.cursor.seq, common)
         except CursorAbandoned as error:
-            self._abandoned(client, error)
+            client.drop(error)
         client.stream = self.hub.open(client.filters, client.cursor.seq, batches=client.batches)
         client.in_flight = []
 
@@ -174,7 +183,7 @@ class Story:
         except CursorAbandoned as error:
             self.hub.close(client.stream)
             client.stream = None
-            self._abandoned(client, error)
+            client.drop(error)
             return
         if message is None:
             return
@@ -182,7 +191,7 @@ class Story:
             self.hub.close(client.stream)
             client.stream = None
         else:
-            self._keep(client, message)
+            client.keep(message.rows, message.cursor)
 
     def settle(self) -> None:
         """No more appends, and everyone is patient."""
@@ -211,14 +220,3 @@ class Story:
     def _end(self) -> tuple[int, int]:
         head = self.store.head()
         return head.epoch, head.seq
-
-    def _keep(self, client: Client, message: Message) -> None:
-        for row in message.rows:
-            assert not client.seen or row.seq > client.seen[-1].seq, "out of order or twice"
-        client.seen += message.rows
-        client.cursor = message.cursor
-
-    def _abandoned(self, client: Client, error: CursorAbandoned) -> None:
-        client.seen = [row for row in client.seen if row.seq <= error.common]
-        client.cursor = Cursor(error.epoch, error.common)
-        client.lower = min(client.lower, error.common)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +80,8 @@ def _player(make: Make) -> Iterator[Callable[[int], None]]:
         shutil.rmtree(folder)
 
 
-@contextmanager
-def event_player() -> Iterator[Callable[[int], None]]:
-    """Plays the story of a log with a seed."""
-    yield lambda seed: Story(seed).run()
-
-
 PLAYERS: dict[str, Callable[[], Player]] = {
-    "events": event_player,
+    "events": lambda: nullcontext(lambda seed: Story(seed).run()),
     "prism": prism_player,
     "db-sync": db_sync_player,
     "evm": evm_player,
@@ -113,7 +107,9 @@ def main() -> int:
             count = min(_LINE, given.first + given.count - at)
             found = [seed for seed in range(at, at + count) if not _is_kept(play, seed)]
             surprises += found
-            _note(given.kept, {"first": at, "stories": count, "surprises": found})
+            if given.kept is not None:
+                with given.kept.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"first": at, "stories": count, "surprises": found}) + "\n")
     total = given.first + given.count - first
     sys.stdout.write(
         f"{total:,} stories, {time.process_time() - started:,.0f} s of CPU; surprises in all: {surprises}\n"
@@ -134,12 +130,6 @@ def _done(path: Path | None) -> list[dict[str, Any]]:
     if path is None or not path.exists():
         return []
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
-
-
-def _note(path: Path | None, line: dict[str, Any]) -> None:
-    if path is not None:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
 
 
 if __name__ == "__main__":

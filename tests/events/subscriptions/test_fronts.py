@@ -3,9 +3,10 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import aiohttp
@@ -17,15 +18,14 @@ from support.prism_chain import until
 from support.told import Told, alone, told
 
 from pubsub_emulator.database.errors import StoreUnavailable
+from pubsub_emulator.events import EventService, SqlRegistry
 from pubsub_emulator.events.filters.algebra import ANY
 from pubsub_emulator.events.log.rules import Head
-from pubsub_emulator.events.log.sql_store import SqlStore, open_store
+from pubsub_emulator.events.log.sql_store import SqlStore
 from pubsub_emulator.events.protocol import events_pb2 as pb
 from pubsub_emulator.events.rows import Block
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
-from pubsub_emulator.events.subscriptions.registry import SqlRegistry
 from pubsub_emulator.events.subscriptions.rpc import NAME, serve_grpc
-from pubsub_emulator.events.subscriptions.service import EventService
 from pubsub_emulator.events.subscriptions.sse import serve_http
 from pubsub_emulator.events.subscriptions.streams import Limits
 from pubsub_emulator.primitives.hashing import token_hash
@@ -35,20 +35,6 @@ from pubsub_emulator.serving.guard import Names
 QUICK = Limits(heartbeat_seconds=0.1, streams_per_client=3, streams=3)
 
 
-@pytest.fixture
-def log(database_place: str) -> Iterator[SqlStore]:
-    store = open_store(database_place, "net")
-    yield store
-    store.close()
-
-
-@pytest.fixture
-def sqlite_log(tmp_path: object) -> Iterator[SqlStore]:
-    store = open_store(f"{tmp_path}/events.db", "net")
-    yield store
-    store.close()
-
-
 @dataclass
 class Http:
     """A client of a running HTTP front."""
@@ -56,6 +42,17 @@ class Http:
     url: str
     session: aiohttp.ClientSession
     service: EventService
+
+    @property
+    def place(self) -> tuple[str, int]:
+        host, port = self.url.removeprefix("http://").split(":")
+        return host, int(port)
+
+    async def slow(self, token: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection that asked for events and is read when somebody reads it."""
+        reader, writer = await asyncio.open_connection(*self.place, limit=1_000)
+        writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        return reader, writer
 
     async def subscribe(self, *filters: dict[str, Any], **more: object) -> tuple[str, str]:
         async with self.session.post(f"{self.url}/subscriptions", json={"filters": filters, **more}) as answer:
@@ -105,25 +102,19 @@ async def serving(store: SqlStore, limits: Limits = QUICK, callers: Callers = EV
         service.stop()
 
 
-def run(
-    store: SqlStore, story: Callable[[Http], Awaitable[None]], limits: Limits = QUICK, callers: Callers = EVERYBODY
-) -> None:
-    async def main() -> None:
-        async with asyncio.timeout(30), serving(store, limits, callers) as http:
-            await story(http)
-
-    asyncio.run(main())
-
-
 def over_http(
-    *logged: Block, on: str = "sqlite_log", limits: Limits = QUICK, callers: Callers = EVERYBODY
+    *logged: Block, on: str = "log", limits: Limits = QUICK, callers: Callers = EVERYBODY
 ) -> Callable[[Told], Callable[..., None]]:
     """Tests of a service over the log of a fixture, which has some blocks already."""
 
     def play(log: SqlStore, story: Callable[[Http], Awaitable[None]]) -> None:
+        async def main() -> None:
+            async with asyncio.timeout(30), serving(log, limits, callers) as http:
+                await story(http)
+
         for block in logged:
             log.append([block])
-        run(log, story, limits, callers)
+        asyncio.run(main())
 
     return told(play, on)
 
@@ -132,19 +123,19 @@ def numbers(events: list[dict[str, Any]]) -> list[int]:
     return [event["data"]["seq"] for event in events]
 
 
-@over_http(counted(1, 3), counted(2, 3), on="log")
-async def test_ev_21_catch_up_and_tail_have_no_seam(http: Http, log: SqlStore) -> None:
+@over_http(counted(1, 3), counted(2, 3), on="any_log")
+async def test_ev_21_catch_up_and_tail_have_no_seam(http: Http, any_log: SqlStore) -> None:
     token, _ = await http.subscribe({"kind": "Test.*"}, after="start")
     reading = asyncio.create_task(http.events(token, 12))
     await asyncio.sleep(0.2)
-    await asyncio.to_thread(log.append, [counted(3, 3), counted(4, 3)])
+    await asyncio.to_thread(any_log.append, [counted(3, 3), counted(4, 3)])
     assert numbers(await reading) == list(range(1, 13))
 
 
-@over_http(counted(1, 3), on="log")
-async def test_ev_21_what_a_stream_starts_with(http: Http, log: SqlStore) -> None:
+@over_http(counted(1, 3), on="any_log")
+async def test_ev_21_what_a_stream_starts_with(http: Http, any_log: SqlStore) -> None:
     token, after = await http.subscribe({"any": True})
-    await asyncio.to_thread(log.append, [counted(2, 2)])
+    await asyncio.to_thread(any_log.append, [counted(2, 2)])
     assert numbers(await http.events(token, 2)) == [4, 5]  # its lower bound
     events = await http.events(token, 5, after="start")
     assert numbers(events) == [1, 2, 3, 4, 5]
@@ -157,12 +148,12 @@ async def test_ev_21_what_a_stream_starts_with(http: Http, log: SqlStore) -> Non
 
 
 @over_http(counted(1, 1))
-async def test_ev_22_heartbeats_move_the_cursor(http: Http, sqlite_log: SqlStore) -> None:
+async def test_ev_22_heartbeats_move_the_cursor(http: Http, log: SqlStore) -> None:
     token, _ = await http.subscribe({"kind": "Rare.One"})
-    await asyncio.to_thread(sqlite_log.append, [counted(2, 50)])
+    await asyncio.to_thread(log.append, [counted(2, 50)])
     beats = await http.events(token, 3, beats=True)
     assert all("event" not in beat for beat in beats)
-    await asyncio.to_thread(sqlite_log.append, [make_block(3, [("Rare.One", {})])])
+    await asyncio.to_thread(log.append, [make_block(3, [("Rare.One", {})])])
     reads = http.service.counts["catch_up_reads"]
     events = await http.events(token, 1, headers={"Last-Event-ID": beats[-1]["cursor"]})
     assert numbers(events) == [52]
@@ -176,17 +167,17 @@ async def test_batches_come_where_they_were_asked_for(http: Http) -> None:
     assert [len(event["data"]) for event in events] == [100, 50]
 
 
-@over_http(counted(1, 2), counted(2, 2), on="log")
-async def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(http: Http, log: SqlStore) -> None:
+@over_http(counted(1, 2), counted(2, 2), on="any_log")
+async def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(http: Http, any_log: SqlStore) -> None:
     token, _ = await http.subscribe({"any": True}, after="start")
     reading = asyncio.create_task(http.events(token, 9))
     await asyncio.sleep(0.3)
-    await asyncio.to_thread(log.rewind, 1)
+    await asyncio.to_thread(any_log.rewind, 1)
     events = await reading
     assert numbers(events[:-1]) == [1, 2, 3, 4]
     assert events[-1]["data"]["reason"] == "abandoned"
     other = make_block(2, [("Other.Thing", {})], branch=1, parent=block_hash(1))
-    await asyncio.to_thread(log.append, [other])
+    await asyncio.to_thread(any_log.append, [other])
     resumed = await http.events(token, 1, headers={"Last-Event-ID": events[-1]["cursor"]})
     assert [(event["data"]["seq"], event["data"]["kind"]) for event in resumed] == [(3, "Other.Thing")]
     sent = {"Authorization": f"Bearer {token}", "Last-Event-ID": events[3]["cursor"]}
@@ -196,22 +187,22 @@ async def test_ev_3_a_rewind_ends_streams_beyond_it_and_says_where_to_resume(htt
 
 
 def test_ev_20_a_subscription_from_now_on_is_made_while_blocks_are_taken_back(
-    sqlite_log: SqlStore, monkeypatch: pytest.MonkeyPatch
+    log: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sqlite_log.append([counted(1, 2), counted(2, 2)])
-    service = EventService(sqlite_log, SqlRegistry(sqlite_log.database))
-    head = sqlite_log.head()
+    log.append([counted(1, 2), counted(2, 2)])
+    service = EventService(log, SqlRegistry(log.database))
+    head = log.head()
 
     def head_before_a_rewind() -> Head:
-        sqlite_log.rewind(1)
+        log.rewind(1)
         return head
 
-    monkeypatch.setattr(sqlite_log, "head", head_before_a_rewind)
+    monkeypatch.setattr(log, "head", head_before_a_rewind)
     _, after = asyncio.run(service.subscribe([ANY], "me"))
     assert service.cursor(after) == (0, 4)
 
 
-@over_http(on="log")
+@over_http(on="any_log")
 async def test_ev_24_a_cancelled_token_is_as_unknown_as_any_other(http: Http) -> None:
     token, _ = await http.subscribe({"any": True})
     reading = asyncio.create_task(http.events(token, 1))
@@ -229,7 +220,7 @@ async def test_ev_24_a_cancelled_token_is_as_unknown_as_any_other(http: Http) ->
 
 
 @over_http()
-async def test_ev_25_limits_are_refused_with_their_names(http: Http, sqlite_log: SqlStore) -> None:
+async def test_ev_25_limits_are_refused_with_their_names(http: Http, log: SqlStore) -> None:
     token, _ = await http.subscribe({"any": True})
     for _ in range(4):
         await http.subscribe({"any": True})
@@ -239,35 +230,34 @@ async def test_ev_25_limits_are_refused_with_their_names(http: Http, sqlite_log:
     await asyncio.sleep(0.3)
     async with http.session.get(f"{http.url}/events", headers={"Authorization": f"Bearer {token}"}) as answer:
         assert (answer.status, "3 streams" in await answer.text()) == (429, True)
-    await asyncio.to_thread(sqlite_log.append, [counted(1, 1)])
+    await asyncio.to_thread(log.append, [counted(1, 1)])
     assert [numbers(await stream) for stream in streams] == [[1]] * 3
     assert http.service.open_streams in range(4)
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b"{", "not JSON"),
-        (b"[" * 100_000, "nest deeper than 64"),
-        (b"[]", "JSON object with filters"),
-        (b'{"filters": [{"kind": 1}]}', "filters[0]"),
-        (b'{"filters": [{"kind": "' + b"x" * 100_000 + b'"}]}', "filters[0]: a kind is written"),
-        (b'{"filters": [{"field": "a", "op": "' + b"x" * 100_000 + b'", "value": 1}]}', "filters[0]"),
-        (b'{"filters": [], "after": 5}', "after is a cursor"),
-        (b'{"filters": [], "after": "xx"}', "damaged"),
-        (b'{"filters": [], "more": 5}', "JSON object with filters"),
-        (b'{"filters": [], "x": "' + b" " * 2_000_000 + b'"}', "Too Large"),
-    ],
+BAD = (
+    (b"{", "not JSON"),
+    (b"[" * 100_000, "nest deeper than 64"),
+    (b"[]", "JSON object with filters"),
+    (b'{"filters": [{"kind": 1}]}', "filters[0]"),
+    (b'{"filters": [{"kind": "' + b"x" * 100_000 + b'"}]}', "filters[0]: a kind is written"),
+    (b'{"filters": [{"field": "a", "op": "' + b"x" * 100_000 + b'", "value": 1}]}', "filters[0]"),
+    (b'{"filters": [], "after": 5}', "after is a cursor"),
+    (b'{"filters": [], "after": "xx"}', "damaged"),
+    (b'{"filters": [], "more": 5}', "JSON object with filters"),
+    (b'{"filters": [], "x": "' + b" " * 2_000_000 + b'"}', "Too Large"),
 )
+
+
 @over_http()
-async def test_bad_requests_get_a_problem_that_names_the_place(http: Http, body: bytes, words: str) -> None:
+async def test_bad_requests_get_a_problem_that_names_the_place(http: Http) -> None:
     made = {"Content-Type": "application/json"}
-    async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body), headers=made) as answer:
-        assert answer.status in {400, 413}
-        assert answer.content_type == "application/problem+json"
-        detail = (await answer.json())["detail"]
-        assert words in detail
-        assert len(detail) < 300
+    for body, words in BAD:
+        async with http.session.post(f"{http.url}/subscriptions", data=io.BytesIO(body), headers=made) as answer:
+            assert (answer.status in {400, 413}, answer.content_type) == (True, "application/problem+json"), words
+            detail = (await answer.json())["detail"]
+            assert words in detail
+            assert len(detail) < 300
 
 
 @over_http()
@@ -297,44 +287,37 @@ async def test_ev_25_health_and_metrics(http: Http) -> None:
         assert (answer.status, answer.content_type) == (404, "application/problem+json")
 
 
-def test_ev_26_shutdown_ends_streams_with_a_resumable_status(sqlite_log: SqlStore) -> None:
-    async def story(http: Http) -> None:
+@alone
+async def test_ev_26_shutdown_ends_streams_with_a_resumable_status(log: SqlStore) -> None:
+    log.append([counted(1, 3)])
+    async with serving(log) as http:
         token, _ = await http.subscribe({"any": True}, after="start")
         reading = asyncio.create_task(http.events(token, 9))
         await asyncio.sleep(0.2)
         http.service.stop()
         events = await reading
         assert events[-1]["data"]["reason"] == "shutdown"
-        cursors.append(events[-2]["cursor"])
-        tokens.append(token)
-
-    async def again(http: Http) -> None:
-        await asyncio.to_thread(sqlite_log.append, [counted(2, 1)])
-        assert numbers(await http.events(tokens[0], 1, headers={"Last-Event-ID": cursors[0]})) == [4]
-
-    cursors: list[str] = []
-    tokens: list[str] = []
-    sqlite_log.append([counted(1, 3)])
-    run(sqlite_log, story)
-    run(sqlite_log, again)
+    async with serving(log) as http:
+        await asyncio.to_thread(log.append, [counted(2, 1)])
+        assert numbers(await http.events(token, 1, headers={"Last-Event-ID": events[-2]["cursor"]})) == [4]
 
 
 @over_http(counted(1, 3))
 async def test_a_database_that_goes_away_and_comes_back_loses_nothing(
-    http: Http, sqlite_log: SqlStore, monkeypatch: pytest.MonkeyPatch
+    http: Http, log: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token, _ = await http.subscribe({"any": True}, after="start")
     reading = asyncio.create_task(http.events(token, 6))
     await asyncio.sleep(0.2)
     for method in ("transaction", "select"):
-        monkeypatch.setattr(sqlite_log.database, method, _gone)
+        monkeypatch.setattr(log.database, method, _gone)
     await asyncio.sleep(0.5)
     async with http.session.get(f"{http.url}/health") as answer:
         assert answer.status == 503
     async with http.session.post(f"{http.url}/subscriptions", json={"filters": []}) as answer:
         assert answer.status == 503
     monkeypatch.undo()
-    await asyncio.to_thread(sqlite_log.append, [counted(2, 3)])
+    await asyncio.to_thread(log.append, [counted(2, 3)])
     assert numbers(await reading) == [1, 2, 3, 4, 5, 6]
 
 
@@ -355,12 +338,11 @@ async def test_callers_with_tokens_have_each_their_own_limits(http: Http) -> Non
     assert [await made(each) for each in ("", "Bearer x", "Basic one")] == [401] * 3
 
 
-@pytest.mark.parametrize("token", [b"\xff\xfe", b"\xed\xa0\x80", b"\xc3\xa9", b""])
 @over_http(callers=Callers({token_hash("one"): "one"}))
-async def test_a_token_that_is_not_utf_8_is_as_unknown_as_any_other(http: Http, token: bytes) -> None:
-    host, port = http.url.removeprefix("http://").split(":")
-    for line in (b"GET /events", b"DELETE /subscriptions", b"POST /subscriptions"):
-        reader, writer = await asyncio.open_connection(host, int(port))
+async def test_a_token_that_is_not_utf_8_is_as_unknown_as_any_other(http: Http) -> None:
+    lines = (b"GET /events", b"DELETE /subscriptions", b"POST /subscriptions")
+    for line, token in product(lines, (b"\xff\xfe", b"\xed\xa0\x80", b"\xc3\xa9", b"")):
+        reader, writer = await asyncio.open_connection(*http.place)
         head = b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n"
         sent = b"" if line.startswith(b"GET") else b'{"filters":[]}'
         length = b"14" if sent else b"0"
@@ -371,35 +353,31 @@ async def test_a_token_that_is_not_utf_8_is_as_unknown_as_any_other(http: Http, 
         writer.close()
 
 
-def test_a_stream_that_nobody_reads_ends_with_its_connection(sqlite_log: SqlStore) -> None:
-    async def story(http: Http) -> None:
+@alone
+async def test_a_stream_that_nobody_reads_ends_with_its_connection(log: SqlStore) -> None:
+    for number in range(1, 31):
+        log.append([make_block(number, [("Test.Wide", {"text": "x" * 20_000}) for _ in range(50)])])
+    async with serving(log, Limits(heartbeat_seconds=0.1, unread_seconds=0.2, streams_per_client=1)) as http:
         token, _ = await http.subscribe({"any": True}, after="start")
-        host, port = http.url.removeprefix("http://").split(":")
-        _, writer = await asyncio.open_connection(host, int(port), limit=1_000)
-        writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        _, writer = await http.slow(token)
         await until(lambda: http.service.open_streams)
         await until(lambda: not http.service.open_streams)
         writer.close()
-
-    for number in range(1, 31):
-        sqlite_log.append([make_block(number, [("Test.Wide", {"text": "x" * 20_000}) for _ in range(50)])])
-    run(sqlite_log, story, Limits(heartbeat_seconds=0.1, unread_seconds=0.2, streams_per_client=1))
 
 
 # gRPC
 
 
 @alone
-async def test_grpc_speaks_of_the_same_subscriptions(log: SqlStore) -> None:
-
-    log.append([counted(1, 3)])
+async def test_grpc_speaks_of_the_same_subscriptions(any_log: SqlStore) -> None:
+    any_log.append([counted(1, 3)])
     async with (
         asyncio.timeout(30),
-        EventService(log, SqlRegistry(log.database), QUICK) as service,
+        EventService(any_log, SqlRegistry(any_log.database), QUICK) as service,
         serve_grpc(service, "127.0.0.1", 0) as port,
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,
     ):
-        await _talk(channel, log)
+        await _talk(channel, any_log)
         await _refusals(channel)
 
 
@@ -454,17 +432,15 @@ async def _refusals(channel: grpc.aio.Channel) -> None:
 
 @over_http(counted(1, 1), limits=Limits(heartbeat_seconds=0.1, bound=50))
 async def test_ev_23_a_client_that_does_not_read_costs_its_bound_and_gets_everything_later(
-    http: Http, sqlite_log: SqlStore
+    http: Http, log: SqlStore
 ) -> None:
     token, _ = await http.subscribe({"any": True})
-    host, port = http.url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port), limit=1_000)
-    writer.write(f"GET /events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    reader, writer = await http.slow(token)
     quick = asyncio.create_task(http.events(token, 3_000))
     await asyncio.sleep(0.3)
     for number in range(2, 32):
         wide = [("Test.Wide", {"n": at, "text": "x" * 2_000}) for at in range(100)]
-        await asyncio.to_thread(sqlite_log.append, [make_block(number, wide)])
+        await asyncio.to_thread(log.append, [make_block(number, wide)])
         assert http.service.waiting_rows <= 2 * 50
     assert numbers(await quick) == list(range(2, 3_002))
     slow: list[int] = []

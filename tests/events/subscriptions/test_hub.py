@@ -81,22 +81,6 @@ def test_ev_3_a_cursor_of_an_older_epoch_is_good_up_to_the_common_row() -> None:
     assert (caught.value.common, caught.value.epoch) == (7, 2)
 
 
-def test_ev_24_two_streams_of_one_subscription_have_each_their_own_cursor() -> None:
-    store = MemoryStore("net")
-    hub = Hub(store.head())
-    one = hub.open((ANY,), 0)
-    store.append([counted(1, 3)])
-    two = hub.open((ANY,), 2)
-    page = store.read(0, 100)
-    hub.extend(page.rows, page.through)
-    first, second = hub.take(one), hub.take(two)
-    assert first is not None
-    assert second is not None
-    assert (first.cursor.seq, second.cursor.seq) == (1, 3)
-    hub.close(one)
-    assert hub.take(two) is None
-
-
 def test_ev_3_of_several_rewinds_the_deepest_counts() -> None:
     store = MemoryStore("net")
     hub = Hub(store.head())
