@@ -160,7 +160,7 @@ def stream(recorder: StatusDeliveries, name: str, truths: list[Update], told: li
         recorder.held(operation, truth)
         for each in told:
             if each.turn == turn:
-                recorder.told(name, each.update)
+                recorder.record(name, each.update)
         recorder.waits(name)
     recorder.stopped(name, FINISHED if told and told[-1].update.status in FINAL else "disconnected")
 
@@ -178,7 +178,7 @@ def test_ev_41_every_cheat_of_channel_7_is_found_by_its_name(spark: SparkContext
         hung_up = sha256(b"hung up")
         recorder.began("hung up", hung_up)
         recorder.held(hung_up, due[0].update)
-        recorder.told("hung up", due[0].update)
+        recorder.record("hung up", due[0].update)
         recorder.stopped("hung up", FINISHED)
     audited = audit_statuses(spark, tmp_path)
     found = defaultdict(set)
