@@ -1,22 +1,27 @@
 """A small world for subscriber tests: relay states from plain dicts, a parachain that steps, and honest collators."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from support.heads import AtHead
 
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header, aura_pre_digest, aura_seal
-from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, key_from_data, publisher_root_key
-from pubsub_emulator.primitives.storage_keys import CODE
+from pubsub_emulator.primitives.pubsub import PublishedEntry, key_from_data, publisher_root_key
+from pubsub_emulator.primitives.storage_keys import CODE, dmq_mqc_head
 from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.dispatch import Call
 from pubsub_emulator.runtime.framework.dispatch import dispatch as dispatch_call
 from pubsub_emulator.runtime.framework.events import events
-from pubsub_emulator.runtime.framework.message_chains import HorizontalMessages, InboundDownwardMessage, InboundMessages
+from pubsub_emulator.runtime.framework.message_chains import (
+    ZERO_HEAD,
+    HorizontalMessages,
+    InboundDownwardMessage,
+    InboundMessages,
+    message_chain,
+)
 from pubsub_emulator.runtime.framework.origin import Origin, Root
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.framework.storage import State, Storage
@@ -25,7 +30,7 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery, apply
 from pubsub_emulator.runtime.pallet_subscriber.calls import SubscriberCalls
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions, runtime_spec
-from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, SubscriptionHandler
+from pubsub_emulator.runtime.pallet_subscriber.handler import HANDLERS, HandlerContext, SubscriptionHandler
 from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
@@ -119,16 +124,19 @@ def channel(head: Hash | None) -> bytes:
 
 
 class Recorder:
-    """A handler that writes down its calls, and fails when told to."""
+    """A handler that writes down its calls, and does what it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, act: Callable[[HandlerContext, ParaId, PubsubKey], object] = lambda *_: None) -> None:
+        self.act = act
         self.calls: list[tuple[int, bytes, bytes | None, Any]] = []
 
-    def on_data_updated(self, _context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: Any) -> None:
+    def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl_state: Any) -> None:
         self.calls.append((publisher, key, value, ttl_state))
+        self.act(context, publisher, key)
 
-    def on_data_removed(self, _context: Any, publisher: ParaId, key: PubsubKey) -> None:
+    def on_data_removed(self, context: Any, publisher: ParaId, key: PubsubKey) -> None:
         self.calls.append((publisher, key, None, None))
+        self.act(context, publisher, key)
 
 
 @dataclass
@@ -230,13 +238,21 @@ class Subscriber:
         return dict(self.storage.iter_prefix(items.LAST_RELAY_PARENT.key[:16]))
 
 
-class Chain(AtHead):
+class Chain:
     """A parachain with a head and honest collators; `validate` alone decides whether it advances."""
 
     def __init__(self, spec: RuntimeSpec, handlers: Mapping[str, SubscriptionHandler] = HANDLERS) -> None:
         self.head = genesis(spec, COLLATORS)
         self.handlers = handlers
         self.slot = 0
+
+    @property
+    def header(self) -> Header:
+        return self.head.header
+
+    @property
+    def state(self) -> State:
+        return self.head.state
 
     @property
     def spec(self) -> RuntimeSpec:
@@ -262,16 +278,8 @@ class Chain(AtHead):
         inherent = replace(inherent, **claims)
         digest = (aura_pre_digest(Slot(slot)),)
         number = self.header.number + 1
-        outcome = execute_block(
-            storage,
-            spec,
-            self.header,
-            number,
-            digest,
-            inherent,
-            walked,
-            self.handlers,  # type: ignore[arg-type]
-        )
+        handlers: Any = self.handlers
+        outcome = execute_block(storage, spec, self.header, number, digest, inherent, walked, handlers)
         header = Header(self.header.hash(), number, state_root or outcome.state_root, extrinsics_root(inherent), digest)
         return seal(Candidate(header, inherent))
 
@@ -295,6 +303,28 @@ class Chain(AtHead):
         return outcome
 
 
+class Governed:
+    """A chain that is sent downward messages, each block on a relay block of its own."""
+
+    def __init__(self, spec: RuntimeSpec) -> None:
+        self.chain = Chain(spec)
+        self.head = ZERO_HEAD
+        self.number = 0
+
+    def block(self, publishers: Mapping[int, Entries], *messages: bytes) -> BlockOutcome:
+        self.number += 1
+        inbound = [InboundDownwardMessage(RelayBlockNumber(self.number), message) for message in messages]
+        self.head = message_chain(self.head, ((self.number, message) for message in messages))
+        return self.chain.step(Relay(self.number, publishers, top={dmq_mqc_head(ME): self.head}), inbound)
+
+    def call(self, publishers: Mapping[int, Entries], name: str, *paras: int) -> BlockOutcome:
+        """Root calls of the pallet, a message each."""
+        return self.block(publishers, *(governance.transact(governance.subscriber_call(name, para)) for para in paras))
+
+    def upgrade(self, publishers: Mapping[int, Entries], spec: RuntimeSpec) -> BlockOutcome:
+        return self.block(publishers, governance.transact(governance.set_code(spec)))
+
+
 def seal(candidate: Candidate, seed: bytes | None = None) -> Candidate:
     """Sign a candidate as it stands, with the seed of whose turn it is."""
     header = candidate.header
@@ -310,26 +340,3 @@ def seal(candidate: Candidate, seed: bytes | None = None) -> Candidate:
 def with_proof(candidate: Candidate, proof: Iterable[bytes]) -> Candidate:
     """The same block with another proof, sealed anew."""
     return seal(replace(candidate, inherent=replace(candidate.inherent, proof=tuple(proof))))
-
-
-__all__ = [
-    "COLLATORS",
-    "ME",
-    "PLENTY",
-    "SEEDS",
-    "Chain",
-    "Recorder",
-    "Relay",
-    "Step",
-    "Subscriber",
-    "channel",
-    "derive_child_key",
-    "each_policy",
-    "entry",
-    "filled",
-    "make_spec",
-    "name",
-    "numbered",
-    "seal",
-    "with_proof",
-]

@@ -1,29 +1,16 @@
 """PS-30, PS-31 and PS-63 to PS-68: what is delivered, to whom, and who is no longer listened to."""
 
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from support.page_verifier import cost
-from support.world import (
-    Recorder,
-    Relay,
-    Subscriber,
-    each_policy,
-    entry,
-    filled,
-    make_spec,
-    name,
-    numbered,
-)
+from support.world import Recorder, Relay, Subscriber, each_policy, entry, filled, make_spec, name, numbered
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.pubsub import (
-    TimedOut,
-    ValidFor,
-    publisher_root_key,
-)
+from pubsub_emulator.primitives.pubsub import TimedOut, ValidFor, key_from_data, publisher_root_key
 from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, ModuleError
@@ -34,6 +21,7 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import current_ttl_state
 from pubsub_emulator.runtime.pallet_subscriber.config import (
     ImpossibleConfig,
+    RuntimeSpec,
     integrity_test,
     merge_subscriptions,
 )
@@ -44,9 +32,17 @@ from pubsub_emulator.runtime.pallet_subscriber.events import (
     HandlerFailed,
     PublisherDisabled,
 )
-from pubsub_emulator.runtime.pallet_subscriber.handler import HandlerContext, HandlerError
+from pubsub_emulator.runtime.pallet_subscriber.handler import (
+    HANDLERS,
+    HandlerContext,
+    HandlerError,
+    HandlerTaken,
+    Observe,
+    register_handler,
+)
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason
 from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
+from pubsub_emulator.runtime.parachain.governance import check_runtime
 from pubsub_emulator.trie.lazy import StateUnavailable
 
 P = ParaId(1000)
@@ -136,8 +132,7 @@ def test_one_callback_a_change_of_an_entry_and_none_for_what_never_was(policy: s
 
 
 @each_policy
-def test_events_tell_of_each_delivery_with_the_values_length(policy: str) -> None:
-    """PS-64, B8."""
+def test_events_tell_of_each_delivery_with_the_values_length_ps64_b8(policy: str) -> None:
     a, b = numbered(2)
     subscriber = one(policy, [a, b])
     assert subscriber.block(Relay(1, {1000: {a: entry(b""), b: entry(b"x" * 300)}})).events == [
@@ -167,44 +162,33 @@ def test_a_handler_that_asks_how_fresh_an_entry_is_is_told_as_of_this_relay_pare
     subscriber = one(policy)
     heard = []
 
-    class Asks(Recorder):
-        def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, _value: bytes, ttl: Any) -> None:
-            heard.append((ttl, current_ttl_state(context.storage, subscriber.spec, publisher, key)))
+    def ask(context: HandlerContext, publisher: ParaId, key: PubsubKey) -> None:
+        heard.append(current_ttl_state(context.storage, subscriber.spec, publisher, key))
 
+    asks = Recorder(ask)
     for number in (10, 20):
-        subscriber.block(Relay(number, {1000: {KEY: entry(b"%d" % number, 5, number - 1)}}), handler=Asks())
-    assert heard == [(ValidFor(4), ValidFor(4))] * 2
+        subscriber.block(Relay(number, {1000: {KEY: entry(b"%d" % number, 5, number - 1)}}), handler=asks)
+    assert heard == [told for _, _, _, told in asks.calls] == [ValidFor(4)] * 2
 
 
 # PS-66
 
 
-class Writes(Recorder):
+def writes(
+    fault: BaseException | None = None, only: bytes | None = None, weight: Weight | None = None, *, hide: bool = False
+) -> Recorder:
     """Writes, then misbehaves with some keys."""
 
-    def __init__(self, fault: BaseException | None, only: bytes | None = None, weight: Weight | None = None) -> None:
-        super().__init__()
-        self.fault, self.only, self.weight, self.hide = fault, only, weight, False
-
-    def _act(self, context: HandlerContext, key: bytes) -> None:
+    def act(context: HandlerContext, _publisher: ParaId, key: PubsubKey) -> None:
         context.storage.put(b"written " + key, b"x")
-        deposit(context.storage, DataRemoved(ParaId(9), PubsubKey(key)))
-        if self.weight is not None:
-            try:
-                context.consume(self.weight)
-            except HandlerError:
-                if not self.hide:
-                    raise
-        if self.fault is not None and self.only in {None, key}:
-            raise self.fault
+        deposit(context.storage, DataRemoved(ParaId(9), key))
+        if weight is not None:
+            with suppress(HandlerError) if hide else nullcontext():
+                context.consume(weight)
+        if fault is not None and only in {None, key}:
+            raise fault
 
-    def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl: Any) -> None:
-        super().on_data_updated(context, publisher, key, value, ttl)
-        self._act(context, key)
-
-    def on_data_removed(self, context: Any, publisher: ParaId, key: PubsubKey) -> None:
-        super().on_data_removed(context, publisher, key)
-        self._act(context, key)
+    return Recorder(act)
 
 
 @each_policy
@@ -228,7 +212,7 @@ def test_a_handler_that_raises_loses_its_own_writes_and_the_entry_counts_as_deli
     """PS-66: the others of the same block keep theirs, events included."""
     a, b, c = numbered(3)
     subscriber = one(policy, [a, b, c])
-    handler = Writes(fault, only=b)
+    handler = writes(fault, only=b)
     publishers = {1000: filled([a, b, c])}
     step = subscriber.block(Relay(1, publishers), handler=handler)
     assert [d.failed for d in step.deliveries] == [False, True, False]
@@ -253,24 +237,16 @@ def test_a_handler_that_exceeds_its_weight_fails_even_if_it_hides_it(
     """PS-66, defect 21: each callback has a limit of its own, in both dimensions."""
     keys = numbered(2)
     subscriber = one("slots", keys, handler_weight=Weight(10, 5))
-    handler = Writes(None, weight=Weight(ref_time, proof_size))
-    handler.hide = hide
+    handler = writes(weight=Weight(ref_time, proof_size), hide=hide)
     step = subscriber.block(Relay(1, {1000: filled(keys)}), handler=handler)
     assert [d.failed for d in step.deliveries] == [fails, fails]
     assert bool(list(subscriber.storage.iter_prefix(b"written "))) is not fails
 
 
-class WritesAChildRoot(Recorder):
-    """Tries to forge what a child trie says."""
-
-    def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl: Any) -> None:
-        super().on_data_updated(context, publisher, key, value, ttl)
-        context.storage.put(publisher_root_key(publisher), bytes(32))
-
-
 def test_a_handler_that_writes_over_a_child_root_fails_and_its_block_stays_valid() -> None:
     """PS-66: no handler can make a block that its own chain cannot build."""
-    step = one().block(Relay(1, {1000: {KEY: entry()}}), handler=WritesAChildRoot())
+    forges = Recorder(lambda context, para, _key: context.storage.put(publisher_root_key(para), bytes(32)))
+    step = one().block(Relay(1, {1000: {KEY: entry()}}), handler=forges)
     assert [d.failed for d in step.deliveries] == [True]
     assert [e for e in step.events if isinstance(e, HandlerFailed)] == [HandlerFailed(P, KEY)]
 
@@ -278,29 +254,25 @@ def test_a_handler_that_writes_over_a_child_root_fails_and_its_block_stays_valid
 def test_a_signal_from_outside_is_no_failure_of_the_handler_that_it_meets() -> None:
     """PS-66: whoever interrupts the program means the program."""
     with pytest.raises(KeyboardInterrupt):
-        one().block(Relay(1, {1000: {KEY: entry()}}), handler=Writes(KeyboardInterrupt()))
+        one().block(Relay(1, {1000: {KEY: entry()}}), handler=writes(KeyboardInterrupt()))
 
 
 def test_a_state_that_cannot_be_read_is_no_failure_of_the_handler_that_reads_it() -> None:
     """A fork whose node does not answer: the block is not built, instead of built with `HandlerFailed`."""
     with pytest.raises(StateUnavailable):
-        one().block(Relay(1, {1000: {KEY: entry()}}), handler=Writes(StateUnavailable("the node is away")))
-
-
-class LeavesALayerOpen(Recorder):
-    """Opens a storage layer and never ends it."""
-
-    def on_data_updated(self, context: Any, publisher: ParaId, key: PubsubKey, value: bytes, ttl: Any) -> None:
-        super().on_data_updated(context, publisher, key, value, ttl)
-        context.storage.transaction().__enter__()
-        context.storage.put(b"written " + key, b"x")
+        one().block(Relay(1, {1000: {KEY: entry()}}), handler=writes(StateUnavailable("the node is away")))
 
 
 def test_a_layer_that_a_handler_leaves_open_ends_with_its_call() -> None:
     """PS-66: a block that ends with an open layer could not be committed."""
+
+    def leave_open(context: HandlerContext, _publisher: ParaId, key: PubsubKey) -> None:
+        context.storage.transaction().__enter__()
+        context.storage.put(b"written " + key, b"x")
+
     keys = numbered(2)
     subscriber = one("slots", keys)
-    step = subscriber.block(Relay(1, {1000: filled(keys)}), handler=LeavesALayerOpen())
+    step = subscriber.block(Relay(1, {1000: filled(keys)}), handler=Recorder(leave_open))
     assert [d.failed for d in step.deliveries] == [False, False]
     assert len(list(subscriber.storage.iter_prefix(b"written "))) == 2
     assert subscriber.storage.depth == 0
@@ -310,8 +282,7 @@ def test_a_layer_that_a_handler_leaves_open_ends_with_its_call() -> None:
 
 
 @each_policy
-def test_there_is_nothing_to_clear_where_nothing_is_remembered(policy: str) -> None:
-    """PS-67, B7, defect 18."""
+def test_there_is_nothing_to_clear_where_nothing_is_remembered_ps67_b7_defect_18(policy: str) -> None:
     subscriber = one(policy)
     before = subscriber.entries()
     assert subscriber.call("clear_publisher_cache", 1000).error == ModuleError(Error.NothingToClear)
@@ -323,8 +294,7 @@ def test_there_is_nothing_to_clear_where_nothing_is_remembered(policy: str) -> N
 
 
 @pytest.mark.parametrize("call", ["clear_publisher_cache", "redeliver", "enable_publisher"])
-def test_root_alone_may_call(call: str) -> None:
-    """PS-67, B24."""
+def test_root_alone_may_call_ps67_b24(call: str) -> None:
     subscriber = one("nodes")
     subscriber.block(Relay(1, {1000: {KEY: b"?"}}))
     before = subscriber.entries()
@@ -385,10 +355,24 @@ def test_an_undecodable_node_disables_its_publisher_and_stays_in_the_proof(polic
     assert step.items == [(1001, key) for key in keys]
 
 
-def test_genesis_refuses_subscriptions_that_are_no_keys() -> None:
-    """PS-30."""
+def test_genesis_refuses_subscriptions_that_are_no_keys_ps30() -> None:
     for wrong in ((b"short",), (b"b" * 32, b"a" * 32), (b"a" * 32, b"a" * 32), ()):
         with pytest.raises(ImpossibleConfig):
             integrity_test(replace(make_spec(), subscriptions={P: wrong}))  # type: ignore[dict-item]
     with pytest.raises(ImpossibleConfig):
         integrity_test(replace(make_spec(), subscriptions={ParaId(2): (KEY,), ParaId(1): (KEY,)}))
+
+
+def test_a_registered_handler_can_be_named_by_a_runtime() -> None:
+    register_handler("tests/keeps-keys", Recorder())
+    spec = RuntimeSpec(ParaId(3000), {ParaId(1000): (key_from_data(b"key"),)}, handler="tests/keeps-keys")
+    check_runtime(spec)
+    known = HANDLERS["tests/keeps-keys"]
+    register_handler("tests/keeps-keys", Recorder())
+    assert HANDLERS["tests/keeps-keys"] is known
+
+
+def test_a_name_never_means_another_handler() -> None:
+    with pytest.raises(HandlerTaken, match="'observe' is the handler Observe, not Recorder"):
+        register_handler("observe", Recorder())
+    assert isinstance(HANDLERS["observe"], Observe)

@@ -5,72 +5,50 @@
 Nothing but the shape of one publisher's rows goes beyond the budget.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.world import ME, Chain, Entries, Relay, each_policy, entry, filled, make_spec, numbered
+from support.world import ME, Chain, Entries, Governed, Relay, each_policy, entry, filled, make_spec, numbered
 
-from pubsub_emulator.primitives import storage_keys
-from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
+from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
-from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWANCE, OWN_STATE_BOUND, OwnState
 from pubsub_emulator.runtime.parachain import governance
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.ledger import BlockLedger
 
 BEYOND_THE_BUDGET = 16_384
 """What the shape of one publisher's rows may add after the last look at the budget."""
 
 
-def charged(ledger: BlockLedger) -> int:
-    return ledger.map_charges + sum(share.cache_charges + share.row_charges for share in ledger.publishers)
-
-
-class Payer:
+class Payer(Governed):
     """A chain, each of whose blocks pays for what it reads."""
 
-    def __init__(self, spec: RuntimeSpec) -> None:
-        self.chain = Chain(spec)
-        self.head = Hash(bytes(32))
-        self.number = 0
-        self.most = 0
-        """The most that any block read beyond what it was charged."""
+    most = 0
+    """The most that any block read beyond what it was charged."""
 
-    def block(self, publishers: dict[int, Any], *messages: bytes) -> BlockOutcome:
-        self.number += 1
-        for message in messages:
-            self.head = blake2_256(self.head + self.number.to_bytes(4, "little") + blake2_256(message))
-        relay = Relay(self.number, publishers, top={storage_keys.dmq_mqc_head(ME): self.head})
-        inbound = [InboundDownwardMessage(RelayBlockNumber(self.number), message) for message in messages]
-        outcome = self.chain.step(relay, inbound)
+    def block(self, publishers: Mapping[int, Entries], *messages: bytes) -> BlockOutcome:
+        outcome = super().block(publishers, *messages)
         ledger = outcome.ledger
-        beyond = ledger.own_state_bytes - charged(ledger)
+        charged = sum(share.cache_charges + share.row_charges for share in ledger.publishers)
+        beyond = ledger.own_state_bytes - ledger.map_charges - charged
         assert beyond <= OWN_STATE_BOUND
         assert ledger.used <= ledger.budget + BEYOND_THE_BUDGET
         self.most = max(self.most, beyond)
         return outcome
 
-    def until_done(self, publishers: dict[int, Any]) -> None:
+    def until_done(self, publishers: Mapping[int, Entries]) -> None:
         while self.block(publishers).plan.cursor is not None:
             pass
 
-    def upgrade(self, publishers: dict[int, Any], subscriptions: dict[int, Iterable[bytes]], **changes: Any) -> None:
-        wanted = make_spec(subscriptions, cache=self.chain.spec.cache, **changes) if "cache" not in changes else None
-        spec = wanted or make_spec(subscriptions, **changes)
-        self.block(publishers, governance.transact(governance.set_code(spec)))
+    def resubscribe(self, publishers: Mapping[int, Entries], keys: dict[int, Iterable[bytes]], **changes: Any) -> None:
+        spec = make_spec(keys, **{"cache": self.chain.spec.cache, **changes})
+        self.upgrade(publishers, spec)
         assert self.chain.spec == spec
-
-    def call(self, publishers: dict[int, Any], name: str, *paras: int) -> None:
-        calls = [governance.transact(governance.subscriber_call(name, para)) for para in paras]
-        self.block(publishers, *calls)
 
 
 def contents(count: int, keys: Iterable[bytes]) -> dict[int, Entries]:
@@ -107,7 +85,7 @@ def test_large_publishers_to_which_everything_happens(policy: str) -> None:
     payer.call(before, "enable_publisher", *before)
     payer.until_done(before)
     other = {"nodes": "slots", "slots": "none", "none": "nodes"}[policy]
-    payer.upgrade(before, dict.fromkeys(before, keys), cache=other)
+    payer.resubscribe(before, dict.fromkeys(before, keys), cache=other)
     assert payer.block(before).deliveries == ()
     payer.until_done(before)
 
@@ -129,9 +107,9 @@ def test_an_upgrade_that_changes_ten_thousand_keys() -> None:
     before = contents(10, keys)
     payer = Payer(make_spec(dict.fromkeys(before, keys[:1000]), cache="slots"))
     payer.until_done(before)
-    payer.upgrade(before, dict.fromkeys(before, keys[20:]))
+    payer.resubscribe(before, dict.fromkeys(before, keys[20:]))
     payer.until_done(before)
-    payer.upgrade(before, {1000: keys[:3]})
+    payer.resubscribe(before, {1000: keys[:3]})
     payer.until_done(before)
 
 
@@ -165,8 +143,7 @@ def test_root_calls_that_a_block_has_no_room_for_are_not_run() -> None:
     assert payer.chain.spec == wanted
 
 
-def test_rows_of_abandoned_caches_are_read_by_the_walk_and_go_in_the_blocks_after() -> None:
-    """PS-62."""
+def test_rows_of_abandoned_caches_are_read_by_the_walk_and_go_in_the_blocks_after_ps62() -> None:
     keys = numbered(250)
     before = contents(1, keys)
     payer = Payer(make_spec(dict.fromkeys(before, keys), cache="nodes"))
@@ -208,9 +185,9 @@ def test_every_block_of_any_history_pays(data: st.DataObject) -> None:
                 now[para] = {**now[para], **deep(keys[0])}
         if action == "resubscribe":
             subscribed = {para: keys[: 1 + turn % len(keys)] for para in some}
-            payer.upgrade(now, subscribed)
+            payer.resubscribe(now, subscribed)
         elif action == "policy":
-            payer.upgrade(now, subscribed, cache=data.draw(st.sampled_from(("nodes", "none", "slots")), "to"))
+            payer.resubscribe(now, subscribed, cache=data.draw(st.sampled_from(("nodes", "none", "slots")), "to"))
         elif action in CALLS:
             payer.call(now, action, *some)
         else:

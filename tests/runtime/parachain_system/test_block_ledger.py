@@ -79,8 +79,7 @@ def test_the_weight_of_a_block_has_both_dimensions() -> None:
 # What a block is
 
 
-def test_a_candidate_reads_back_as_it_was_written_and_nothing_else_reads() -> None:
-    """PS-79."""
+def test_a_candidate_reads_back_as_it_was_written_and_nothing_else_reads_ps79() -> None:
     chain = Chain(make_spec({1000: KEYS[:2]}))
     candidate = chain.author(Relay(1, publishers(1)))  # type: ignore[arg-type]
     data = candidate.encode()
@@ -130,8 +129,7 @@ def test_a_runtime_is_its_bytes() -> None:
             decode_spec(spec.encode()[:at])
 
 
-def test_genesis_needs_collators_and_is_a_state_that_executes() -> None:
-    """PS-50, PS-80."""
+def test_genesis_needs_collators_and_is_a_state_that_executes_ps50_ps80() -> None:
     with pytest.raises(ImpossibleConfig):
         genesis(make_spec(), ())
     head = genesis(make_spec({1000: KEYS}), COLLATORS)

@@ -1,31 +1,45 @@
-"""PS-50 and PS-52, `MessagesMisreported`: the messages are those of the queues, weighed rightly, and they fit."""
+"""PS-33, PS-50, PS-52, PS-67: messages are those of the queues and fit; root calls and upgrades come with them."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from support.world import ME, Chain, Relay, channel, filled, make_spec, numbered, seal
+from support.world import ME, Chain, Governed, Relay, channel, each_policy, filled, make_spec, numbered, seal
 
 from pubsub_emulator.primitives import storage_keys
-from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.scale import encode_compact
+from pubsub_emulator.primitives.scale import encode_bytes, vec
 from pubsub_emulator.primitives.types import Hash, ParaId, RelayBlockNumber
-from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage, InboundHrmpMessage
+from pubsub_emulator.runtime.framework.codecs import para_id
+from pubsub_emulator.runtime.framework.events import EventRecord
+from pubsub_emulator.runtime.framework.message_chains import (
+    ZERO_HEAD,
+    InboundDownwardMessage,
+    InboundHrmpMessage,
+    message_chain,
+)
 from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.framework.system import PALLET as SYSTEM
+from pubsub_emulator.runtime.pallet_subscriber import storage as items
+from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, RuntimeSpec, decode_spec
+from pubsub_emulator.runtime.pallet_subscriber.events import (
+    PublisherCacheCleared,
+    PublisherEnabled,
+    RedeliveryRequested,
+)
+from pubsub_emulator.runtime.pallet_subscriber.storage import PALLET as SUBSCRIBER_PALLET
+from pubsub_emulator.runtime.parachain import governance
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
+from pubsub_emulator.runtime.parachain.genesis import genesis
 from pubsub_emulator.runtime.parachain.storage import LAST_DMQ_MQC_HEAD, LAST_HRMP_MQC_HEADS
 
 KEYS = numbered(3)
-ZERO = Hash(bytes(32))
 A, B = ParaId(2000), ParaId(2001)
 
 
-def link(head: Hash, sent_at: int, message: bytes) -> Hash:
-    """One link of a message queue chain, as the relay chain makes it."""
-    return blake2_256(head + sent_at.to_bytes(4, "little") + blake2_256(message))
-
-
-def ids(*paras: int) -> bytes:
-    return encode_compact(len(paras)) + b"".join(para.to_bytes(4, "little") for para in paras)
+def chained(*messages: tuple[int, bytes], head: Hash = ZERO_HEAD) -> Hash:
+    """The head of a message queue's chain, as the relay chain makes it."""
+    return message_chain(head, messages)  # type: ignore[arg-type]
 
 
 def relay(number: int, dmq: Hash | None = None, channels: dict[ParaId, Hash | None] | None = None) -> Relay:
@@ -33,7 +47,7 @@ def relay(number: int, dmq: Hash | None = None, channels: dict[ParaId, Hash | No
     if dmq is not None:
         top[storage_keys.dmq_mqc_head(ME)] = dmq
     if channels is not None:
-        top[storage_keys.hrmp_ingress_channel_index(ME)] = ids(*sorted(channels))
+        top[storage_keys.hrmp_ingress_channel_index(ME)] = vec(para_id).encode(sorted(channels))
         top |= {storage_keys.hrmp_channel(sender, ME): channel(head) for sender, head in channels.items()}
     return Relay(number, {1000: filled(KEYS)}, top=top)
 
@@ -61,17 +75,17 @@ def misreported(chain: Chain, candidate: Candidate, at: Relay) -> list[str]:
 def test_messages_that_lead_from_the_last_head_to_the_relay_parents_are_taken() -> None:
     """PS-52: downward and horizontal, over several blocks, in one step or many."""
     chain = start()
-    head = link(link(ZERO, 1, b"one"), 2, b"two")
-    from_a = link(ZERO, 2, b"a1")
+    head = chained((1, b"one"), (2, b"two"))
+    from_a = chained((2, b"a1"))
     chain.step(relay(2, head, {A: from_a, B: None}), [down(1, b"one"), down(2, b"two")], ((A, (across(2, b"a1"),)),))
     storage = Storage(chain.state)
     assert LAST_DMQ_MQC_HEAD.get(storage) == head
     assert LAST_HRMP_MQC_HEADS.get(storage) == {A: from_a}
     chain.step(relay(3, head, {A: from_a, B: None}))
-    later = link(link(from_a, 3, b"a2"), 4, b"a3")
-    from_b = link(ZERO, 4, b"b1")
+    later = chained((3, b"a2"), (4, b"a3"), head=from_a)
+    from_b = chained((4, b"b1"))
     both = ((A, (across(3, b"a2"), across(4, b"a3"))), (B, (across(4, b"b1"),)))
-    chain.step(relay(4, link(head, 4, b"x"), {A: later, B: from_b}), [down(4, b"x")], both)
+    chain.step(relay(4, chained((4, b"x"), head=head), {A: later, B: from_b}), [down(4, b"x")], both)
     assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {A: later, B: from_b}
 
 
@@ -94,7 +108,7 @@ def test_messages_may_not_exceed_what_a_block_may_hold() -> None:
     allowed = chain.spec.allowed_pov
     for size, fits in ((allowed, True), (allowed + 1, False)):
         message = b"m" * (size - 1 - 4 - 4 - 1)
-        at = relay(2, link(ZERO, 2, message))
+        at = relay(2, chained((2, message)))
         candidate = chain.author(at, [down(2, message)])
         assert candidate.inherent.messages_used == size
         if fits:
@@ -106,16 +120,9 @@ def test_messages_may_not_exceed_what_a_block_may_hold() -> None:
 # Queues that were removed and made again
 
 
-def chained(*messages: tuple[int, bytes]) -> Hash:
-    head = ZERO
-    for sent_at, message in messages:
-        head = link(head, sent_at, message)
-    return head
-
-
 def test_a_channel_that_begins_anew_is_followed_from_its_beginning() -> None:
     """PS-52: the recipient built no block while the channel was closed, so it still knows the old head."""
-    chain = Chain(make_spec({1000: KEYS}))
+    chain = start()
     chain.step(relay(3, channels={A: chained((2, b"old"))}), horizontal=((A, (across(2, b"old"),)),))
     chain.step(relay(5, channels={A: None}))
     assert LAST_HRMP_MQC_HEADS.get(Storage(chain.state)) == {}
@@ -127,17 +134,17 @@ def test_a_channel_that_begins_anew_is_followed_from_its_beginning() -> None:
 
 def test_a_downward_queue_that_begins_anew_is_followed_from_its_beginning() -> None:
     """PS-52: the parachain left the relay chain and came back."""
-    chain = Chain(make_spec({1000: KEYS}))
+    chain = start()
     chain.step(relay(3, chained((2, b"old"))), (down(2, b"old"),))
     chain.step(relay(9))
-    assert LAST_DMQ_MQC_HEAD.get(Storage(chain.state)) == ZERO
+    assert LAST_DMQ_MQC_HEAD.get(Storage(chain.state)) == ZERO_HEAD
     chain.step(relay(12, chained((11, b"new"))), (down(11, b"new"),))
     chain.step(relay(20, chained((19, b"anew"))), (down(19, b"anew"),))
 
 
 def test_a_queue_that_goes_on_is_not_taken_twice_from_its_beginning() -> None:
     """PS-52: its whole history hashes to the head as well, but the parachain has taken the first of it already."""
-    chain = Chain(make_spec({1000: KEYS}))
+    chain = start()
     old, new = (3, b"old"), (5, b"new")
     chain.step(relay(3, chained(old), {A: chained(old)}), (down(*old),), ((A, (across(*old),)),))
     whole = relay(6, chained(old, new), {A: chained(old, new)})
@@ -146,15 +153,13 @@ def test_a_queue_that_goes_on_is_not_taken_twice_from_its_beginning() -> None:
         ((down(*new),), ((A, (across(*old), across(*new))),)),
     ):
         candidate = chain.author(whole, downward, horizontal)
-        with pytest.raises(InvalidBlock) as refused:
-            chain.judge(candidate, whole)
-        assert refused.value.verdict is Verdict.MESSAGES_MISREPORTED
+        misreported(chain, candidate, whole)
     chain.step(whole, (down(*new),), ((A, (across(*new),)),))
 
 
 def test_an_older_relay_parent_is_no_new_beginning() -> None:
     """PS-32, PS-52: before its first message a queue has no head either."""
-    chain = Chain(make_spec({1000: KEYS}))
+    chain = start()
     chain.step(relay(3, chained((2, b"old"))), (down(2, b"old"),))
     older = relay(1)
     with pytest.raises(InvalidBlock) as refused:
@@ -163,3 +168,147 @@ def test_an_older_relay_parent_is_no_new_beginning() -> None:
         Verdict.RELAY_PARENT_DECREASED,
         Verdict.MESSAGES_MISREPORTED,
     ]
+
+
+SIX = numbered(6)
+PUBLISHERS = {1000: filled(SIX), 1001: filled(SIX[:2])}
+
+
+class Ruled(Governed):
+    """A chain of two publishers."""
+
+    def __init__(self, **changes: Any) -> None:
+        super().__init__(spec_of(**changes))
+        self.publishers: dict[int, Any] = dict(PUBLISHERS)
+
+    def send(self, *messages: bytes) -> BlockOutcome:
+        return self.block(self.publishers, *messages)
+
+    def called(self, name: str) -> list[object]:
+        return events(self.call(self.publishers, name, 1000))
+
+
+def spec_of(**changes: Any) -> RuntimeSpec:
+    return make_spec(changes.pop("subs", dict.fromkeys(PUBLISHERS, SIX)), **changes)
+
+
+def test_a_runtime_of_another_parachain_is_not_installed_ps33() -> None:
+    """Its static keys would be another chain's: no block of this one would ever be valid again."""
+    governed = Ruled()
+    governed.send()
+    code = governed.chain.spec
+    governed.upgrade(PUBLISHERS, replace(code, para_id=ParaId(3001), spec_version=2))
+    assert governed.chain.spec == code
+    governed.send()
+    with pytest.raises(ImpossibleConfig, match="3001 cannot run parachain 3000"):
+        governance.upgrade(Storage(governed.chain.state), replace(code, para_id=ParaId(3001)))
+
+
+def events(outcome: BlockOutcome) -> list[object]:
+    return [record.event for record in outcome.events if isinstance(record, EventRecord)]
+
+
+def test_a_root_call_comes_as_the_xcm_that_a_relay_chain_sends() -> None:
+    """PS-67: `VersionedXcm::V5([UnpaidExecution, Transact { Superuser }])`, byte for byte."""
+    golden = bytes.fromhex("05082f0000060200080000")  # "unpaid Transact, unlimited, no check origin" of the vectors
+    assert governance.transact(b"\x00\x00") == golden
+    call = governance.subscriber_call("redeliver", 1000)
+    assert call == bytes((SUBSCRIBER_PALLET.index, 1)) + (1000).to_bytes(4, "little")
+
+
+@each_policy
+def test_root_calls_take_effect_in_the_block_and_show_in_the_next_ps67_b60(policy: str) -> None:
+    world = Ruled(cache=policy)
+    assert len(world.send().deliveries) == 8
+    assert PublisherCacheCleared(ParaId(1000)) in world.called("clear_publisher_cache")
+    assert set(items.PROCESSED_ROOTS.get(Storage(world.chain.state))) == {1001}
+    assert world.send().deliveries == ()
+    assert RedeliveryRequested(ParaId(1000)) in world.called("redeliver")
+    assert [d.publisher for d in world.send().deliveries] == [1000] * 6
+    world.publishers[1000] = {SIX[0]: b"?"}
+    assert world.send().plan.publishers[ParaId(1000)].disabled
+    world.publishers[1000] = filled(SIX, b"good" * 10)
+    assert PublisherEnabled(ParaId(1000)) in world.called("enable_publisher")
+    assert len(world.send().deliveries) == 6
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"hello",
+        governance.transact(b""),
+        governance.transact(b"\xff"),
+        governance.transact(bytes((SUBSCRIBER_PALLET.index, 3)) + bytes(4)),
+        governance.transact(governance.subscriber_call("redeliver", 1000) + b"\x00"),
+        governance.transact(governance.subscriber_call("redeliver", 1000)) + b"\x00",
+        governance.transact(governance.subscriber_call("redeliver", 1000)).replace(b"\x06\x02", b"\x06\x03", 1),
+        governance.transact(governance.subscriber_call("redeliver", 1000))[:-1],
+        governance.transact(governance.subscriber_call("enable_publisher", 1000)),
+        governance.transact(bytes((SYSTEM.index, 2))),
+        governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(b"no runtime")),
+    ],
+)
+def test_a_message_that_is_no_root_call_or_fails_changes_nothing_and_spoils_no_block(message: bytes) -> None:
+    """PS-54, PS-67: the relay chain sent it; the block is valid."""
+    world, quiet = Ruled(), Ruled()
+    world.send()
+    quiet.send()
+    world.send(message)
+    quiet.send(b"quiet")
+    mine, other = Storage(world.chain.state), Storage(quiet.chain.state)
+    prefix = items.LAST_RELAY_PARENT.key[:16]
+    assert dict(mine.iter_prefix(prefix)) == dict(other.iter_prefix(prefix))
+    assert mine.get(governance.CODE) == other.get(governance.CODE)
+    world.send()
+
+
+def test_an_upgrade_rules_from_the_next_block_on_ps33() -> None:
+    world = Ruled()
+    assert len(world.upgrade(PUBLISHERS, spec_of(subs={1000: SIX[:1]}, handler="store")).deliveries) == 8
+    assert world.chain.spec.handler == "store"
+    outcome = world.send()
+    assert outcome.plan.changed_key_sets == (1000, 1001)
+    assert outcome.deliveries == ()
+    assert len(Ruled().send().deliveries) == 8
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"handler": "nobody"},
+        {"max_pov_size": 5 * 2**20},
+        {"cache": "nodes", "max_cache_bytes": 1},
+        {"max_value_length": 2**20},
+    ],
+)
+def test_a_runtime_that_no_block_could_be_executed_with_is_refused(changes: dict[str, Any]) -> None:
+    """PS-33, PS-50: at an upgrade as at genesis; a chain must not stop for good because of a message."""
+    world = Ruled()
+    before = world.chain.spec
+    world.upgrade(PUBLISHERS, spec_of(**changes))
+    assert world.chain.spec == before
+    world.send()
+    with pytest.raises(ImpossibleConfig):
+        genesis(spec_of(**changes), (b"a" * 32,))
+
+
+def test_code_that_is_no_text_where_text_belongs_is_a_clean_refusal() -> None:
+    """PS-54: hostile bytes in a handler's name raise nothing but what decoding may raise."""
+    world = Ruled()
+    code = world.chain.spec.encode()
+    broken = code.replace(b"observe", b"\xff\xfe\xfd\xfc\xfb\xfa\xf9")
+    assert broken != code
+    world.send(governance.transact(bytes((SYSTEM.index, 2)) + encode_bytes(broken)))
+    assert world.chain.spec == decode_spec(code)
+    world.send()
+
+
+def test_root_calls_do_not_reach_a_chain_through_other_parachains() -> None:
+    """PS-67: only the relay chain's queue is obeyed."""
+    world = Ruled()
+    world.send()
+    message = governance.transact(governance.subscriber_call("redeliver", 1000))
+    at = relay(2, channels={A: chained((2, message))})
+    outcome = world.chain.step(at, (), ((A, (across(2, message),)),))
+    assert not [event for event in events(outcome) if isinstance(event, RedeliveryRequested)]

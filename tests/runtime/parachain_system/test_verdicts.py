@@ -66,8 +66,7 @@ def test_the_honest_block_is_accepted_and_lists_its_nodes_strictly_ascending(pol
     assert Candidate.decode(candidate.encode()) == candidate
 
 
-def test_judging_a_block_changes_nothing_until_it_is_taken() -> None:
-    """PS-53."""
+def test_judging_a_block_changes_nothing_until_it_is_taken_ps53() -> None:
     chain = started()
     before = chain.state.root()
     candidate = chain.author(RELAY)
@@ -128,8 +127,7 @@ def test_a_cached_node_in_the_proof_is_unused_and_counts_make_up_for_nothing() -
 # Several at once
 
 
-def test_the_first_verdict_in_the_rules_order_wins_and_all_that_hold_are_evidence() -> None:
-    """PS-52."""
+def test_the_first_verdict_in_the_rules_order_wins_and_all_that_hold_are_evidence_ps52() -> None:
     chain = started()
     old = Relay(4, PUBLISHERS)
     honest = chain.author(old)
@@ -175,8 +173,7 @@ def test_unused_nodes_are_not_judged_after_the_walk_was_cut_short() -> None:
     assert verdicts(verdict(chain, with_proof(honest, junk))) == [Verdict.OMITTED_BELOW_BUDGET]
 
 
-def test_verdicts_bear_the_names_of_the_rules_in_their_order() -> None:
-    """PS-52."""
+def test_verdicts_bear_the_names_of_the_rules_in_their_order_ps52() -> None:
     assert [v.value for v in Verdict] == [
         "BadSeal",
         "BadParent",

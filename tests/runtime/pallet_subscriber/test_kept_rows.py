@@ -1,12 +1,24 @@
-"""PS-60 to PS-62 and PS-69: what a cache holds, how it is kept, how it goes."""
+"""PS-60 to PS-62 and PS-69: what a cache holds, how it goes; slots; the rows of what was delivered."""
+
+import random
+from dataclasses import replace
 
 import pytest
 from support.page_verifier import cost, verifier
-from support.world import Relay, Subscriber, entry, filled, make_spec, numbered
+from support.world import PLENTY, Relay, Subscriber, each_policy, entry, filled, make_spec, numbered
 
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_subscriber import delivered
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import STALE_ROWS_A_BLOCK
+from pubsub_emulator.runtime.pallet_subscriber.cache.slots import layout_of, leaf_reference
+from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, key_set_hash
+from pubsub_emulator.runtime.pallet_subscriber.meter import Meter
+from pubsub_emulator.runtime.pallet_subscriber.storage import LastDelivered
+from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
+from pubsub_emulator.trie.codec import HASHED_LEAF, node_head, pack
 
 P = ParaId(1000)
 
@@ -30,8 +42,7 @@ def nodes_of(keys: list[bytes], **changes: object) -> Subscriber:
 # Generations
 
 
-def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live() -> None:
-    """PS-62, defect 17, defect 18."""
+def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live_ps62_defect_17_defect_18() -> None:
     keys = numbered(250)
     subscriber = nodes_of(keys)
     relay = Relay(1, {1000: filled(keys)})
@@ -155,3 +166,131 @@ def test_slots_leave_all_unread_that_did_not_change() -> None:
     assert costs["nodes"][0] < costs["none"][0] / 10
     assert costs["slots"][0] < costs["none"][0] / 10
     assert costs["slots"][1] < costs["none"][1] / 20
+
+
+def keys_of(count: int, free: int, seed: int = 0) -> tuple[PubsubKey, ...]:
+    """So many keys that differ in their last `free` bytes, among a few byte values."""
+    draw = random.Random(seed)
+    return tuple(
+        sorted(
+            {PubsubKey(bytes(32 - free) + bytes(draw.choices(b"\x00\x01\x10\x11\xf0", k=free))) for _ in range(count)}
+        )
+    )
+
+
+SETS = [
+    (),
+    keys_of(1, 32),
+    keys_of(5, 1),
+    keys_of(40, 2),
+    keys_of(60, 3),
+    keys_of(60, 32),
+    keys_of(90, 4),
+    keys_of(7, 6),
+    keys_of(6, 9),
+]
+
+
+def below(keys: tuple[PubsubKey, ...], prefix: str) -> list[int]:
+    return [at for at, key in enumerate(keys) if key.hex().startswith(prefix)]
+
+
+@pytest.mark.parametrize("keys", SETS, ids=len)
+def test_a_row_stands_where_six_keys_part_with_a_slot_for_each_nibble_that_follows(keys: tuple[PubsubKey, ...]) -> None:
+    wanted = {}
+    for prefix in {key.hex()[:depth] for key in keys for depth in range(64)}:
+        nibbles = sorted({keys[at].hex()[len(prefix)] for at in below(keys, prefix)})
+        if len(below(keys, prefix)) >= 6 and len(nibbles) > 1:
+            suffix = bytes((len(prefix),)) + bytes.fromhex(prefix + "0" * (len(prefix) % 2))
+            for place, nibble in enumerate(nibbles):
+                wanted[prefix + nibble] = (suffix, len(nibbles), place, below(keys, prefix + nibble))
+    layout = layout_of(keys)
+    found = {}
+    for slot in layout.slots:
+        at = list(range(slot.low, slot.high))
+        found[keys[slot.low].hex()[: slot.depth]] = (*layout.rows[slot.row], slot.place, at)
+    assert found == wanted
+    assert len(layout.slots) == len(wanted)
+    for key, path in zip(keys, layout.paths, strict=True):
+        assert {depth: keys[layout.slots[index].low].hex()[:depth] for depth, index in path.items()} == {
+            depth: key.hex()[:depth] for depth in range(1, 65) if key.hex()[:depth] in wanted
+        }
+        assert list(path) == sorted(path), "shallowest first"
+
+
+@pytest.mark.parametrize("keys", SETS, ids=len)
+def test_a_key_is_alone_from_the_nibble_after_the_last_that_it_shares(keys: tuple[PubsubKey, ...]) -> None:
+    alone = tuple(next(d for d in range(65) if below(keys, key.hex()[:d]) == [at]) for at, key in enumerate(keys))
+    assert layout_of(keys).alone == alone
+
+
+@pytest.mark.parametrize("depth", range(65))
+def test_a_leaf_is_known_by_the_hash_of_its_entry_wherever_it_starts(depth: int) -> None:
+    key, entry_hash = bytes(range(0x71, 0x91)), Hash(b"e" * 32)
+    leaf = node_head(HASHED_LEAF, 64 - depth) + pack(key.hex()[depth:]) + entry_hash
+    assert leaf_reference(key, depth, entry_hash) == blake2_256(leaf)
+
+
+Q = ParaId(1001)
+ROW = LastDelivered(Hash(b"h" * 32), 7, RelayBlockNumber(8))
+
+
+def test_publishers_whose_keys_are_one_object_have_rows_of_their_own() -> None:
+    keys = tuple(numbered(3))
+    spec = replace(make_spec(), subscriptions={P: keys, Q: keys})
+    storage = Storage(State())
+    delivered.put(storage, spec, P, keys[1], ROW)
+    assert delivered.get(storage, spec, Q, keys[1]) is None
+    assert delivered.get(storage, spec, P, keys[1]) == ROW
+
+
+def test_a_packed_row_stands_under_the_mark_of_its_key_set_and_its_number() -> None:
+    keys = tuple(numbered(2 * delivered.PACK + 1))
+    spec = replace(make_spec(), subscriptions={P: keys})
+    storage = Storage(State())
+    delivered.put(storage, spec, P, keys[delivered.PACK + 2], ROW)
+    delivered.put(storage, spec, P, keys[-1], ROW)
+    place = items.LAST_DELIVERED_PACKED.prefix_for(P) + key_set_hash(keys)[:8]
+    cell = b"h" * 32 + bytes((7, 0, 0, 0)) + bytes((8, 0, 0, 0))
+    assert dict(storage.iter_prefix(items.LAST_DELIVERED_PACKED.prefix)) == {
+        place + bytes((1, 0, 0, 0)): bytes(80) + cell + bytes(13 * 40),
+        place + bytes((2, 0, 0, 0)): cell,
+    }
+
+
+@each_policy
+def test_nothing_is_known_of_keys_that_are_not_subscribed(policy: str) -> None:
+    below, known, between, last, above = numbered(5)
+    spec = make_spec({P: [known, last]}, cache=policy)
+    storage = Storage(State())
+    for key in (known, last):
+        delivered.put(storage, spec, P, key, ROW)
+    found = {key: delivered.get(storage, spec, P, key) for key in (below, known, between, last, above)}
+    assert found == {below: None, known: ROW, between: None, last: ROW, above: None}
+
+
+@each_policy
+def test_rows_are_forgotten_by_their_keys_and_none_is_read(policy: str) -> None:
+    """PS-45: to look for rows would be to read them."""
+    keys = tuple(numbered(40))
+    storage = Storage(State())
+    for key in keys:
+        delivered.put(storage, make_spec({P: keys}, cache=policy), P, key, ROW)
+    storage.commit()
+    storage.start_recording()
+    delivered.clear(storage, P, keys)
+    assert storage.recorded == {}
+    assert not dict(storage.iter_prefix(b""))
+
+
+@each_policy
+def test_a_row_asked_for_twice_is_charged_once(policy: str) -> None:
+    """PS-45: the hash of a leaf is looked up first, then the entry that it stands for."""
+    keys = numbered(3)
+    spec = make_spec({P: keys}, cache=policy)
+    storage = Storage(State())
+    delivered.put(storage, spec, P, keys[1], ROW)
+    meter = Meter(spec, {}, PLENTY)
+    reader = SubscriberView(storage, spec).delivered(meter, P, tuple(keys))
+    assert (reader.read(1), reader.read(1)) == (ROW.entry_hash, ROW.entry_hash)
+    assert reader.charges == meter.used == ROW_COST + (3 * 40 if policy == "slots" else 0)
