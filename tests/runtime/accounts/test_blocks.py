@@ -1,6 +1,7 @@
 """ND-9 to ND-15: what signed extrinsics do in blocks of both kinds of chains, and what they cost."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer, storage_of
@@ -31,8 +32,13 @@ from pubsub_emulator.xcm.location import HERE, Location
 from pubsub_emulator.xcm.message import decode
 
 ALICE, BOB, EVE = signer("Alice"), signer("Bob"), signer("Eve")
-CHAINS = (None, SUBSCRIBER)
+each_chain = pytest.mark.parametrize("chain", [None, SUBSCRIBER])
 UNIT = 10**10
+
+
+@pytest.fixture
+def net() -> Network:
+    return fresh()
 
 
 def fresh() -> Network:
@@ -42,33 +48,35 @@ def fresh() -> Network:
     return net
 
 
+def built(step: Step, chain: int = SUBSCRIBER) -> Any:
+    """The record of a parachain's block."""
+    [record] = [record for record in step.records if record.chain == chain]
+    return record
+
+
 def run(net: Network, chain: int | None, *raws: bytes) -> tuple[Step, list[EventRecord]]:
     """Offer these to the next block; the events of all but its inherent."""
     net.offer(chain, raws)
     [step] = net.step()
-    if chain is None:
-        events = step.block.events
-    else:
-        [outcome] = [record.outcome for record in step.records if record.chain == chain and record.outcome]
-        events = outcome.events
+    events = step.block.events if chain is None else built(step, chain).outcome.events
     return step, [record for record in events if record.phase != ApplyExtrinsic(0)]
 
 
 def names(events: list[EventRecord]) -> list[str]:
-    return [
-        f"{record.event.PALLET}.{type(record.event).__name__}"
-        for record in events
-        if isinstance(record.phase, ApplyExtrinsic)
-    ]
+    applied = [record.event for record in events if isinstance(record.phase, ApplyExtrinsic)]
+    return [f"{event.PALLET}.{type(event).__name__}" for event in applied]
+
+
+def as_root(net: Network, chain: int | None, what: EncodedCall) -> EncodedCall:
+    return call(net, chain, "Sudo", "sudo", what)
 
 
 def transfer(net: Network, chain: int | None, amount: int = 5 * UNIT) -> EncodedCall:
     return call(net, chain, "Balances", "transfer_keep_alive", BOB.account, amount)
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-def test_nd14_a_transfer_pays_by_the_formula_and_tells_so_in_order(chain: int | None) -> None:
-    net = fresh()
+@each_chain
+def test_nd14_a_transfer_pays_by_the_formula_and_tells_so_in_order(net: Network, chain: int | None) -> None:
     before = {who: system.account(storage_of(net, chain), who.account) for who in (ALICE, BOB)}
     issuance = TOTAL_ISSUANCE.get(storage_of(net, chain))
     raw = signed(net, chain, transfer(net, chain), ALICE, tip=7)
@@ -87,23 +95,17 @@ def test_nd14_a_transfer_pays_by_the_formula_and_tells_so_in_order(chain: int | 
     assert issuance - TOTAL_ISSUANCE.get(storage_of(net, chain)) == fee
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-def test_nd14_a_call_that_fails_pays_and_changes_nothing_else(chain: int | None) -> None:
-    net = fresh()
+@each_chain
+def test_nd14_a_call_that_fails_pays_and_changes_nothing_else(net: Network, chain: int | None) -> None:
     before = system.account(storage_of(net, chain), BOB.account)
     broke = call(net, chain, "Utility", "batch_all", [transfer(net, chain), transfer(net, chain, 10**30)])
     raw = signed(net, chain, broke, ALICE)
     _, events = run(net, chain, raw)
-    assert names(events) == [
-        "Balances.Withdraw",
-        "TransactionPayment.TransactionFeePaid",
-        "System.ExtrinsicFailed",
-    ]
+    assert names(events) == ["Balances.Withdraw", "TransactionPayment.TransactionFeePaid", "System.ExtrinsicFailed"]
     assert system.account(storage_of(net, chain), BOB.account) == before
 
 
-def test_nd14_what_a_call_did_not_use_is_given_back() -> None:
-    net = fresh()
+def test_nd14_what_a_call_did_not_use_is_given_back(net: Network) -> None:
     calls = [transfer(net, None), transfer(net, None, 10**30), transfer(net, None)]
     raw = signed(net, None, call(net, None, "Utility", "batch", calls), ALICE)
     free = system.account(storage_of(net, None), ALICE.account).data.free
@@ -124,8 +126,7 @@ def test_nd14_what_a_call_did_not_use_is_given_back() -> None:
     assert free - system.account(storage_of(net, None), ALICE.account).data.free == fee + 5 * UNIT
 
 
-def test_nd10_a_forced_batch_goes_on_after_a_failure() -> None:
-    net = fresh()
+def test_nd10_a_forced_batch_goes_on_after_a_failure(net: Network) -> None:
     calls = [transfer(net, None, 10**30), transfer(net, None)]
     _, events = run(net, None, signed(net, None, call(net, None, "Utility", "force_batch", calls), ALICE))
     assert names(events)[1:5] == [
@@ -136,11 +137,10 @@ def test_nd10_a_forced_batch_goes_on_after_a_failure() -> None:
     ]
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-def test_nd10_alice_alone_acts_as_root(chain: int | None) -> None:
-    net = fresh()
+@each_chain
+def test_nd10_alice_alone_acts_as_root(net: Network, chain: int | None) -> None:
     mint = call(net, chain, "Balances", "force_set_balance", EVE.account, 3 * UNIT)
-    sudo = call(net, chain, "Sudo", "sudo", mint)
+    sudo = as_root(net, chain, mint)
     _, events = run(net, chain, signed(net, chain, mint, BOB), signed(net, chain, sudo, BOB, nonce=1))
     assert names(events).count("System.ExtrinsicFailed") == 2
     _, events = run(net, chain, signed(net, chain, sudo, ALICE))
@@ -148,19 +148,17 @@ def test_nd10_alice_alone_acts_as_root(chain: int | None) -> None:
     assert system.account(storage_of(net, chain), EVE.account).data.free == 3 * UNIT
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-def test_nd10_root_dispatches_in_the_name_of_others_and_nobody_else_does(chain: int | None) -> None:
-    net = fresh()
+@each_chain
+def test_nd10_root_dispatches_in_the_name_of_others_and_nobody_else_does(net: Network, chain: int | None) -> None:
     as_eve = call(net, chain, "Utility", "dispatch_as", Signed(EVE.account), transfer(net, chain))
     _, events = run(net, chain, signed(net, chain, as_eve, BOB))
     assert names(events)[-1] == "System.ExtrinsicFailed"
-    _, events = run(net, chain, signed(net, chain, call(net, chain, "Sudo", "sudo", as_eve), ALICE))
+    _, events = run(net, chain, signed(net, chain, as_root(net, chain, as_eve), ALICE))
     assert names(events)[1:4] == ["Balances.Transfer", "Utility.DispatchedAs", "Sudo.Sudid"]
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-def test_nd12_a_bare_call_of_a_client_is_part_of_no_block(chain: int | None) -> None:
-    net = fresh()
+@each_chain
+def test_nd12_a_bare_call_of_a_client_is_part_of_no_block(net: Network, chain: int | None) -> None:
     root = call(net, chain, "Utility", "dispatch_as", Root(), transfer(net, chain))
     bare = [encode_bytes(bytes((version,)) + root.encoded) for version in (4, 5, 0x45)]
     step, _ = run(net, chain, *bare)
@@ -168,14 +166,12 @@ def test_nd12_a_bare_call_of_a_client_is_part_of_no_block(chain: int | None) -> 
         assert [error.why for _, error in step.block.refused] == [Invalidity.NO_UNSIGNED_VALIDATOR] * 3
         assert len(step.block.extrinsics) == 1
     else:
-        [candidate] = [record.candidate for record in step.records if record.chain == chain]
-        assert candidate.extrinsics == ()
+        assert built(step).candidate.extrinsics == ()
 
 
-def test_nd13_a_call_that_raises_makes_its_extrinsic_invalid() -> None:
-    net = fresh()
+def test_nd13_a_call_that_raises_makes_its_extrinsic_invalid(net: Network) -> None:
     bobs = system.ACCOUNT.key_for(BOB.account)
-    broken = call(net, None, "Sudo", "sudo", call(net, None, "System", "set_storage", [(bobs, b"broken")]))
+    broken = as_root(net, None, call(net, None, "System", "set_storage", [(bobs, b"broken")]))
     run(net, None, signed(net, None, broken, ALICE))
     root = net.relay.state.root()
     step, events = run(net, None, signed(net, None, transfer(net, None), EVE))
@@ -185,32 +181,32 @@ def test_nd13_a_call_that_raises_makes_its_extrinsic_invalid() -> None:
     assert net.relay.state.root() != root  # the block itself came to be
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-def test_nd10_root_writes_storage_but_neither_child_roots_nor_what_code_must_be(chain: int | None) -> None:
-    net = fresh()
+@each_chain
+def test_nd10_root_writes_storage_but_neither_child_roots_nor_what_code_must_be(
+    net: Network, chain: int | None
+) -> None:
     code = storage_of(net, chain).get(CODE)
     for key in (b":child_storage:default:x", CODE):
         for name, row in (("set_storage", [(key, b"x")]), ("kill_storage", [key])):
-            sudo = call(net, chain, "Sudo", "sudo", call(net, chain, "System", name, row))
+            sudo = as_root(net, chain, call(net, chain, "System", name, row))
             _, events = run(net, chain, signed(net, chain, sudo, ALICE))
             assert [each for each in events if getattr(each.event, "sudo_result", None) is not None]
     assert storage_of(net, chain).get(CODE) == code
-    free = call(net, chain, "Sudo", "sudo", call(net, chain, "System", "set_storage", [(b"mine", b"1")]))
+    free = as_root(net, chain, call(net, chain, "System", "set_storage", [(b"mine", b"1")]))
     run(net, chain, signed(net, chain, free, ALICE))
     assert storage_of(net, chain).get(b"mine") == b"1"
 
 
-def test_nd10_writing_a_parachains_code_is_a_runtime_upgrade() -> None:
-    net = fresh()
+def test_nd10_writing_a_parachains_code_is_a_runtime_upgrade(net: Network) -> None:
     newer = replace(net.parachain(SUBSCRIBER).spec(), spec_version=2)
     write = call(net, SUBSCRIBER, "System", "set_storage", [(CODE, newer.encode())])
-    _, events = run(net, SUBSCRIBER, signed(net, SUBSCRIBER, call(net, SUBSCRIBER, "Sudo", "sudo", write), ALICE))
+    _, events = run(net, SUBSCRIBER, signed(net, SUBSCRIBER, as_root(net, SUBSCRIBER, write), ALICE))
     assert "System.CodeUpdated" in names(events)
     assert net.parachain(SUBSCRIBER).spec() == newer
     assert runtime_of(net, SUBSCRIBER).definition.version.spec_version == 2
 
 
-def test_nd9_the_profile_is_one_byte_at_the_end_of_a_spec_and_no_upgrade_changes_it() -> None:
+def test_nd9_the_profile_is_one_byte_at_the_end_of_a_spec_and_no_upgrade_changes_it(net: Network) -> None:
     plain = RuntimeSpec(SUBSCRIBER, {})
     with_accounts = replace(plain, accounts=True)
     assert with_accounts.encode() == plain.encode() + b"\x01"
@@ -218,7 +214,6 @@ def test_nd9_the_profile_is_one_byte_at_the_end_of_a_spec_and_no_upgrade_changes
     for tail in (b"\x00", b"\x02", b"\x01\x01"):
         with pytest.raises(ScaleError):
             decode_spec(plain.encode() + tail)
-    net = fresh()
     before = net.parachain(SUBSCRIBER).spec()
     net.upgrade(replace(before, accounts=False))
     net.step(3)
@@ -233,17 +228,15 @@ def test_nd15_genesis_wants_room_for_extrinsics_beside_the_messages() -> None:
     integrity_test(replace(tight, accounts=True, max_pov_size=8 * 1024 * 1024))
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-def test_nd10_the_time_of_a_block_follows_from_the_relay_slot(chain: int | None) -> None:
-    net = fresh()
+@each_chain
+def test_nd10_the_time_of_a_block_follows_from_the_relay_slot(net: Network, chain: int | None) -> None:
     net.give_turn(PUBLISHER)
     net.step(1)
     slot = 1_000_000 + net.number - (0 if chain is None else 1)
     assert NOW.get(storage_of(net, chain)) == slot * 6000
 
 
-def test_nd11_what_is_published_with_a_signature_is_delivered_in_three_steps() -> None:
-    net = fresh()
+def test_nd11_what_is_published_with_a_signature_is_delivered_in_three_steps(net: Network) -> None:
     publish = call(net, PUBLISHER, "Publisher", "publish", [(KEY, b"value", 9)])
     net.offer(PUBLISHER, [signed(net, PUBLISHER, publish, EVE)])
     deliveries = [step.deliveries(SUBSCRIBER) for step in net.step(3)]
@@ -256,8 +249,9 @@ def test_nd11_what_is_published_with_a_signature_is_delivered_in_three_steps() -
     [([], 0), ([(bytes(32), b"", 0)] * 65, 0), ([(bytes(32), bytes(2049), 0)], 1)],
     ids=["none", "too many", "too long"],
 )
-def test_nd11_a_publish_of_none_too_many_or_too_long_fails(entries: list[tuple[bytes, bytes, int]], error: int) -> None:
-    net = fresh()
+def test_nd11_a_publish_of_none_too_many_or_too_long_fails(
+    net: Network, entries: list[tuple[bytes, bytes, int]], error: int
+) -> None:
     publish = call(net, PUBLISHER, "Publisher", "publish", entries)
     _, events = run(net, PUBLISHER, signed(net, PUBLISHER, publish, EVE))
     failed = events[-1].event
@@ -269,10 +263,9 @@ def _send(net: Network, para: int, encoded: bytes) -> EncodedCall:
     return call(net, None, "XcmPallet", "send", Location(0, (Parachain(para),)), decode(transact(encoded)))
 
 
-def test_nd11_root_sends_a_parachain_any_call() -> None:
-    net = fresh()
+def test_nd11_root_sends_a_parachain_any_call(net: Network) -> None:
     mint = call(net, SUBSCRIBER, "Balances", "force_set_balance", EVE.account, 3 * UNIT)
-    sudo = call(net, None, "Sudo", "sudo", _send(net, SUBSCRIBER, mint.encoded))
+    sudo = as_root(net, None, _send(net, SUBSCRIBER, mint.encoded))
     run(net, None, signed(net, None, sudo, ALICE))
     net.step(2)
     assert system.account(storage_of(net, SUBSCRIBER), EVE.account).data.free == 3 * UNIT
@@ -282,8 +275,7 @@ def test_nd11_root_sends_a_parachain_any_call() -> None:
     assert net.parachain(SUBSCRIBER).spec().spec_version == 3
 
 
-def test_nd11_an_accounts_message_goes_behind_its_origin_and_transacts_nothing() -> None:
-    net = fresh()
+def test_nd11_an_accounts_message_goes_behind_its_origin_and_transacts_nothing(net: Network) -> None:
     mint = call(net, SUBSCRIBER, "Balances", "force_set_balance", EVE.account, 3 * UNIT)
     run(net, None, signed(net, None, _send(net, SUBSCRIBER, mint.encoded), BOB))
     [waiting] = net.relay.runtime.dmp.contents(net.relay.storage(), SUBSCRIBER)
@@ -292,15 +284,13 @@ def test_nd11_an_accounts_message_goes_behind_its_origin_and_transacts_nothing()
     assert system.account(storage_of(net, SUBSCRIBER), EVE.account).data.free > 3 * UNIT
 
 
-def test_nd11_other_destinations_are_unreachable() -> None:
-    net = fresh()
+def test_nd11_other_destinations_are_unreachable(net: Network) -> None:
     send = call(net, None, "XcmPallet", "send", HERE, decode(transact(b"")))
     _, events = run(net, None, signed(net, None, send, BOB))
     assert events[-1].event.dispatch_error.encode() == bytes((3, 99, 0, 0, 0, 0))  # type: ignore[attr-defined]
 
 
-def test_nd11_a_queue_that_refuses_a_message_is_a_send_failure_and_keeps_what_waits() -> None:
-    net = fresh()
+def test_nd11_a_queue_that_refuses_a_message_is_a_send_failure_and_keeps_what_waits(net: Network) -> None:
     queue = net.relay.runtime.dmp
     for _ in range(40):  # nobody takes from this queue: its parachain builds only when it has something to send
         waiting = queue.contents(net.relay.storage(), PUBLISHER)
@@ -340,13 +330,12 @@ def _send_upward(net: Network, message: bytes) -> EncodedCall:
     return call(net, PUBLISHER, "ParachainSystem", "sudo_send_upward_message", message)
 
 
-def test_nd11_root_alone_sends_any_bytes_upward_behind_what_waits() -> None:
-    net = fresh()
+def test_nd11_root_alone_sends_any_bytes_upward_behind_what_waits(net: Network) -> None:
     publish = call(net, PUBLISHER, "Publisher", "publish", [(KEY, b"value", 9)])
     message = b"no XCM"
     raws = [
-        signed(net, PUBLISHER, call(net, PUBLISHER, "Sudo", "sudo", publish), ALICE),
-        signed(net, PUBLISHER, call(net, PUBLISHER, "Sudo", "sudo", _send_upward(net, message)), ALICE, nonce=1),
+        signed(net, PUBLISHER, as_root(net, PUBLISHER, publish), ALICE),
+        signed(net, PUBLISHER, as_root(net, PUBLISHER, _send_upward(net, message)), ALICE, nonce=1),
         signed(net, PUBLISHER, _send_upward(net, message), BOB),
     ]
     _, events = run(net, PUBLISHER, *raws)
@@ -356,16 +345,14 @@ def test_nd11_root_alone_sends_any_bytes_upward_behind_what_waits() -> None:
     assert told[1].id == blake2_256(message)
 
 
-def test_nd11_a_message_longer_than_the_relay_chain_takes_is_not_sent() -> None:
-    net = fresh()
-    long = call(net, PUBLISHER, "Sudo", "sudo", _send_upward(net, bytes(65_532)))
+def test_nd11_a_message_longer_than_the_relay_chain_takes_is_not_sent(net: Network) -> None:
+    long = as_root(net, PUBLISHER, _send_upward(net, bytes(65_532)))
     _, events = run(net, PUBLISHER, signed(net, PUBLISHER, long, ALICE))
     assert [each.event.sudo_result for each in events if hasattr(each.event, "sudo_result")] == [Other()]
     assert not net.parachain(PUBLISHER).has_messages()
 
 
-def test_nd14_the_emulators_own_calls_count_no_nonce_and_pay_nothing() -> None:
-    net = fresh()
+def test_nd14_the_emulators_own_calls_count_no_nonce_and_pay_nothing(net: Network) -> None:
     before = system.account(storage_of(net, None), ALICE.account)
     net.call(Signed(ALICE.account), "System", "remark", b"mine")
     net.offer(None, [signed(net, None, transfer(net, None), BOB)])
@@ -378,31 +365,25 @@ def test_nd14_the_emulators_own_calls_count_no_nonce_and_pay_nothing() -> None:
 # Parachain blocks
 
 
-def test_nd15_a_block_with_extrinsics_reads_back_and_costs_what_the_ledger_says() -> None:
-    net = fresh()
+def test_nd15_a_block_with_extrinsics_reads_back_and_costs_what_the_ledger_says(net: Network) -> None:
     raws = [signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), who) for who in (ALICE, EVE)]
     step, _ = run(net, SUBSCRIBER, *raws)
-    [record] = [record for record in step.records if record.chain == SUBSCRIBER]
+    record = built(step)
     assert record.candidate.extrinsics == tuple(raws)
     assert Candidate.decode(record.candidate.encode()) == record.candidate
-    assert record.outcome is not None
     ledger = record.outcome.ledger
     assert ledger.extrinsics_bytes == sum(map(len, raws))
     assert ledger.extrinsics_state_bytes > 0
-    twin = fresh()
-    [plain] = [record for record in twin.step()[0].records if record.chain == SUBSCRIBER]
-    assert plain.outcome is not None
+    plain = built(fresh().step()[0])
     assert plain.outcome.ledger.own_state_bytes == ledger.own_state_bytes
     assert (plain.outcome.ledger.extrinsics_bytes, plain.outcome.ledger.extrinsics_state_bytes) == (0, 0)
 
 
-def test_nd15_a_block_takes_128_kib_of_extrinsics_and_leaves_the_rest() -> None:
-    net = fresh()
+def test_nd15_a_block_takes_128_kib_of_extrinsics_and_leaves_the_rest(net: Network) -> None:
     long = call(net, SUBSCRIBER, "System", "remark", bytes(50_000))
     raws = [signed(net, SUBSCRIBER, long, signer(name)) for name in ("Alice", "Bob", "Eve")]
     step, _ = run(net, SUBSCRIBER, *raws)
-    [record] = [record for record in step.records if record.chain == SUBSCRIBER]
-    assert record.candidate.extrinsics == tuple(raws[:2])
+    assert built(step).candidate.extrinsics == tuple(raws[:2])
 
 
 @pytest.mark.parametrize("offered", [False, True])

@@ -1,5 +1,8 @@
 """ND-12, ND-13: which signed extrinsics a block may take, and the first reason against the others."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from support.accounts import PUBLISHER, SUBSCRIBER, Signer, call, network, runtime_of, signed, signer, storage_of
 
@@ -42,8 +45,8 @@ def why(net: Network, raw: bytes, chain: int | None = None) -> Invalidity:
     return refused.value.why
 
 
-def remark(net: Network, chain: int | None = None, text: bytes = b"") -> bytes:
-    return signed(net, chain, call(net, chain, "System", "remark", text), ALICE)
+def remark(net: Network, who: Signer = ALICE, text: bytes = b"", chain: int | None = None, **changes: Any) -> bytes:
+    return signed(net, chain, call(net, chain, "System", "remark", text), who, **changes)
 
 
 def test_nd14_the_development_accounts_are_those_of_every_substrate_tool() -> None:
@@ -68,8 +71,7 @@ def test_nd12_each_scheme_signs_short_payloads_and_hashed_long_ones(
     net: Network, chain: int | None, scheme: Scheme
 ) -> None:
     for text in (b"", bytes(1000)):
-        what = call(net, chain, "System", "remark", text)
-        valid = next_block(net, chain).validate(signed(net, chain, what, signer("Eve", scheme)))
+        valid = next_block(net, chain).validate(remark(net, signer("Eve", scheme), text, chain))
         assert (valid.priority, valid.requires, valid.longevity) == (1, (), 2**64 - 1)
 
 
@@ -80,26 +82,17 @@ def test_nd13_a_signature_over_anything_else_is_a_bad_proof(net: Network, scheme
     raw = signed(net, None, what, who)
     swapped = raw.replace(what.encoded, other.encoded)
     assert why(net, swapped) is Invalidity.BAD_PROOF
-    assert why(net, signed(net, None, what, who, genesis=Hash(bytes(32)))) is Invalidity.BAD_PROOF
-    assert why(net, signed(net, None, what, who, spec_version=2)) is Invalidity.BAD_PROOF
-    assert why(net, signed(net, None, what, who), SUBSCRIBER) is Invalidity.BAD_PROOF
+    assert why(net, remark(net, who, genesis=Hash(bytes(32)))) is Invalidity.BAD_PROOF
+    assert why(net, remark(net, who, spec_version=2)) is Invalidity.BAD_PROOF
+    assert why(net, remark(net, who), SUBSCRIBER) is Invalidity.BAD_PROOF
 
 
 @pytest.mark.parametrize("scheme", Scheme)
 @pytest.mark.parametrize("fill", [0x00, 0xFF, 0x7F])
 def test_nd13_bytes_at_which_a_library_raises_are_a_bad_proof(net: Network, scheme: Scheme, fill: int) -> None:
-    extrinsic = decode(
-        signed(net, None, call(net, None, "System", "remark", b""), signer("Eve", scheme)), runtime_of(net, None).calls
-    )
+    extrinsic = decode(remark(net, signer("Eve", scheme)), runtime_of(net, None).calls)
     assert isinstance(extrinsic, SignedExtrinsic)
-    broken = SignedExtrinsic(
-        extrinsic.address,
-        scheme,
-        bytes((fill,)) * len(extrinsic.signature),
-        extrinsic.extra,
-        extrinsic.call,
-        extrinsic.length,
-    )
+    broken = replace(extrinsic, signature=bytes((fill,)) * len(extrinsic.signature))
     assert why(net, broken.encode()) is Invalidity.BAD_PROOF
 
 
@@ -111,15 +104,14 @@ def test_nd13_bytes_at_which_a_library_raises_are_a_bad_proof(net: Network, sche
 def test_nd12_other_addresses_decode_and_name_no_account(net: Network, address: OtherAddress) -> None:
     extrinsic = decode(remark(net), runtime_of(net, None).calls)
     assert isinstance(extrinsic, SignedExtrinsic)
-    raw = SignedExtrinsic(address, extrinsic.scheme, extrinsic.signature, extrinsic.extra, extrinsic.call, 0).encode()
-    assert why(net, raw) is Invalidity.CANNOT_LOOKUP
+    assert why(net, replace(extrinsic, address=address).encode()) is Invalidity.CANNOT_LOOKUP
     assert multi_address.decode(multi_address.encode(address)) == address
 
 
 def test_nd13_eras_end_and_births_are_forgotten(net: Network) -> None:
     number = net.relay.number
     short = Era(4, number % 4)
-    raw = signed(net, None, call(net, None, "System", "remark", b""), ALICE, era=short)
+    raw = remark(net, era=short)
     assert next_block(net, None).validate(raw).longevity == 3
     later = network()
     later.step(3)
@@ -147,29 +139,23 @@ def test_nd12_an_era_reads_back_and_lives_for_its_period(period: int) -> None:
 
 
 def test_nd13_metadata_mode_one_is_refused_as_by_a_runtime_without_the_hash(net: Network) -> None:
-    assert (
-        why(net, signed(net, None, call(net, None, "System", "remark", b""), ALICE, mode=1)) is Invalidity.CANNOT_LOOKUP
-    )
+    assert why(net, remark(net, mode=1)) is Invalidity.CANNOT_LOOKUP
 
 
 def test_nd13_the_order_of_reasons_is_that_of_the_checks(net: Network) -> None:
     poor = signer("Nobody")
     what = call(net, None, "System", "remark", b"")
-    assert why(net, signed(net, None, what, poor)) is Invalidity.PAYMENT
-    assert why(net, signed(net, None, what, ALICE, tip=ENDOWMENT)) is Invalidity.PAYMENT
-    long = call(net, None, "System", "remark", bytes(4 * 1024 * 1024))
-    assert why(net, signed(net, None, long, poor)) is Invalidity.EXHAUSTS_RESOURCES
-    heavy = call(net, SUBSCRIBER, "System", "remark", bytes(128 * 1024))
-    assert why(net, signed(net, SUBSCRIBER, heavy, ALICE), SUBSCRIBER) is Invalidity.EXHAUSTS_RESOURCES
-    for version in (4, 5):
-        bare = encode_bytes(bytes((version,)) + what.encoded)
-        assert why(net, bare) is Invalidity.NO_UNSIGNED_VALIDATOR
-    assert why(net, encode_bytes(b"\x45" + what.encoded)) is Invalidity.NO_UNSIGNED_VALIDATOR
+    assert why(net, remark(net, poor)) is why(net, remark(net, tip=ENDOWMENT)) is Invalidity.PAYMENT
+    assert why(net, remark(net, poor, bytes(4 << 20))) is Invalidity.EXHAUSTS_RESOURCES
+    heavy = remark(net, ALICE, bytes(128 << 10), SUBSCRIBER)
+    assert why(net, heavy, SUBSCRIBER) is Invalidity.EXHAUSTS_RESOURCES
+    for version in (4, 5, 0x45):
+        assert why(net, encode_bytes(bytes((version,)) + what.encoded)) is Invalidity.NO_UNSIGNED_VALIDATOR
 
 
 def test_nd13_an_account_of_zeros_signs_nothing(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = Signer(Scheme.ED25519, signer("Eve", Scheme.ED25519).secret, bytes(32))
-    raw = signed(net, None, call(net, None, "System", "remark", b""), nobody)
+    raw = remark(net, nobody)
     assert why(net, raw) is Invalidity.BAD_PROOF
     monkeypatch.setattr("pubsub_emulator.runtime.accounts.apply.verify", lambda *_: True)
     assert why(net, raw) is Invalidity.BAD_SIGNER
@@ -180,9 +166,8 @@ def test_nd13_nonces_behind_are_stale_and_those_ahead_wait() -> None:
     net.step(1)
     net.offer(None, [remark(net)])
     net.step(1)
-    what = call(net, None, "System", "remark", b"")
-    assert why(net, signed(net, None, what, ALICE, nonce=0)) is Invalidity.STALE
-    ahead = signed(net, None, what, ALICE, nonce=3)
+    assert why(net, remark(net, nonce=0)) is Invalidity.STALE
+    ahead = remark(net, nonce=3)
     valid = next_block(net, None).validate(ahead)
     assert valid.requires == (ALICE.account + (2).to_bytes(4, "little"),)
     assert valid.provides == (ALICE.account + (3).to_bytes(4, "little"),)
