@@ -56,9 +56,6 @@ def test_a_chain_head_is_the_hash_of_head_block_and_message_hash(messages: list[
     assert horizontal_head(ZERO_HEAD, [InboundHrmpMessage(at(n), m) for n, m in messages]) == head
 
 
-# Downward
-
-
 def test_downward_messages_queue_in_order_with_a_chain_that_outlives_them() -> None:
     storage, pallet = Storage(State()), Dmp()
     sent = [InboundDownwardMessage(at(5 + i), bytes([i])) for i in range(3)]
@@ -95,9 +92,6 @@ def test_a_downward_message_too_large_or_too_many_is_refused() -> None:
         pallet.queue_downward_message(storage, A, b"", at(1))
     pallet.on_offboard(storage, [A])
     assert storage.commit() == Storage(State()).commit()
-
-
-# Horizontal
 
 
 def test_a_channel_stands_in_both_indexes_sorted() -> None:

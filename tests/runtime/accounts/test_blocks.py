@@ -362,9 +362,6 @@ def test_nd14_the_emulators_own_calls_count_no_nonce_and_pay_nothing(net: Networ
     assert system.account(storage_of(net, None), ALICE.account) == before
 
 
-# Parachain blocks
-
-
 def test_nd15_a_block_with_extrinsics_reads_back_and_costs_what_the_ledger_says(net: Network) -> None:
     raws = [signed(net, SUBSCRIBER, transfer(net, SUBSCRIBER), who) for who in (ALICE, EVE)]
     step, _ = run(net, SUBSCRIBER, *raws)

@@ -53,9 +53,6 @@ def one(policy: str = "slots", keys: list[PubsubKey] | None = None, **changes: A
     return Subscriber(make_spec({1000: keys or [KEY]}, cache=policy, **changes))
 
 
-# PS-30, PS-31
-
-
 def test_what_handlers_declare_is_merged_sorted_and_freed_of_empty_lists() -> None:
     """PS-30, B9, B10, B11, B12, B13, B14, D subscriptions_deduplicated, D subscriptions_combined_by_publisher."""
     a, b, c = sorted(map(name, "abc"))
@@ -63,9 +60,6 @@ def test_what_handlers_declare_is_merged_sorted_and_freed_of_empty_lists() -> No
     merged = merge_subscriptions(declared)
     assert list(merged.items()) == [(1000, (b,)), (2000, (a, b, c))]
     assert merge_subscriptions([]) == {}
-
-
-# PS-63
 
 
 @each_policy
@@ -104,9 +98,6 @@ def test_packed_rows_of_another_key_set_read_as_nothing_delivered() -> None:
         blake2_256(b"e"), 0, RelayBlockNumber(1)
     )
     assert delivered.get(subscriber.storage, spec, P, keys[2]) is None
-
-
-# PS-64, PS-65
 
 
 @each_policy
@@ -169,9 +160,6 @@ def test_a_handler_that_asks_how_fresh_an_entry_is_is_told_as_of_this_relay_pare
     for number in (10, 20):
         subscriber.block(Relay(number, {1000: {KEY: entry(b"%d" % number, 5, number - 1)}}), handler=asks)
     assert heard == [told for _, _, _, told in asks.calls] == [ValidFor(4)] * 2
-
-
-# PS-66
 
 
 def writes(
@@ -278,9 +266,6 @@ def test_a_layer_that_a_handler_leaves_open_ends_with_its_call() -> None:
     assert subscriber.storage.depth == 0
 
 
-# PS-67
-
-
 @each_policy
 def test_there_is_nothing_to_clear_where_nothing_is_remembered_ps67_b7_defect_18(policy: str) -> None:
     subscriber = one(policy)
@@ -300,9 +285,6 @@ def test_root_alone_may_call_ps67_b24(call: str) -> None:
     before = subscriber.entries()
     assert subscriber.call(call, 1000, Signed(b"\xaa" * 32)).error == BadOrigin()  # type: ignore[arg-type]
     assert subscriber.entries() == before
-
-
-# PS-68
 
 
 def deep(length: int) -> list[bytes]:

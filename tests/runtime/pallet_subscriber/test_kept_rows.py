@@ -39,9 +39,6 @@ def nodes_of(keys: list[bytes], **changes: object) -> Subscriber:
     return Subscriber(make_spec({1000: keys}, cache="nodes", **changes))  # type: ignore[arg-type]
 
 
-# Generations
-
-
 def test_abandoned_rows_go_at_most_a_hundred_a_block_and_are_never_read_as_live_ps62_defect_17_defect_18() -> None:
     keys = numbered(250)
     subscriber = nodes_of(keys)
@@ -144,9 +141,6 @@ def test_clearing_costs_a_few_writes_however_large_the_cache() -> None:
     read = [key for key in subscriber.storage.recorded or {} if key.startswith(items.CACHED_TRIE_NODES.prefix)]
     subscriber.storage.recorded = None
     assert read == []
-
-
-# Slots
 
 
 def test_slots_leave_all_unread_that_did_not_change() -> None:

@@ -28,15 +28,9 @@ def at(subscriber: Subscriber, para: int, key: bytes) -> None:
     items.PROCESSING_CURSOR.put(subscriber.storage, (ParaId(para), PubsubKey(key)))
 
 
-# PS-40
-
-
 def test_without_a_cursor_the_walk_begins_with_the_lowest_publisher_be_it_number_nought_ps40() -> None:
     subscriber = Subscriber(make_spec({1: numbered(1), 0: numbered(1)}))
     assert list(subscriber.plan(Relay(1)).publishers) == [0, 1]
-
-
-# PS-43 to PS-45
 
 
 @each_policy
@@ -177,9 +171,6 @@ def short(subs: dict[int, list[bytes]], **changes: object) -> Subscriber:
     return Subscriber(make_spec(subs, max_value_length=256, **changes))  # type: ignore[arg-type]
 
 
-# PS-50
-
-
 def test_the_budget_is_what_messages_leave_and_never_under_a_mebibyte_ps50() -> None:
     spec = make_spec()
     assert spec.allowed_pov == 10 * 1024 * 1024 * 85 // 100
@@ -244,9 +235,6 @@ def test_the_largest_structure_bounds_every_trie_and_stays_under_what_the_rules_
         assert sum(map(cost, subscriber.cached(1000).values())) <= largest_structure(40)
 
 
-# PS-51
-
-
 def test_max_item_cost_covers_a_branch_and_the_largest_entry() -> None:
     """PS-51: 2,060 bytes at the defaults, 600 at least; under `slots` at least a packed row."""
     assert make_spec().max_item_cost == 2060 == node_cost(entry_length(2048))
@@ -268,9 +256,6 @@ def test_a_node_larger_than_the_reserve_is_read_whole_and_charged_whole() -> Non
     assert blake2_256(big.encode()) in walked.taken
     assert walked.used > walked.budget
     assert walked.cursor == (1000, keys[2])
-
-
-# PS-55
 
 
 @each_policy

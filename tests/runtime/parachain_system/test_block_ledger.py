@@ -76,9 +76,6 @@ def test_the_weight_of_a_block_has_both_dimensions() -> None:
     assert weights["nodes"].ref_time > weights["none"].ref_time + 2 * 25_000_000
 
 
-# What a block is
-
-
 def test_a_candidate_reads_back_as_it_was_written_and_nothing_else_reads_ps79() -> None:
     chain = Chain(make_spec({1000: KEYS[:2]}))
     candidate = chain.author(Relay(1, publishers(1)))  # type: ignore[arg-type]

@@ -117,9 +117,6 @@ def test_messages_may_not_exceed_what_a_block_may_hold() -> None:
             assert "exceed" in misreported(chain, candidate, at)[0]
 
 
-# Queues that were removed and made again
-
-
 def test_a_channel_that_begins_anew_is_followed_from_its_beginning() -> None:
     """PS-52: the recipient built no block while the channel was closed, so it still knows the old head."""
     chain = start()

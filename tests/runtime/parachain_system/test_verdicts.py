@@ -49,9 +49,6 @@ def verdicts(found: InvalidBlock) -> list[Verdict]:
     return list(dict.fromkeys(offence.verdict for offence in found.evidence))
 
 
-# The honest block
-
-
 @each_policy
 def test_the_honest_block_is_accepted_and_lists_its_nodes_strictly_ascending(policy: str) -> None:
     """PS-52, B63, D all_proof_nodes_accessed."""
@@ -72,9 +69,6 @@ def test_judging_a_block_changes_nothing_until_it_is_taken_ps53() -> None:
     candidate = chain.author(RELAY)
     assert chain.judge(candidate, RELAY).state_root == chain.judge(candidate, RELAY).state_root != before
     assert chain.state.root() == before
-
-
-# One offence each
 
 
 def test_evidence_names_whose_seal_it_is_and_which_nodes_and_roots() -> None:
@@ -122,9 +116,6 @@ def test_a_cached_node_in_the_proof_is_unused_and_counts_make_up_for_nothing() -
     without = [n for n in honest.inherent.proof if n != honest.inherent.proof[3]]
     swapped = with_proof(honest, sorted([*without, b"junk"]))
     assert verdict(chain, swapped, relay).verdict is Verdict.OMITTED_BELOW_BUDGET
-
-
-# Several at once
 
 
 def test_the_first_verdict_in_the_rules_order_wins_and_all_that_hold_are_evidence_ps52() -> None:
@@ -187,9 +178,6 @@ def test_verdicts_bear_the_names_of_the_rules_in_their_order_ps52() -> None:
         "BadExtrinsic",
         "StateRootMismatch",
     ]
-
-
-# The canonical proof
 
 
 def tight(policy: str) -> tuple[Chain, Relay]:

@@ -116,9 +116,6 @@ def test_ps4_what_no_encoded_call_can_say_makes_no_block_and_the_chain_goes_on(c
     assert chain.header == other.header
 
 
-# Messages that do not run
-
-
 def _nested(depth: int) -> bytes:
     """Appendices inside one another, written by hand since the encoder refuses them too."""
     inner = world.message(Trap(1))[1:]
@@ -195,9 +192,6 @@ def test_ps21_what_came_before_a_failure_stays_as_if_it_had_been_sent_alone() ->
     assert differing(chain.state, other.state) <= RECORD
     assert world.value(chain, PUBLIC, "before") == b"value"
     assert chain.state.child_root(b"pubsub\xd0\x07\0\0") == other.state.child_root(b"pubsub\xd0\x07\0\0")
-
-
-# Parachain blocks that are not included
 
 
 def test_ps23_a_parachain_that_is_about_to_leave_sends_nothing_more_but_may_make_blocks() -> None:

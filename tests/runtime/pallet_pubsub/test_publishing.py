@@ -1,4 +1,8 @@
-"""Bad input of every kind: it is refused with the right reason, and neither state nor events change (PS-10)."""
+"""Upstream scenarios of the broadcaster pallet about publishing, by row (A…), and bad input of every kind (PS-10).
+
+Their calls are of an older form that takes a batch; ours publishes one key at a time (RFC-0160, decision 6). Rows A8 to
+A10, A14, A31, A37 and A38 are in the model of tests/support/relay_chain, A32 in the vectors.
+"""
 
 from collections.abc import Callable
 
@@ -8,12 +12,103 @@ from hypothesis import strategies as st
 from support.pallet_pubsub.world import ALICE, BOB, MOCK, POOR, World, name, numbered, parachain
 
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
-from pubsub_emulator.primitives.types import U32_MAX, U128_MAX
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.types import U32_MAX, U128_MAX, ParaId, RelayBlockNumber
 from pubsub_emulator.runtime.framework.dispatch import BadOrigin, Token, TokenError
 from pubsub_emulator.runtime.framework.origin import Root, Signed, Unsigned
-from pubsub_emulator.runtime.pallet_pubsub import Error
+from pubsub_emulator.runtime.pallet_pubsub import Config, Error
 
-A = name("a")
+A, B, C = name("a"), name("b"), name("c")
+
+
+def test_a12_the_limit_itself_is_allowed_and_one_byte_more_is_not() -> None:
+    world = World()
+    world.publish(1000, A, bytes(1024))
+    world.refuses(Error.TotalStorageSizeExceeded, world.publish, 1000, B, bytes(2048 - 1056 - 32 + 1))
+    world.publish(1000, B, bytes(2048 - 1056 - 32))
+    assert world.size(1000) == 2048
+    world.refuses(Error.TotalStorageSizeExceeded, world.publish, 1000, C, b"")
+    world.refuses(Error.TotalStorageSizeExceeded, world.publish, 1000, B, bytes(2048 - 1056 - 32 + 1))
+    world.publish(1000, B, bytes(2048 - 1056 - 32), 9)
+
+
+def test_a13_at_the_key_limit_updates_still_work_ps8() -> None:
+    world = World()
+    keys = numbered(50)
+    for key in keys:
+        world.publish(1000, key, b"")
+    world.refuses(Error.TooManyStoredKeys, world.publish, 1000, name("one more"), b"")
+    world.publish(1000, keys[49], b"u")
+    world.force_delete(1000, keys[:1])
+    world.publish(1000, name("one more"), b"")
+    assert world.count(1000) == 50
+
+
+def test_a15_publishers_of_one_block_do_not_meet_ps5() -> None:
+    world = World()
+    world.register(2000)
+    for para in (1000, 1001, 2000):
+        world.publish(para, A, b"%d" % para)
+    roots = {para: world.child_root(para) for para in (1000, 1001, 2000)}
+    assert len(set(roots.values())) == 3
+    world.publish(1001, B, b"x")
+    assert world.child_root(1000) == roots[1000]
+    assert world.child_root(2000) == roots[2000]
+    assert world.child_root(1001) != roots[1001]
+    assert [world.value(para, A) for para in roots] == [b"1000", b"1001", b"2000"]
+    assert world.value(1000, B) is None
+
+
+def test_a41_a42_a44_a45_a46_the_row_follows_the_ttl_of_the_newest_publish_ps14() -> None:
+    world = World(now=100)
+    for now, ttl, row in ((100, 0, None), (110, 500, (500, 110)), (150, 200, (200, 150)), (160, 0, None)):
+        world.at(now).publish(1000, A, b"%d" % now, ttl)
+        assert world.ttl(1000, A) == row
+        assert world.value(1000, A) == b"%d" % now
+
+
+def test_the_same_value_again_is_a_write_ps9() -> None:
+    """Defect 30: it renews the TTL, which publishing again is for; subscribers pay one changed path, not the value."""
+    world = World(now=10)
+    world.publish(1000, A, b"same", 5)
+    root = world.root()
+    world.at(11).publish(1000, A, b"same", 5)
+    assert world.entry(1000, A) == PublishedEntry(b"same", 5, RelayBlockNumber(11))
+    assert world.child_root(1000) is not None
+    assert world.root() != root
+    assert world.count(1000) == 1
+    assert world.ttl(1000, A) == (5, 11)
+
+
+def test_lowered_limits_bind_what_grows_and_nothing_else_ps8() -> None:
+    """A runtime that lowers a limit strands nobody: what is stored can shrink, stay and be renewed."""
+    world = World(MOCK)
+    world.publish(1000, A, bytes(1000))
+    world.publish(1000, B, bytes(900))
+    lower = World(MOCK, max_total_storage_size=1100, max_stored_keys=1)
+    lower.storage = world.storage
+    lower.refuses(Error.TotalStorageSizeExceeded, lower.publish, 1000, A, bytes(1001))
+    lower.refuses(Error.TooManyStoredKeys, lower.publish, 1000, C, b"")
+    lower.publish(1000, A, bytes(1000), 3)
+    lower.publish(1000, A, bytes(999))
+    assert lower.size(1000) == 32 + 999 + 932
+    lower.try_state()
+
+
+def test_defect_36_size_is_counted_as_promised_and_a_write_touches_a_few_rows_whatever_is_stored_ps6() -> None:
+    """32 + len(value) leaves out lifetime and trie on purpose (PS-8): limits are what publishers can compute."""
+    world = World(Config())
+    world.publish(1000, A, b"")
+    assert world.size(1000) == 32
+    assert world.storage.child_get(derive_child_key(ParaId(1000)), A) == PublishedEntry(b"", 0, 1).encode()
+    for key in numbered(1000):
+        world.publish(1000, key, b"v", 9)
+    world.storage.commit()
+    world.storage.start_recording()
+    world.at(2).publish(1000, name("key 3"), b"w", 9)
+    world.publish(1000, name("new"), b"w", 9)
+    assert world.storage.recorded is not None
+    assert len(world.storage.recorded) <= 4
 
 
 def populated() -> World:

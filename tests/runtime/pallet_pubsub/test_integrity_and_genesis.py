@@ -1,17 +1,18 @@
-"""Configurations that cannot work are refused with the reason, and `try_state` finds every disagreement."""
+"""Configurations that cannot work and states that disagree are refused; a genesis in bulk is as one by one."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.pallet_pubsub.world import ALICE, BOB, MOCK, World, name
+from support.pallet_pubsub.world import ALICE, BOB, MOCK, World, both_policies, name, numbered
 
-from pubsub_emulator.primitives.pubsub import derive_child_key
-from pubsub_emulator.primitives.types import U32_MAX, ParaId
+from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
+from pubsub_emulator.primitives.types import U32_MAX, ParaId, RelayBlockNumber
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.hooks import IntegrityError, StateError
-from pubsub_emulator.runtime.pallet_pubsub import Config, TtlPolicy, weights
+from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, TtlPolicy, genesis_rows, weights
 from pubsub_emulator.runtime.pallet_pubsub.integrity import integrity_test
 from pubsub_emulator.runtime.pallet_pubsub.registry import PUBLISHER_DEPOSIT
 from pubsub_emulator.runtime.pallet_pubsub.storage import (
@@ -136,3 +137,52 @@ def test_try_state_finds_an_index_row_that_is_missing_and_a_trie_that_nobody_cou
     world.root()
     with pytest.raises(StateError, match="publisher 77 has a child trie"):
         world.pallet.try_state(world.storage)
+
+
+def an_entry(size: int = 3, ttl: int = 0, when: int = 1) -> PublishedEntry:
+    return PublishedEntry(bytes(size), ttl, RelayBlockNumber(when))
+
+
+@both_policies
+def test_bulk_and_one_by_one_make_the_same_root(policy: TtlPolicy) -> None:
+    world = World(Config(), ttl_policy=policy)
+    world.storage = Storage(State())
+    publishers = {
+        ParaId(1000): GenesisPublisher([(key, an_entry(i, i % 3, 1 + i)) for i, key in enumerate(numbered(90))]),
+        ParaId(2000): GenesisPublisher([(name("a"), an_entry())], ALICE),
+        ParaId(2001): GenesisPublisher(manager=ALICE),
+        ParaId(7): GenesisPublisher(),
+    }
+    for para, publisher in publishers.items():
+        if publisher.manager is not None:
+            world.force_register(para)
+        for key, what in publisher.entries:
+            world.at(what.when_inserted).publish(para, key, what.value, what.ttl)
+    world.at(1)
+    bulk = Storage(State.from_entries(*genesis_rows(world.config, publishers)))
+    world.pallet.try_state(bulk)
+    one_by_one = world.root()
+    world.storage = bulk
+    world.at(1)
+    assert world.root() == one_by_one
+
+
+@pytest.mark.parametrize(
+    ("para", "publisher", "reason"),
+    [
+        (2000, GenesisPublisher([(name("a"), an_entry())]), "2000 has data and is not registered"),
+        (5, GenesisPublisher([(key, an_entry(0)) for key in numbered(51)]), "5 stores 51 keys"),
+        (5, GenesisPublisher([(key, an_entry(1000)) for key in numbered(2)]), "5 stores 2064 bytes"),
+        (5, GenesisPublisher([(name("a"), an_entry(1025))]), "5 stores a value of 1025 bytes"),
+        (5, GenesisPublisher([(name("a"), an_entry())] * 2), "5 stores a key twice"),
+    ],
+)
+def test_what_no_call_could_have_made_is_refused(para: int, publisher: GenesisPublisher, reason: str) -> None:
+    with pytest.raises(IntegrityError, match=reason):
+        genesis_rows(MOCK, {ParaId(para): publisher})
+
+
+def test_more_registrations_than_there_are_places_are_refused() -> None:
+    config = Config(max_publishers=1)
+    with pytest.raises(IntegrityError, match="2 publishers are registered"):
+        genesis_rows(config, {ParaId(para): GenesisPublisher(manager=ALICE) for para in (1, 2)})

@@ -1,8 +1,10 @@
-"""Where a sweep goes: order, resumption, wrapping, fairness, and what weight it takes (PS-15, PS-18, PS-19)."""
+"""Expiry: what is due, where a sweep goes, what it takes (PS-13 to PS-19), with upstream's rows A43 and A47 to A49."""
+
+from dataclasses import replace
 
 import hypothesis.strategies as st
 from hypothesis import given
-from support.pallet_pubsub.world import MOCK, World, both_policies, name, numbered
+from support.pallet_pubsub.world import ALICE, MOCK, NOTHING_LEFT, World, both_policies, name, numbered
 
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
@@ -11,6 +13,7 @@ from pubsub_emulator.runtime.pallet_pubsub.events import KeyExpired
 from pubsub_emulator.runtime.pallet_pubsub.expiry import Sweep, least_weight, sweep
 from pubsub_emulator.runtime.pallet_pubsub.storage import ScanCursor, TtlData, TtlLapMark, TtlScanCursor, rows_of
 
+A = name("a")
 LONG = 1_000_000
 
 
@@ -38,7 +41,34 @@ def with_rows(count: int, ttl: int = LONG, **changes: object) -> tuple[World, li
     return world, keys
 
 
-# Limits
+@both_policies
+def test_a47_an_entry_lives_to_the_last_block_before_its_expiry_ps13_ps16(policy: TtlPolicy) -> None:
+    """Defect 35: when all keys expired, nothing is left that stands in the way."""
+    world = World(MOCK, now=100, ttl_policy=policy)
+    world.register(2000)
+    world.publish(2000, A, b"v", 50)
+    world.at(149).idle()
+    assert world.value(2000, A) == b"v"
+    assert world.events() == []
+    world.at(150).idle()
+    assert world.everything(2000) == NOTHING_LEFT
+    assert world.events() == [KeyExpired(ParaId(2000), A)]
+    world.deregister(2000)
+    assert world.held(ALICE) == 0
+    world.try_state()
+
+
+@both_policies
+def test_a43_the_largest_ttl_is_stored_as_it_is_and_neither_wraps_nor_stops_the_sweep_ps13(policy: TtlPolicy) -> None:
+    """Defects 25 and 26: a ttl of 0 lives for ever, so a cap would protect nothing."""
+    world = World(MOCK, now=U32_MAX - 1, ttl_policy=policy)
+    world.publish(1000, name("a"), ttl=U32_MAX)
+    world.publish(1000, name("b"), ttl=1)
+    assert world.ttl(1000, name("a")) == (U32_MAX, U32_MAX - 1)
+    for _ in range(2):
+        world.at(U32_MAX).idle()
+        assert world.keys(1000) == [name("a")]
+    world.try_state()
 
 
 @both_policies
@@ -78,7 +108,33 @@ def test_a_sweep_tells_how_long_an_entry_had_outlived_its_time(policy: TtlPolicy
     assert swept(world.at(12)).lag == 12 - (1 + 4)
 
 
-# Order and resumption
+@both_policies
+def test_a48_with_little_weight_a_part_is_done_and_the_rest_follows_ps15(policy: TtlPolicy) -> None:
+    """Row A48 cannot fail as it stands: it asks for a rest only if there is a cursor. Here the counts are exact."""
+    world = World(MOCK, now=100, ttl_policy=policy)
+    for key in numbered(10):
+        world.publish(1000, key, b"", 5)
+    world.at(105)
+    least = least_weight(world.config)
+    for left in range(9, -1, -1):
+        used = world.idle(least)
+        assert used != WEIGHT_ZERO
+        assert used.all_lte(least)
+        assert world.count(1000) == world.ttl_rows() == left
+        assert TtlScanCursor.exists(world.storage) == (policy is TtlPolicy.SCAN)
+
+
+def test_a49_sweeps_resume_and_leave_neither_rows_nor_cursor() -> None:
+    world = World(MOCK, now=100, max_ttl_scans_per_idle=3)
+    for key in numbered(10):
+        world.publish(1000, key, b"", 5)
+    world.at(105)
+    for left in (7, 4, 1, 0):
+        world.idle()
+        assert world.ttl_rows() == left
+    world.idle()
+    assert not TtlScanCursor.exists(world.storage)
+    world.try_state()
 
 
 def test_a_scan_follows_the_order_of_storage_keys_across_publishers_ps19() -> None:
@@ -149,7 +205,22 @@ def test_a_cursor_whose_publisher_is_gone_goes_on_where_it_stood_ps18() -> None:
     world.try_state()
 
 
-# Fairness
+def test_defect_27_the_expiry_index_reads_due_rows_only_ps19() -> None:
+    """`scan` keeps the design's order of storage keys and its lag; rows that live long delay nobody in the index."""
+    config = replace(MOCK, max_total_storage_size=100_000, max_ttl_scans_per_idle=5, max_stored_keys=100)
+    swept = {}
+    for policy in TtlPolicy:
+        world = World(config, now=1, ttl_policy=policy)
+        for key in numbered(100):
+            world.publish(1000, key, b"", 1_000_000)
+        world.publish(1001, A, b"", 1)
+        world.at(2)
+        swept[policy] = 1
+        while world.idle() and world.keys(1001):
+            swept[policy] += 1
+            world.at(world.now + 1)
+    assert swept[TtlPolicy.EXPIRY_INDEX] == 1
+    assert swept[TtlPolicy.SCAN] <= 101 // 5 + 1
 
 
 class Hostile:
@@ -265,16 +336,3 @@ def test_a_sweep_with_room_for_the_table_leaves_nothing_that_is_due(
     found = sweep(small.config, small.storage, now, WEIGHT_MAX)
     assert found.expired == len(due) == len(expired(world)) - before
     assert {(para, key) for para, key in rows if names[key] in world.keys(para)} == rows.keys() - due
-
-
-@both_policies
-def test_the_largest_ttl_is_stored_as_it_is_and_neither_wraps_nor_stops_the_sweep_ps13(policy: TtlPolicy) -> None:
-    """A ttl of 0 lives for ever, so a cap would protect nothing."""
-    world = World(MOCK, now=U32_MAX - 1, ttl_policy=policy)
-    world.publish(1000, name("a"), ttl=U32_MAX)
-    world.publish(1000, name("b"), ttl=1)
-    assert world.ttl(1000, name("a")) == (U32_MAX, U32_MAX - 1)
-    for _ in range(2):
-        world.at(U32_MAX).idle()
-        assert world.keys(1000) == [name("a")]
-    world.try_state()
