@@ -1,12 +1,28 @@
-"""PS-22: who is let through with what."""
+"""PS-20 to PS-23: what a message weighs before it runs, who is let through with what, what a queue gets for it."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.xcm import ID, ORIGIN, PARA, messages, publish
+from support.xcm import (
+    ID,
+    ORIGIN,
+    PARA,
+    PER_BYTE,
+    PER_PUBLISH,
+    PUBLISHES,
+    UNIT,
+    WEIGHER,
+    WEIGHTS,
+    Ledger,
+    failed,
+    messages,
+    publish,
+    run,
+)
 
-from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import U64_MAX, ParaId
+from pubsub_emulator.primitives.weights import WEIGHT_MAX, WEIGHT_ZERO, Weight
 from pubsub_emulator.xcm.barriers import (
     AllowPublishFrom,
     AllowUnpaidExecutionFrom,
@@ -17,19 +33,41 @@ from pubsub_emulator.xcm.barriers import (
     only,
     only_parachains,
 )
+from pubsub_emulator.xcm.executor import Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import (
     ClearOrigin,
     DescendOrigin,
+    ExecuteWithOrigin,
     Instruction,
     Publish,
     SetAppendix,
+    SetErrorHandler,
     SetTopic,
     UnpaidExecution,
     Xcm,
 )
-from pubsub_emulator.xcm.location import HERE, PARENT, AccountId32, Location, OnlyChild, Parachain, parachain, sibling
-from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported
+from pubsub_emulator.xcm.location import (
+    HERE,
+    PARENT,
+    AccountId32,
+    Location,
+    NetworkId,
+    OnlyChild,
+    Parachain,
+    parachain,
+    sibling,
+)
+from pubsub_emulator.xcm.message import encode
+from pubsub_emulator.xcm.outcome import (
+    BadFormat,
+    ProcessMessageError,
+    StackLimitReached,
+    Unsupported,
+    XcmErrorKind,
+)
 from pubsub_emulator.xcm.response import Unlimited
+from pubsub_emulator.xcm.weighed_message import WeighedMessage, weigh_message
+from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
 
 TOPIC = SetTopic(b"\x70" * 32)
 STRICT = AllowPublishFrom(only_parachains, max_instructions=4)
@@ -149,3 +187,99 @@ def test_the_first_barrier_that_passes_settles_the_message_id() -> None:
     barrier = AnyOf(AllowUnpaidExecutionFrom(everything), LENIENT)
     assert barrier.should_execute(ORIGIN, (P, TOPIC), WEIGHT_MAX, properties) is None
     assert properties.message_id == ID
+
+
+@given(st.lists(PUBLISHES, max_size=20))
+def test_a_publish_weighs_the_unit_its_own_share_and_its_bytes(message: list[Publish]) -> None:
+    """PS-21: in both dimensions; ttl and key do not matter."""
+    size = sum(len(instruction.value) for instruction in message)
+    expected = (UNIT + PER_PUBLISH) * len(message) + PER_BYTE * size
+    assert WEIGHER.weight(message) == expected
+
+
+@pytest.mark.parametrize("wrap", [SetErrorHandler, SetAppendix, lambda xcm: ExecuteWithOrigin(None, xcm)])
+def test_what_may_run_here_is_weighed(wrap: type[SetAppendix]) -> None:
+    """PS-21: a publish hidden in a handler is paid for before it can run."""
+    hidden = UNIT + PER_PUBLISH + PER_BYTE * 5
+    assert WEIGHER.weight((wrap((publish(), publish())),)) == UNIT + hidden * 2
+    assert WEIGHER.weight((wrap((wrap((publish(),)),)),)) == UNIT * 2 + hidden
+
+
+def test_messages_for_elsewhere_are_data() -> None:
+    """PS-21: an exported message runs on another chain."""
+    assert WEIGHER.weight((Instruction.VARIANTS[38](NetworkId.VARIANTS[2](), (), (publish(),) * 9),)) == UNIT
+
+
+def test_too_many_instructions_are_named_by_the_first_that_is_too_many() -> None:
+    """PS-21: inner ones count; the index is the top-level instruction's."""
+    weigher = FixedWeightBounds(WEIGHTS, max_instructions=3)
+    assert weigher.weight((ClearOrigin(),) * 3) == UNIT * 3
+    assert weigher.weight((ClearOrigin(),) * 5) == failed(3, XcmErrorKind.ExceedsStackLimit)
+    nested: tuple[Instruction, ...] = (ClearOrigin(), SetAppendix((ClearOrigin(),) * 2))
+    assert weigher.weight(nested) == failed(1, XcmErrorKind.ExceedsStackLimit)
+    assert weigher.weight((ClearOrigin(), SetAppendix((ClearOrigin(),)))) == UNIT * 3
+    assert weigher.weight((SetAppendix(()), SetErrorHandler(()), SetAppendix(()))) == UNIT * 3
+    assert FixedWeightBounds(WEIGHTS, 0).weight(()) == WEIGHT_ZERO
+
+
+def test_a_message_that_holds_itself_many_times_is_not_walked_to_its_end() -> None:
+    """PS-21: 2 to the 40th instructions out of 40 objects stop at the limit."""
+    message: tuple[Instruction, ...] = (ClearOrigin(),)
+    for _ in range(40):
+        message = (SetAppendix(message), SetAppendix(message))
+    assert WEIGHER.weight(message) == failed(0, XcmErrorKind.ExceedsStackLimit)
+
+
+def test_a_weight_beyond_u64_is_not_computable() -> None:
+    """PS-21: it must not wrap into something small."""
+    weigher = FixedWeightBounds(XcmWeights(Weight(U64_MAX, 0)))
+    assert weigher.weight((ClearOrigin(),)) == Weight(U64_MAX, 0)
+    assert weigher.weight((ClearOrigin(),) * 2) == failed(1, XcmErrorKind.Overflow)
+    proof = FixedWeightBounds(XcmWeights(Weight(0, U64_MAX)))
+    assert proof.weight((ClearOrigin(),) * 2) == failed(1, XcmErrorKind.Overflow)
+
+
+def test_giving_back_saturates() -> None:
+    """PS-21: one instruction's weight is what was charged for it, and never more than u64."""
+    weigher = FixedWeightBounds(XcmWeights(Weight(U64_MAX, 1)))
+    assert weigher.instr_weight(SetAppendix((ClearOrigin(),))) == Weight(U64_MAX, 2)
+    assert WEIGHER.instr_weight(publish()) == WEIGHER.weight((publish(),))
+
+
+ONE = UNIT + PER_PUBLISH + PER_BYTE * 5
+
+
+def test_the_weight_is_known_before_the_barrier_is_asked() -> None:
+    """Defect 38, PS-21, PS-23: the queue compares it with its limit; the barrier sees what may run, and its weight."""
+    asked = []
+
+    class Asked:
+        def should_execute(self, *arguments: object) -> None:
+            asked.append(arguments)
+
+    data = encode((publish(),))
+    weighed = weigh_message(WEIGHER, data)
+    assert weighed == WeighedMessage((publish(),), ONE)
+    assert not asked
+    assert isinstance(run(XcmExecutor(WEIGHER, Asked()), data, Ledger()), Execution)
+    assert asked == [(ORIGIN, (publish(),), ONE, Properties(blake2_256(data)))]
+
+
+def test_more_instructions_than_are_weighed_reach_the_stack_limit() -> None:
+    """PS-22: before any barrier."""
+    data = encode((publish(),) * 3)
+    assert weigh_message(FixedWeightBounds(WEIGHTS, 2), data) == StackLimitReached()
+
+
+def test_a_weight_beyond_u64_is_unsupported() -> None:
+    """PS-21: such a message will never fit."""
+    heavy = FixedWeightBounds(XcmWeights(Weight(U64_MAX, 0)))
+    assert weigh_message(heavy, encode((publish(),) * 2)) == Unsupported()
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_no_bytes_make_weighing_or_executing_raise(data: bytes, versioned: bool) -> None:
+    """PS-20: a parachain chooses its upward messages freely."""
+    prefix = b"\x05\x04" if versioned else b""
+    result = run(XcmExecutor(WEIGHER, AllowUnpaidExecutionFrom(everything)), prefix + data, Ledger())
+    assert isinstance(result, Execution | ProcessMessageError)

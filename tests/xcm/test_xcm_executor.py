@@ -24,7 +24,7 @@ from support.xcm import (
 
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
-from pubsub_emulator.xcm.barriers import AllowPublishFrom, everything
+from pubsub_emulator.xcm.barriers import AllowPublishFrom, AllowUnpaidExecutionFrom, everything
 from pubsub_emulator.xcm.executor import Execution, XcmExecutor
 from pubsub_emulator.xcm.instructions import (
     ClearError,
@@ -63,26 +63,14 @@ from pubsub_emulator.xcm.outcome import (
 from pubsub_emulator.xcm.response import Limited, Unlimited
 
 EXECUTED = {
-    Publish,
-    ClearOrigin,
-    DescendOrigin,
-    ExpectOrigin,
-    UnpaidExecution,
-    SetTopic,
-    ClearTopic,
-    SetErrorHandler,
-    SetAppendix,
-    ClearError,
-    Trap,
+    *(Publish, ClearOrigin, DescendOrigin, ExpectOrigin, UnpaidExecution, SetTopic, ClearTopic),
+    *(SetErrorHandler, SetAppendix, ClearError, Trap),
 }
 ACCOUNT = AccountId32(None, bytes(32))
 
 
 def publish_weight(size: int) -> Weight:
     return UNIT + PER_PUBLISH + PER_BYTE * size
-
-
-# -- publish ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_parachain_publishes_under_its_own_id() -> None:
@@ -94,8 +82,44 @@ def test_a_parachain_publishes_under_its_own_id() -> None:
     assert chain.layers == 2
 
 
+BELOW = Location(0, (Parachain(PARA), ACCOUNT, OnlyChild()))
+COMPLETE: list[Xcm] = [
+    (ClearOrigin(), ExpectOrigin(None)),
+    (DescendOrigin((ACCOUNT, OnlyChild())), ExpectOrigin(BELOW)),
+    (DescendOrigin(()), publish()),
+    (DescendOrigin((OnlyChild(),) * 7),),
+    (SetErrorHandler((ExpectOrigin(ORIGIN), ClearError())), DescendOrigin((OnlyChild(),) * 8)),
+    (UnpaidExecution(Unlimited(), None), publish()),
+    (UnpaidExecution(Limited(WEIGHT_ZERO), ORIGIN), publish()),
+]
+
+
+@pytest.mark.parametrize("message", COMPLETE, ids=str)
+def test_origins_are_cleared_descended_and_compared(message: Xcm) -> None:
+    """PS-20, PS-21: for good; a failing instruction is atomic, so its error handler still meets the old origin."""
+    assert isinstance(execute(*message).outcome, Complete)
+
+
+OTHERS = [HERE, PARENT, parachain(ParaId(1001)), sibling(PARA), None]
+INCOMPLETE: list[tuple[Xcm, InstructionError]] = [
+    ((ClearOrigin(), DescendOrigin((ACCOUNT,))), failed(1, XcmErrorKind.BadOrigin)),
+    ((DescendOrigin((OnlyChild(),) * 8),), failed(0, XcmErrorKind.LocationFull)),
+    *(((ExpectOrigin(other),), failed(0, XcmErrorKind.ExpectationFalse)) for other in OTHERS),
+    ((UnpaidExecution(Unlimited(), HERE), publish()), failed(0, XcmErrorKind.BadOrigin)),
+    ((ClearOrigin(), UnpaidExecution(Unlimited(), ORIGIN)), failed(1, XcmErrorKind.BadOrigin)),
+    ((ClearOrigin(), publish()), failed(1, XcmErrorKind.BadOrigin)),
+]
+
+
+@pytest.mark.parametrize(("message", "error"), INCOMPLETE, ids=str)
+def test_another_origin_than_is_wanted_is_an_error(message: Xcm, error: InstructionError) -> None:
+    """C2, PS-20, PS-21: `ExpectOrigin` compares exactly, `UnpaidExecution` only when told."""
+    outcome = execute(*message).outcome
+    assert isinstance(outcome, Incomplete)
+    assert outcome.error == error
+
+
 FOREIGN = {
-    "nobody": None,
     "the relay chain itself": HERE,
     "a parent": PARENT,
     "a sibling": sibling(PARA),
@@ -109,16 +133,15 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("origin", FOREIGN.values(), ids=FOREIGN)
-def test_only_an_origin_that_is_exactly_a_parachain_publishes(origin: Location | None) -> None:
-    """C2, C3, C6, C7, defect 39, PS-21: anything else is `BadOrigin`, and the pallet is not asked.
+def test_only_an_origin_that_is_exactly_a_parachain_publishes(origin: Location) -> None:
+    """C3, C6, C7, defect 39, PS-21: anything else is `BadOrigin`, and the pallet is not asked.
 
     Rows C6 and C7 have `NoPermission`; here the origin register alone decides.
     """
     chain = Ledger()
-    message = (publish(),) if origin else (ClearOrigin(), publish())
-    execution = execute(*message, origin=origin or ORIGIN, config=chain)
-    assert isinstance(execution.outcome, Incomplete)
-    assert execution.outcome.error == failed(len(message) - 1, XcmErrorKind.BadOrigin)
+    outcome = execute(publish(), origin=origin, config=chain).outcome
+    assert isinstance(outcome, Incomplete)
+    assert outcome.error == failed(0, XcmErrorKind.BadOrigin)
     assert chain.layers == 0
 
 
@@ -153,67 +176,6 @@ def test_a_defect_of_the_chain_is_not_mistaken_for_a_failed_publish() -> None:
     assert chain.stored == {}
 
 
-# -- origin ----------------------------------------------------------------------------------------------------------
-
-
-def test_clear_origin_forgets_the_origin() -> None:
-    """PS-21: for good."""
-    assert isinstance(execute(ClearOrigin(), ExpectOrigin(None)).outcome, Complete)
-    assert isinstance(execute(ExpectOrigin(None)).outcome, Incomplete)
-
-
-def test_descend_origin_goes_below_the_origin() -> None:
-    """PS-21: junctions are appended."""
-    below = Location(0, (Parachain(PARA), ACCOUNT, OnlyChild()))
-    outcome = execute(DescendOrigin((ACCOUNT, OnlyChild())), ExpectOrigin(below)).outcome
-    assert isinstance(outcome, Complete)
-
-
-def test_descending_nowhere_keeps_the_origin() -> None:
-    """PS-21: `DescendOrigin(Here)` still lets a parachain publish."""
-    assert isinstance(execute(DescendOrigin(()), publish()).outcome, Complete)
-
-
-def test_descending_from_nobody_is_a_bad_origin() -> None:
-    """PS-21."""
-    outcome = execute(ClearOrigin(), DescendOrigin((ACCOUNT,))).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(1, XcmErrorKind.BadOrigin)
-
-
-def test_descending_beyond_eight_junctions_fails_and_changes_nothing() -> None:
-    """PS-21: a failing instruction is atomic, registers included: the error handler still meets the old origin."""
-    handler = SetErrorHandler((ExpectOrigin(ORIGIN), ClearError()))
-    assert isinstance(execute(handler, DescendOrigin((OnlyChild(),) * 8)).outcome, Complete)
-    outcome = execute(DescendOrigin((OnlyChild(),) * 8)).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(0, XcmErrorKind.LocationFull)
-    assert isinstance(execute(DescendOrigin((OnlyChild(),) * 7)).outcome, Complete)
-
-
-@pytest.mark.parametrize("expected", [HERE, PARENT, parachain(ParaId(1001)), sibling(PARA), None], ids=str)
-def test_expecting_another_origin_fails(expected: Location | None) -> None:
-    """PS-20: `ExpectOrigin` compares exactly."""
-    outcome = execute(ExpectOrigin(expected)).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(0, XcmErrorKind.ExpectationFalse)
-
-
-def test_unpaid_execution_checks_the_origin_only_when_told() -> None:
-    """PS-20: and leaves the weight limit to barriers."""
-    assert isinstance(execute(UnpaidExecution(Unlimited(), None), publish()).outcome, Complete)
-    assert isinstance(execute(UnpaidExecution(Limited(WEIGHT_ZERO), ORIGIN), publish()).outcome, Complete)
-    outcome = execute(UnpaidExecution(Unlimited(), HERE), publish()).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(0, XcmErrorKind.BadOrigin)
-    outcome = execute(ClearOrigin(), UnpaidExecution(Unlimited(), ORIGIN)).outcome
-    assert isinstance(outcome, Incomplete)
-    assert outcome.error == failed(1, XcmErrorKind.BadOrigin)
-
-
-# -- topic, trap, everything else ------------------------------------------------------------------------------------
-
-
 def test_set_topic_and_clear_topic_write_the_topic_register() -> None:
     """PS-20: the message's id stays what it was."""
     assert execute(SetTopic(b"\x07" * 32)).topic == b"\x07" * 32
@@ -231,9 +193,6 @@ def test_everything_else_is_unimplemented(kind: type[Instruction], data: st.Data
     assert outcome.error == failed(0, XcmErrorKind.Unimplemented)
 
 
-# -- errors, handlers, appendices ------------------------------------------------------------------------------------
-
-
 def test_the_appendix_runs_after_the_error_handler_even_when_that_fails() -> None:
     """PS-20: handler, then appendix; the last error is the outcome's, with its index in its own list."""
     chain = Ledger()
@@ -248,9 +207,6 @@ def test_the_appendix_runs_after_the_error_handler_even_when_that_fails() -> Non
     assert isinstance(execution.outcome, Incomplete)
     assert execution.outcome.error == failed(2, XcmErrorKind.Trap, 2)
     assert execution.failures == (failed(2, XcmErrorKind.Trap, 1), failed(2, XcmErrorKind.Trap, 2))
-
-
-# -- weight ----------------------------------------------------------------------------------------------------------
 
 
 @given(messages())
@@ -347,17 +303,9 @@ def test_the_executor_agrees_with_an_obvious_one(message: Xcm, room: int) -> Non
 
 def test_a_handler_that_cannot_be_weighed_is_an_error_of_its_own() -> None:
     """PS-21: reached only by a message that was weighed by a laxer weigher than the executor's."""
-    strict = XcmExecutor(type(WEIGHER)(WEIGHER.weights, max_instructions=1), NOTHING_BARRED)
+    strict = XcmExecutor(type(WEIGHER)(WEIGHER.weights, max_instructions=1), AllowUnpaidExecutionFrom(everything))
     outcome = strict.execute(Ledger(), ORIGIN, (SetErrorHandler((Trap(1), Trap(2))),), UNIT * 3, ID).outcome
     assert outcome == Incomplete(UNIT * 3, failed(0, XcmErrorKind.WeightNotComputable))
-
-
-class _Nothing:
-    def should_execute(self, *_: object) -> None:
-        return None
-
-
-NOTHING_BARRED = _Nothing()
 
 
 @pytest.mark.parametrize("size", [0, 1024, 1025, 2048, 2049, 65_536])
