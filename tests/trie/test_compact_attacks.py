@@ -1,4 +1,4 @@
-"""Hostile proofs in compact form and on their way into it: clean errors, bounded work."""
+"""Hostile proofs in compact form, on their way into it, and without values: clean errors, bounded work."""
 
 import pytest
 from hypothesis import given
@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from support.slow_trie import blake2
 from support.tries import entries, versions
 
+from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import (
     BadNode,
     IncompleteProof,
@@ -19,6 +20,7 @@ from pubsub_emulator.trie import (
     encode_compact,
 )
 from pubsub_emulator.trie.compact import DEFAULT_LIMIT
+from pubsub_emulator.trie.omitted import check_omitted
 
 FULL = b"\x80\xff\xff"
 
@@ -132,3 +134,37 @@ def test_damaged_items_are_refused_or_stand_for_nodes_of_the_root(
     except TrieError:
         return
     assert set(nodes) <= set(into.values())
+
+
+LONG = b"v" * 33
+
+
+def proof_of(entries: dict[bytes, bytes], *keys: bytes) -> tuple[bytes, list[bytes]]:
+    trie = Trie.from_entries(list(entries.items()), 0)
+    into: dict[Hash, bytes] = {}
+    trie.prove(list(keys), into)
+    return bytes(trie.root()), [into[trie.root()]]
+
+
+def test_a_key_behind_a_hash_is_not_absent() -> None:
+    root, nodes = proof_of({b"\x10": LONG, b"\x20": LONG}, b"\x10")
+    check_omitted(root, nodes, {b"\x30": None}, 0)
+    with pytest.raises(IncompleteProof, match="on the way to 0x10"):
+        check_omitted(root, nodes, {b"\x10": None}, 0)
+
+
+def test_a_key_with_a_value_is_not_absent_and_a_value_that_no_node_has_is_refused() -> None:
+    root, nodes = proof_of({b"\x10": LONG}, b"\x10")
+    with pytest.raises(BadNode, match="0x10 has a value"):
+        check_omitted(root, nodes, {b"\x10": None}, 0)
+    root, nodes = proof_of({b"\x10": LONG, b"\x20": LONG}, b"\x10")
+    with pytest.raises(RootMismatch):
+        check_omitted(root, nodes, {b"\x30": b"x"}, 0)
+
+
+def test_nodes_too_many_and_too_few_are_refused() -> None:
+    root, nodes = proof_of({b"\x10": LONG}, b"\x10")
+    with pytest.raises(UnusedNodes):
+        check_omitted(root, nodes * 2, {b"\x30": None}, 0)
+    with pytest.raises(IncompleteProof, match="end before"):
+        check_omitted(root, [], {}, 0)

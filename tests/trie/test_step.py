@@ -1,4 +1,4 @@
-"""One step through one node: what it says of a key, and exactly which bytes it refuses."""
+"""One step through one node, and what a read refuses of a proof: which bytes, and where it says that a failure lies."""
 
 from typing import Any
 
@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from support.slow_trie import blake2, encode, plant, to_nibbles
 from support.tries import entries, keys, unhex, versions
 
-from pubsub_emulator.trie import BadNode, Trie, read_proof
-from pubsub_emulator.trie.codec import node_head
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
+from pubsub_emulator.trie import BadNode, DuplicateNodes, MissingNode, Trie, UnusedNodes, read_child_proof, read_proof
+from pubsub_emulator.trie.codec import HASHED_LEAF, node_head
 from pubsub_emulator.trie.decoded import DecodedNode
-from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, VALUE, step
+from pubsub_emulator.trie.step import ABSENT, CHILD, DETACHED, INLINE, VALUE, branch_of_hashes, step
 
 HASH = bytes(range(32))
 
@@ -152,13 +154,16 @@ def test_bytes_that_the_codec_decodes_are_read(node: bytes, key: bytes, wanted: 
     assert step(node, key, 0) == wanted
 
 
+def ends_of(key: bytes) -> set[bytes]:
+    """What may stand at the end of a leaf that looks like one of this key."""
+    return {key[at:] for at in range(6)} | {bytes((key[at] & 15,)) + key[on:] for at in range(5) for on in range(6)}
+
+
 @pytest.mark.parametrize("depth", range(8))
 def test_leaves_that_look_like_that_of_the_key_are_read_by_what_their_header_says(depth: int) -> None:
     """Any count of nibbles, with any end of the key behind it."""
     key = b"\x12\x34\x05\x67\x89"
-    ends = {key[at:] for at in range(6)}
-    ends |= {bytes((key[at] & 15,)) + key[on:] for at in range(5) for on in range(6)}
-    for end in ends:
+    for end in ends_of(key):
         for count in range(24):
             size = (count + 1) // 2
             partial, value = end[:size], (end + HASH)[size : size + 32]
@@ -209,22 +214,7 @@ def test_no_bytes_make_a_step_fail_but_with_bad_node(
         assert parts.value_end <= len(node)
 
 
-def test_a_path_of_65_nodes_is_walked_without_recursion() -> None:
-    """PS-68: a publisher may choose keys that make one path 65 nodes long."""
-    deep = bytes(32)
-    found = {deep: b"v" * 40}
-    for nibble in range(64):
-        fork = bytearray(deep)
-        fork[nibble >> 1] ^= 1 if nibble & 1 else 16
-        found[bytes(fork)] = b"w" * 40
-    trie = Trie.from_entries(found.items())
-    into: dict[Any, bytes] = {}
-    trie.prove([deep], into)
-    assert len(into) == 66
-    assert read_proof(trie.root(), into.values(), [deep], exact=True) == {deep: b"v" * 40}
-
-
-def test_thousands_of_nested_prefixes_are_no_recursion_anywhere() -> None:
+def test_thousands_of_nested_prefixes_are_no_recursion_anywhere_ps68() -> None:
     listed = [(b"\x11" * size, b"v" * (size % 50)) for size in range(1200)]
     trie = Trie.from_entries(listed)
     grown = Trie()
@@ -272,30 +262,7 @@ def test_a_bad_node_is_named_with_its_hash_root_key_and_depth() -> None:
 
 @pytest.mark.parametrize("kind", [0x40, 0x80, 0xC0, 0x20, 0x10])
 def test_headers_of_every_length_are_read_back(kind: int) -> None:
-    for nibbles in (
-        0,
-        1,
-        14,
-        15,
-        16,
-        30,
-        31,
-        32,
-        62,
-        63,
-        64,
-        269,
-        270,
-        271,
-        285,
-        286,
-        317,
-        318,
-        319,
-        573,
-        1000,
-        70_000,
-    ):
+    for nibbles in (*range(34), *range(62, 65), *range(269, 288), *range(317, 320), 573, 1000, 70_000):
         body = bytes((nibbles + 1) // 2)
         rest = {0x40: b"\x04v", 0x20: HASH, 0x80: b"", 0xC0: b"\x04v", 0x10: HASH}[kind]
         node = node_head(kind, nibbles) + body
@@ -308,3 +275,144 @@ def test_headers_of_every_length_are_read_back(kind: int) -> None:
 
 def test_the_root_node_of_an_empty_trie_is_the_only_node_with_header_zero() -> None:
     assert step(unhex("0x00"), b"", 0) == (ABSENT, b"", 0)
+
+
+BRANCH = b"\x80\x05\x80" + 3 * (b"\x80" + bytes(range(32)))
+
+
+def test_a_branch_of_hashes_gives_its_bitmap() -> None:
+    assert branch_of_hashes(BRANCH) == 0x8005
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        b"",
+        b"\x80",
+        BRANCH[:-1],  # the last hash is cut short
+        BRANCH + b"\x00",
+        BRANCH + b"\x80" + bytes(32),  # a child more than the bitmap has
+        b"\x81" + BRANCH[1:],  # a partial key
+        b"\xc0" + BRANCH[1:],  # a value
+        BRANCH[:3] + b"\x7c" + BRANCH[4:],  # an inline child
+        BRANCH[:36] + b"\x81" + BRANCH[37:],
+    ],
+)
+def test_any_other_node_is_left_to_the_careful_reader(node: bytes) -> None:
+    assert branch_of_hashes(node) == 0
+
+
+def test_a_branch_as_long_as_one_of_hashes_is_read_as_what_it_is() -> None:
+    """No honest trie has an inline child longer than a hash, and the codec accepts it."""
+    key = b"\x01" + b"k" * 31
+    leaf = bytes((0x40 | 62,)) + key[1:] + b"\x08v!"
+    other = bytes(64 - len(leaf))
+    below = b"\x80\x06\x00" + b"".join(bytes((len(child) << 2,)) + child for child in (leaf, other))
+    assert len(below) == 3 + 2 * 33
+    root = b"\x80\x01\x00\x80" + blake2_256(below)
+    assert read_proof(blake2_256(root), [root, below], [key]) == {key: b"v!"}
+
+
+JUNK = b"\x40\x04not of this trie"
+CHILD_KEY = b":child_storage:default:pubsub"
+KEYS = [b"\x11" + bytes(31), b"\x12" + bytes(31), b"\x20" + bytes(31)]
+
+
+def tries(child_root: bytes | None = None) -> tuple[bytes, list[bytes]]:
+    """The root of a top trie over a child trie, or these bytes in its place, and all nodes on the way to `KEYS`."""
+    child = Trie.from_entries([(key, key + b"!") for key in KEYS])
+    top = Trie.from_entries([(b":code", b"x" * 40), (CHILD_KEY, child.root() if child_root is None else child_root)])
+    into: dict[Any, bytes] = {}
+    top.prove([CHILD_KEY], into)
+    child.prove(KEYS if child_root is None else [], into)
+    return top.root(), list(into.values())
+
+
+def below_root(node: bytes) -> tuple[bytes, list[bytes]]:
+    """A root whose child at nibble 0 is `node`, and both."""
+    root = b"\x80\x01\x00\x80" + blake2(node)
+    return blake2(root), [root, node]
+
+
+def test_a_child_proof_with_more_than_it_needs_is_refused_only_when_it_is_to_be_exact() -> None:
+    root, nodes = tries()
+    want = {key: key + b"!" for key in KEYS}
+    assert read_child_proof(root, nodes, b"pubsub", KEYS, exact=True) == want
+    assert read_child_proof(root, [*nodes, JUNK, nodes[0]], b"pubsub", KEYS) == want
+    with pytest.raises(UnusedNodes) as unused:
+        read_child_proof(root, [*nodes, JUNK], b"pubsub", KEYS, exact=True)
+    assert unused.value.hashes == (blake2(JUNK),)
+    with pytest.raises(DuplicateNodes):
+        read_child_proof(root, [*nodes, nodes[0]], b"pubsub", KEYS, exact=True)
+
+
+def test_a_child_trie_that_is_empty_needs_no_node_of_its_own() -> None:
+    root, nodes = tries(EMPTY_TRIE_ROOT)
+    assert read_child_proof(root, nodes, b"pubsub", KEYS, exact=True) == dict.fromkeys(KEYS)
+
+
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_a_child_root_that_is_no_hash_is_a_bad_node_at_the_end_of_its_key(length: int) -> None:
+    root, nodes = tries(b"r" * length)
+    with pytest.raises(BadNode, match=f"a child root of {length} bytes") as failure:
+        read_child_proof(root, nodes, b"pubsub", KEYS)
+    assert (failure.value.root, failure.value.key, failure.value.depth) == (root, CHILD_KEY, 2 * len(CHILD_KEY))
+
+
+def test_a_value_that_is_the_hash_of_a_node_does_not_make_it_needed() -> None:
+    root, nodes = tries(blake2(JUNK))
+    with pytest.raises(UnusedNodes) as unused:
+        read_proof(root, [*nodes, JUNK], [CHILD_KEY], exact=True)
+    assert unused.value.hashes == (blake2(JUNK),)
+
+
+def test_a_missing_root_is_missing_at_the_first_nibble_of_the_least_key() -> None:
+    root, nodes = tries()
+    with pytest.raises(MissingNode) as failure:
+        read_proof(root, [node for node in nodes if blake2(node) != root], [b"b", b"a"])
+    assert (failure.value.hash, failure.value.key, failure.value.depth) == (root, b"a", 0)
+
+
+@pytest.mark.parametrize(
+    ("node", "reason"),
+    [
+        (b"", "no bytes"),
+        (b"\x80\x03", "truncated bitmap"),
+        (b"\x80\x03\x00\x80" + bytes(32) + b"\x80" + bytes(31), "truncated child"),
+    ],
+)
+def test_a_node_that_is_cut_short_is_a_bad_node_wherever_it_ends(node: bytes, reason: str) -> None:
+    root, nodes = below_root(node)
+    with pytest.raises(BadNode, match=reason):
+        read_proof(root, nodes, [b"\x01"])
+
+
+@pytest.mark.parametrize("length", [298, 299, 300, 301])
+@pytest.mark.parametrize("firsts", [(b"\x11", b"\x12"), (b"\x10", b"\x20")])
+def test_keys_are_read_however_long_they_are(firsts: tuple[bytes, bytes], length: int) -> None:
+    """Tables of leaf headers end somewhere: at 600 nibbles."""
+    found = {first + bytes(length): first * 40 for first in firsts}
+    trie = Trie.from_entries(found.items())
+    into: dict[Any, bytes] = {}
+    trie.prove(found, into)
+    assert read_proof(trie.root(), into.values(), found, exact=True) == found
+
+
+@pytest.mark.parametrize("head", [b"\x80", b"\x81\x00"], ids=["at an odd nibble", "at an even nibble"])
+def test_leaves_that_look_like_that_of_the_key_are_read_as_a_step_reads_them(head: bytes) -> None:
+    key, value = b"\x00\x34\x05\x67\x89", bytes(range(32))
+    leaves = (node_head(HASHED_LEAF, count) + end + value for end in ends_of(key) for count in range(24))
+    for node in (leaf + more for leaf in leaves for more in (b"", b"!")):
+        root = head + b"\x01\x00\x80" + blake2(node)
+        try:
+            kind, payload, _ = step(node, key, len(head))
+        except BadNode:
+            with pytest.raises(BadNode):
+                read_proof(blake2(root), [root, node], [key])
+            continue
+        if kind == DETACHED:
+            with pytest.raises(MissingNode) as failure:
+                read_proof(blake2(root), [root, node], [key])
+            assert (failure.value.hash, failure.value.depth) == (payload, 10)
+        else:
+            assert read_proof(blake2(root), [root, node], [key]) == {key: None}

@@ -1,4 +1,4 @@
-"""The trie against the slow trie: whatever is written in whatever order, roots, reads and proofs are the same."""
+"""The trie against the slow trie and against dictionaries: roots, reads, proofs, differences, Merkle values."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from support.slow_trie import blake2, proof, root
 from support.tries import dense_keys, entries, keys, values, versions
 
+from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie import (
     MissingNode,
     Trie,
@@ -253,3 +254,71 @@ def test_a_branch_that_was_a_leaf_in_between_is_encoded_anew(size: int) -> None:
     assert trie.root() == root({b"\x11": b"v" * size}, 1)
     trie.insert(b"\x11\x22", b"w" * 40)
     assert trie.root() == whole
+
+
+Held = dict[bytes, bytes]
+Expected = list[tuple[bytes, bytes | None, bytes | None]]
+
+# Few letters and short keys: prefixes of each other, shared partial keys and splits within them are common.
+few_keys = st.lists(st.sampled_from((0x00, 0x01, 0x10, 0x11)), max_size=4).map(bytes)
+few_entries = st.dictionaries(few_keys, st.sampled_from((b"", b"a", b"b" * 40)), max_size=12)
+writes = st.lists(st.tuples(few_keys, st.none() | st.sampled_from((b"", b"a", b"c" * 40))), max_size=12)
+
+
+def expected(a: Held, b: Held) -> Expected:
+    return [(key, a.get(key), b.get(key)) for key in sorted({*a, *b}) if a.get(key) != b.get(key)]
+
+
+@given(few_entries, writes, st.booleans())
+def test_a_fork_differs_by_what_was_written_to_it(
+    before: Held, written: list[tuple[bytes, bytes | None]], hashed: bool
+) -> None:
+    trie = Trie.from_entries(before.items())
+    fork = trie.fork()
+    after = dict(before)
+    for key, value in written:
+        if value is None:
+            fork.remove(key)
+            after.pop(key, None)
+        else:
+            fork.insert(key, value)
+            after[key] = value
+    if hashed:
+        trie.root(), fork.root()
+    assert list(trie.differences(fork)) == expected(before, after)
+    assert list(fork.differences(trie)) == expected(after, before)
+
+
+def test_differences_show_both_tries_as_they_were() -> None:
+    trie = Trie.from_entries([(b"a", b"1"), (b"b", b"2"), (b"c", b"3")])
+    fork = trie.fork()
+    fork.insert(b"b", b"4")
+    found = trie.differences(fork)
+    fork.insert(b"c", b"5")
+    trie.insert(b"a", b"6")
+    assert list(found) == [(b"b", b"2", b"4")]
+
+
+short_entries = st.dictionaries(st.binary(max_size=4), st.binary(max_size=40), max_size=12)
+
+
+@given(short_entries, st.binary(max_size=4), st.integers(0, 1))
+def test_a_merkle_value_is_there_exactly_when_a_key_begins_so_and_names_a_node(
+    held: dict[bytes, bytes], key: bytes, version: int
+) -> None:
+    trie = Trie.from_entries(held.items(), version)
+    found = trie.merkle_value(key)
+    below = [each for each in held if each.startswith(key)]
+    assert (found is not None) == bool(below)
+    if found is None:
+        return
+    nodes: dict[Hash, bytes] = {}
+    trie.prove(below, nodes)
+    if len(below) == len(held):
+        assert found == trie.root()
+    elif len(found) == 32:
+        assert blake2_256(nodes[Hash(found)]) == found
+    else:
+        assert any(found in node for node in nodes.values())
+    changed = {each: value + b"!" if each in below else value for each, value in held.items()}
+    assert Trie.from_entries(changed.items(), version).merkle_value(key) != found
