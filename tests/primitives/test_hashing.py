@@ -1,4 +1,4 @@
-"""Hashes and storage hashers: two other implementations on any bytes."""
+"""Hashes, hashers and the storage keys made of them: two other implementations on any bytes."""
 
 from hashlib import blake2b
 
@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh64_digest
 
+from pubsub_emulator.primitives import storage_keys
 from pubsub_emulator.primitives.hashing import (
     blake2_128,
     blake2_128_concat,
@@ -17,6 +18,8 @@ from pubsub_emulator.primitives.hashing import (
     twox_128,
     twox_256,
 )
+from pubsub_emulator.primitives.pubsub import derive_child_key, publisher_root_key
+from pubsub_emulator.primitives.types import ParaId
 
 
 @given(st.binary(max_size=300))
@@ -39,3 +42,18 @@ def test_concat_hashers_end_in_the_key_itself(data: bytes) -> None:
     assert twox64_concat(data) == twox_64(data) + data
     assert blake2_128_concat(data) == blake2_128(data) + data
     assert identity(data) == data
+
+
+def test_the_child_key_of_para_1000_is_the_one_in_the_rules_ps1() -> None:
+    assert derive_child_key(ParaId(1000)).hex() == "707562737562e8030000"
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1))
+def test_child_keys_are_injective_and_stand_under_the_child_prefix_ps2_ps3(one: int, other: int) -> None:
+    assert (derive_child_key(ParaId(one)) == derive_child_key(ParaId(other))) == (one == other)
+    assert publisher_root_key(ParaId(one)) == b":child_storage:default:" + derive_child_key(ParaId(one))
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_a_prefix_is_two_hashes_side_by_side(pallet: str, item: str) -> None:
+    assert storage_keys.item_prefix(pallet, item) == twox_128(pallet.encode()) + twox_128(item.encode())

@@ -75,8 +75,7 @@ def test_ttl_states_encode_as_the_rust_enum() -> None:
 
 
 @given(st.binary(max_size=40))
-def test_verbatim_keys_have_32_bytes_and_names_are_hashed(data: bytes) -> None:
-    """PS-4, PS-30."""
+def test_verbatim_keys_have_32_bytes_and_names_are_hashed_ps4_ps30(data: bytes) -> None:
     assert bytes(key_from_data(data)) == blake2_256(data)
     if len(data) == 32:
         assert key_from_hash(data) == data

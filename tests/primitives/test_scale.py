@@ -1,6 +1,7 @@
-"""SCALE: equality with scalecodec, round trips, and what decoding refuses."""
+"""SCALE and headers: equality with scalecodec, round trips, what decoding refuses; seals and slots."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,10 @@ from scalecodec.type_registry import load_type_registry_preset
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.byte_lists import encode_bytes_list, read_byte_strings
 from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.header import AURA_ENGINE, DigestItem, DigestKind, Header, aura_pre_digest, aura_seal
 from pubsub_emulator.primitives.scale import Codec, Reader, compact_len, encode_compact
+from pubsub_emulator.primitives.types import Hash, Slot
 
 
 @cache
@@ -191,3 +195,92 @@ def test_a_kept_value_is_decoded_once_and_what_is_refused_is_refused_again() -> 
         with pytest.raises(ScaleError):
             codec.decode(b"")
     assert codec.encode(7) == b"\x07"
+
+
+hashes = st.binary(min_size=32, max_size=32).map(Hash)
+engines = st.binary(min_size=4, max_size=4)
+items = st.one_of(
+    st.builds(DigestItem, st.just(DigestKind.OTHER), st.just(b""), st.binary(max_size=20)),
+    st.builds(
+        DigestItem,
+        st.sampled_from([DigestKind.CONSENSUS, DigestKind.SEAL, DigestKind.PRE_RUNTIME]),
+        st.one_of(st.just(AURA_ENGINE), engines),
+        st.one_of(st.binary(max_size=20), st.binary(min_size=8, max_size=8)),
+    ),
+)
+headers = st.builds(Header, hashes, st.integers(0, 2**32 - 1), hashes, hashes, st.lists(items, max_size=5).map(tuple))
+
+
+@given(headers)
+def test_headers_decode_to_themselves(header: Header) -> None:
+    assert Header.decode(header.encode()) == header
+    assert header.hash() == blake2_256(header.encode())
+
+
+def test_the_layout_is_substrates() -> None:
+    parent, state, extrinsics = Hash(b"\x11" * 32), Hash(b"\x22" * 32), Hash(b"\x33" * 32)
+    header = Header(parent, 100, state, extrinsics, (aura_pre_digest(Slot(5)), aura_seal(b"s" * 64)))
+    digest = b"\x08" + b"\x06aura\x20" + (5).to_bytes(8, "little") + b"\x05aura\x01\x01" + b"s" * 64
+    assert header.encode() == parent + b"\x91\x01" + state + extrinsics + digest
+
+
+@given(hashes, st.integers(0, 2**32 - 1), hashes, hashes)
+def test_headers_read_by_scalecodec_have_the_same_fields(parent: Hash, number: int, state: Hash, calls: Hash) -> None:
+    encoded = Header(parent, number, state, calls).encode()
+    assert read_by_them("Header", encoded) == {
+        "parent_hash": "0x" + parent.hex(),
+        "number": number,
+        "state_root": "0x" + state.hex(),
+        "extrinsics_root": "0x" + calls.hex(),
+        "digest": {"logs": []},
+    }
+
+
+@given(headers, st.binary(min_size=64, max_size=64))
+def test_what_is_signed_is_the_header_without_seals_ps80(header: Header, signature: bytes) -> None:
+    unsealed = tuple(item for item in header.digest if item.kind is not DigestKind.SEAL)
+    plain, sealed = (replace(header, digest=digest) for digest in (unsealed, (*unsealed, aura_seal(signature))))
+    assert header.pre_hash() == sealed.pre_hash() == plain.hash()
+    assert sealed.aura_seal() == signature
+    assert sealed.hash() != plain.hash()
+
+
+def header_with(*digest: DigestItem) -> Header:
+    return Header(Hash(bytes(32)), 1, Hash(bytes(32)), Hash(bytes(32)), digest)
+
+
+def test_a_seal_counts_only_alone_last_and_of_the_aura_engine_ps80() -> None:
+    seal, pre = aura_seal(b"s" * 64), aura_pre_digest(Slot(7))
+    assert header_with(pre, seal).aura_seal() == b"s" * 64
+    assert header_with(pre).aura_seal() is None
+    assert header_with(seal, pre).aura_seal() is None
+    assert header_with(pre, seal, seal).aura_seal() is None
+    assert header_with(pre, DigestItem(DigestKind.SEAL, b"BABE", b"s" * 64)).aura_seal() is None
+
+
+def test_a_slot_counts_only_once_and_with_eight_bytes() -> None:
+    pre = aura_pre_digest(Slot(7))
+    assert header_with(pre).aura_slot() == 7
+    assert header_with().aura_slot() is None
+    assert header_with(pre, pre).aura_slot() is None
+    assert header_with(DigestItem(DigestKind.PRE_RUNTIME, AURA_ENGINE, b"short")).aura_slot() is None
+    assert header_with(DigestItem(DigestKind.PRE_RUNTIME, b"BABE", bytes(8))).aura_slot() is None
+
+
+def test_unknown_digest_items_and_trailing_bytes_are_refused() -> None:
+    encoded = header_with(aura_pre_digest(Slot(7))).encode()
+    with pytest.raises(ScaleError, match="trailing"):
+        Header.decode(encoded + b"\x00")
+    with pytest.raises(ScaleError, match="unknown digest item 1"):
+        Header.decode(encoded.replace(b"\x06aura", b"\x01aura"))
+    for end in range(len(encoded)):
+        with pytest.raises(ScaleError):
+            Header.decode(encoded[:end])
+
+
+def test_a_copy_of_a_hashed_header_has_a_hash_of_its_own() -> None:
+    header = header_with(aura_pre_digest(Slot(7)))
+    assert header.hash() == header.hash() == blake2_256(header.encode())
+    other = replace(header, number=header.number + 1)
+    assert other.hash() == blake2_256(other.encode()) != header.hash()
+    assert header == replace(other, number=header.number)

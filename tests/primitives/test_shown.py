@@ -1,13 +1,15 @@
-"""What a stranger wrote is shown escaped, one line for one text, and cut where it is very long."""
+"""What a stranger wrote is shown escaped, one line for one text, and cut where it is very long; addresses."""
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pubsub_emulator.primitives.shown import MOST_SHOWN, cell, marked, safe, whole
+from pubsub_emulator.primitives.ss58 import BadAddress, decode_address, encode_address
 
-ODD = st.text(st.characters(codec="utf-16-le", categories=("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Lu", "Nd", "So")))
+ODD = st.text(st.characters(categories=("Cc", "Cf", "Co", "Cs", "Zl", "Zp", "Lu", "Nd", "So")))
 
 
 @given(ODD)
@@ -45,3 +47,25 @@ def test_a_cell_never_begins_like_a_formula() -> None:
         assert shown.isprintable()
     assert cell(-1) == -1
     assert cell("plain") == "plain"
+
+
+ALICE = "5GrwvaEF5zXb26Fz9rcQpDWS57CtERHpNehXCPcNoHGKutQY"
+KEY = bytes.fromhex("d43593c715fdd31c61141abd04a99fd6822c8558854ccde39a5684e7a56da27d")
+
+
+def test_alice_has_the_address_that_everybody_knows() -> None:
+    assert encode_address(KEY) == ALICE
+    assert decode_address(ALICE) == KEY
+    assert decode_address("15oF4uVJwmo4TdGW7VfQxNLavjCXviqxT9S1MgbjMNHr6Sp5") == KEY  # Polkadot's prefix, 0
+    assert decode_address("yGHXkYLYqxijLKKfd9Q2CB9shRVu8rPNBS53wvwGTutYg4zTg") == KEY  # a prefix of two bytes, 255
+
+
+@given(st.binary(min_size=32, max_size=32), st.integers(0, 63))
+def test_an_address_decodes_to_its_account(account: bytes, prefix: int) -> None:
+    assert decode_address(encode_address(account, prefix)) == account
+
+
+@pytest.mark.parametrize("text", ["", "0", "5", ALICE[:-1], ALICE[:-1] + "Z", ALICE + "1", "1" * 64, "5" * 99, "é"])
+def test_any_other_text_is_refused(text: str) -> None:
+    with pytest.raises(BadAddress):
+        decode_address(text)
