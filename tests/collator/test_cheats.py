@@ -1,12 +1,19 @@
-"""PS-81: every strategy, alone and with others, in many situations, meets exactly the verdicts that it must meet."""
+"""PS-81, PS-90: each strategy, alone and with others, meets the verdicts that it must meet; draws; own strategies."""
+
+from collections.abc import Iterator
+from hashlib import blake2b
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.cheats import SITUATIONS, found, names, situations
 
+from pubsub_emulator.collator import cheats
 from pubsub_emulator.collator.cheats import (
     STRATEGIES,
+    Situation,
+    Strategy,
+    StrategyTaken,
     attempt,
     authorities,
     carry_out,
@@ -15,10 +22,21 @@ from pubsub_emulator.collator.cheats import (
     expected_of_proof,
     for_any_chain,
     propose,
+    register_strategy,
 )
-from pubsub_emulator.collator.cheats.steps import Insert, apply_to_proof, from_json, to_json
+from pubsub_emulator.collator.cheats.steps import NUMBERS, Drop, Insert, Number, apply_to_proof, from_json, to_json
+from pubsub_emulator.collator.cheats.strategy import Proposal
+from pubsub_emulator.collator.cheats.strategy import strategy as cheat
+from pubsub_emulator.collator.draws import Draws, draw
+from pubsub_emulator.emulator.scenario import CollatorSettings
+from pubsub_emulator.emulator.scenario.file import parse_scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.laboratory.cases import JudgingContext
+from pubsub_emulator.laboratory.worlds import World, fresh_state
+from pubsub_emulator.primitives.errors import PubsubError
+from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import turn_of
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 
 
 @pytest.mark.parametrize("name", for_any_chain())
@@ -157,3 +175,117 @@ def test_the_situations_are_not_all_of_one_kind() -> None:
     assert any(change.entry is None for walked in plans for change in walked.changes)
     assert len({now.spec.cache for now in situations()}) == 3
     assert any(now.messages.horizontal for now in situations())
+
+
+def test_a_block_of_draws_is_the_hash_of_seed_label_and_count() -> None:
+    draws = Draws(b"seed", "label")
+    blocks = [blake2_256(b"\x10seed\x14label" + count.to_bytes(8, "little")) for count in range(3)]
+    assert draws.take(5) + draws.take(0) + draws.take(91) == b"".join(blocks)
+
+
+@given(seed=st.binary(max_size=8), bound=st.integers(1, 1 << 31), least=st.integers(0, 99))
+def test_draws_keep_their_bounds(seed: bytes, bound: int, least: int) -> None:
+    draws = Draws(seed, "bounds")
+    assert all(0 <= draws.below(bound) < bound for _ in range(20))
+    assert all(least <= draws.between(least, least + 3) <= least + 3 for _ in range(20))
+    options = list(range(10))
+    for count in range(12):
+        sample = draws.sample(options, count)
+        assert sample == sorted(set(sample))
+        assert len(sample) == min(count, 10)
+    assert draws.choice(options) in options
+
+
+def test_all_numbers_below_a_bound_occur() -> None:
+    draws = Draws(b"", "all")
+    assert {draws.below(6) for _ in range(200)} == set(range(6))
+    assert draws.below(0) == 0
+
+
+@given(what=st.sampled_from(sorted(NUMBERS)), value=st.integers(-(1 << 70), 1 << 70))
+def test_a_stated_number_always_fits_into_its_type(what: str, value: int) -> None:
+    candidate = carry_out(situations()[0], (Number(what, value),))
+    assert Candidate.decode(candidate.encode()) == candidate
+
+
+def test_a_state_built_anew_is_the_same_state() -> None:
+    world = World(b"anew", proofs_only=False)
+    for _ in range(3):
+        world.advance()
+    state = world.situation().parent.state
+    assert fresh_state(state).root() == state.root() == world.head.header.state_root
+    assert list(fresh_state(state).top_entries()) == list(state.top_entries())
+
+
+@given(st.lists(st.integers(0, 100), max_size=8))
+def test_ps90_the_bytes_of_a_stream_do_not_depend_on_how_they_are_taken(pieces: list[int]) -> None:
+    stream = Draws(b"seed", "label")
+    assert b"".join(stream.take(piece) for piece in pieces) == Draws(b"seed", "label").take(sum(pieces))
+
+
+@given(st.integers(0, 200), st.integers(0, 60), st.text(max_size=3))
+def test_a_sample_has_distinct_ascending_members(population: int, count: int, label: str) -> None:
+    count = min(count, population)
+    drawn = Draws(b"", label).places(population, count)
+    assert len(drawn) == count
+    assert drawn == sorted(set(drawn))
+    assert all(0 <= member < population for member in drawn)
+
+
+def test_a_draw_for_one_number_is_a_keyed_hash() -> None:
+    assert draw(b"seed", b"late", 7) == int.from_bytes(
+        blake2b(b"late" + bytes(7) + b"\x07", digest_size=4, key=b"seed").digest()
+    )
+    assert draw(bytes(99), b"", 0) == draw(bytes(64), b"", 0)
+
+
+SCENARIO = """
+name = "own"
+seed = "own"
+relay_blocks = 6
+[[publishers]]
+paras = [1000]
+keys = 3
+update_rate = 1.0
+[[subscribers]]
+para = 2000
+subscribe = [{ publishers = [1000] }]
+collators = [{ strategies = ["tests/omit-largest"] }, {}]
+"""
+
+
+@cheat("tests/omit-largest", "leave out what is largest", Verdict.OMITTED_BELOW_BUDGET, Verdict.ROOT_MISMATCH)
+def omit_largest(situation: Situation, _draws: Draws) -> Proposal:
+    taken = situation.walked.taken
+    return (Drop(max(taken, key=lambda node_hash: (len(taken[node_hash]), node_hash))),)
+
+
+@pytest.fixture
+def registered() -> Iterator[Strategy]:
+    register_strategy(omit_largest)
+    yield omit_largest
+    del cheats._KNOWN[omit_largest.name]
+
+
+def test_a_scenario_names_a_registered_strategy_and_its_blocks_are_refused(registered: Strategy) -> None:
+    simulation = Simulation(parse_scenario(SCENARIO, "own.toml"))
+    refused = [record for _ in range(6) for record in simulation.step().refused]
+    assert refused
+    for record in refused:
+        assert record.strategy == registered.name
+        assert record.refusal is not None
+        assert (record.refusal.verdict,) == record.due[:1]
+
+
+def test_a_strategy_is_unknown_before_it_is_registered() -> None:
+    with pytest.raises(PubsubError, match="omit-largest"):
+        parse_scenario(SCENARIO, "own.toml")
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_name_never_means_another_strategy() -> None:
+    register_strategy(omit_largest)
+    assert STRATEGIES[omit_largest.name] is omit_largest
+    with pytest.raises(StrategyTaken, match="another strategy 'omit-node'"):
+        register_strategy(Strategy("omit-node", "", (), on_proof=True, propose=omit_largest.propose))
+    assert CollatorSettings(strategies=(omit_largest.name,)).strategies == (omit_largest.name,)

@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType, FunctionType
 
 import pytest
@@ -24,7 +25,6 @@ from support.guard_attacks import (
     faults_disable,
     malformed_is_refused,
     parent_state_is_left_alone,
-    partially,
     proofs_of,
     senders_out_of_order,
     stops_where_it_must,
@@ -79,19 +79,17 @@ ATTACKS: dict[str, Callable[[], Attack]] = {
     "duplicates": lambda: proofs_of("duplicate-node", "duplicate-apart", "duplicate-instead"),
     "order": lambda: proofs_of("reorder-list", "walk-order-list"),
     "state left alone": lambda: parent_state_is_left_alone,
-    **{
-        f"stops, {policy.value}": lambda policy=policy: partially(stops_where_it_must, policy) for policy in CachePolicy
-    },
+    **{f"stops, {policy.value}": lambda policy=policy: partial(stops_where_it_must, policy) for policy in CachePolicy},
     "charges": lambda: charges_add_up,
-    "deliveries": lambda: partially(delivers_everything_once, *CachePolicy),
-    "deliveries, slots": lambda: partially(delivers_everything_once, SLOTS),
-    "faults": lambda: partially(faults_disable, "short-root", "long-root", "no-node"),
-    "no entries": lambda: partially(faults_disable, "no-entry", "no-entry"),
+    "deliveries": lambda: partial(delivers_everything_once, *CachePolicy),
+    "deliveries, slots": lambda: partial(delivers_everything_once, SLOTS),
+    "faults": lambda: partial(faults_disable, "short-root", "long-root", "no-node"),
+    "no entries": lambda: partial(faults_disable, "no-entry", "no-entry"),
     "deep paths": lambda: deep_paths_disable,
     "disabled": lambda: disabled_are_skipped,
     "changed keys": lambda: changed_key_sets_start_anew,
     "divergent paths": lambda: divergent_paths_are_absent,
-    **{f"node: {reason}": lambda reason=reason: partially(malformed_is_refused, reason) for reason in HOSTILE},
+    **{f"node: {reason}": lambda reason=reason: partial(malformed_is_refused, reason) for reason in HOSTILE},
 }
 
 GUARDS = [

@@ -6,7 +6,7 @@ An attack makes its own worlds unless it says otherwise: a walk with a check swi
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from types import FrameType
 
 import pytest
@@ -29,7 +29,7 @@ from pubsub_emulator.runtime.pallet_subscriber.cache.nodes import NodeCache
 from pubsub_emulator.runtime.pallet_subscriber.cache.slots import MIN_KEYS, SlotCache
 from pubsub_emulator.runtime.pallet_subscriber.config import ROW_COST, CachePolicy, merge_subscriptions
 from pubsub_emulator.runtime.pallet_subscriber.meter import DisableReason, Meter
-from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
+from pubsub_emulator.runtime.pallet_subscriber.plan import plan
 from pubsub_emulator.runtime.pallet_subscriber.storage import DISABLED_PUBLISHERS
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import extrinsics_root
@@ -257,9 +257,10 @@ def delivers_everything_once(*policies: CachePolicy) -> None:
     for world in _worlds(policies, b"deliveries", alone=False):
         for _ in range(8):
             now = world.situation()
-            out = _run(now)
-            state, changed = out
-            before, after = now.storage, Storage(state.fork())
+            honest, after = now.honest, Storage(now.parent.state.fork())
+            digest, number = honest.header.digest[:1], honest.header.number
+            execute_block(after, now.spec, now.parent.header, number, digest, honest.inherent, now.walked)
+            before = now.storage
             for para, publisher in now.walked.publishers.items():
                 if publisher.disabled or not (publisher.unchanged or publisher.complete) or now.messages.downward:
                     continue
@@ -269,20 +270,11 @@ def delivers_everything_once(*policies: CachePolicy) -> None:
                     entry = trie.get(key)
                     row = delivered.get(after, now.spec, para, key)
                     assert (row and row.entry_hash) == (entry and blake2_256(entry)), "an item is not as it is"
-            for change in changed.changes:
+            for change in now.walked.changes:
                 known = delivered.get(before, now.spec, change.para, change.key)
                 assert (change.entry and change.entry_hash) != (known and known.entry_hash), "delivered again"
             world.advance()
     assert completed
-
-
-def _run(now: Situation) -> tuple[object, Plan]:
-    storage = Storage(now.parent.state.fork())
-    walked = now.walked
-    inherent = now.honest.inherent
-    digest = now.honest.header.digest[:1]
-    out = execute_block(storage, now.spec, now.parent.header, now.honest.header.number, digest, inherent, walked)
-    return out.state, walked
 
 
 def faults_disable(*faults: str) -> None:
@@ -394,8 +386,3 @@ def divergent_paths_are_absent() -> None:
     assert step(branch, b"\x20", 0)[0] == 0
     below = b"\x80\x01\x00\x80" + blake2_256(branch)
     assert read_proof(blake2_256(below), [below, branch], [b"\x02"]) == {b"\x02": None}
-
-
-def partially(attack: Callable[..., None], *arguments: object) -> Attack:
-    """The attack with these arguments."""
-    return partial(attack, *arguments)
