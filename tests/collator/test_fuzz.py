@@ -94,7 +94,7 @@ def test_a_surprise_is_shrunk_to_the_steps_that_it_needs(monkeypatch: pytest.Mon
     monkeypatch.setattr(validate, "_unused", lambda _source, _walked: [])
     found: list[Case] = []
     monkeypatch.setattr(Surprises, "add", lambda _self, case, _count=1: found.append(case))
-    campaign(400, "planted", ("another-set", "over-budget"), first=())
+    campaign(200, "planted", ("another-set", "over-budget"), first=())
     accepted = [case for case in found if not case.verdicts]
     longest = max(accepted, key=lambda case: len(case.steps))
     assert len(longest.steps) > 5

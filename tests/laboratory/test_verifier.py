@@ -13,17 +13,10 @@ from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.laboratory.campaign import corpus
 from pubsub_emulator.laboratory.cases import BadCase
 from pubsub_emulator.laboratory.differences import read_difference
-from pubsub_emulator.laboratory.verifier import (
-    FORMAT,
-    Answer,
-    VerifierFailed,
-    VerifierProcess,
-    compare_verifiers,
-    keep,
-)
+from pubsub_emulator.laboratory.verifier import FORMAT, Answer, VerifierFailed, VerifierProcess, compare_verifiers, keep
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.header import Header
-from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead, InvalidBlock, Verdict
@@ -33,26 +26,22 @@ ALL = frozenset(verdict.value for verdict in Verdict)
 CASES = 40
 
 
-def raw(text: str) -> bytes:
-    return bytes.fromhex(text.removeprefix("0x"))
-
-
 def judge(case: dict[str, Any]) -> Answer:
     """What the case alone says, by the project's own verifier: the case must hold all that is needed."""
     assert case["format"] == FORMAT
     try:
-        candidate = Candidate.decode(raw(case["candidate"]))
+        candidate = Candidate.decode(unhex(case["candidate"]))
     except ScaleError as error:
         return Answer(frozenset(), frozenset(), str(error))
     root = case["relay"]["storage_root"]
     context = RelayContext(
         RelayBlockNumber(case["relay"]["number"]),
-        None if root is None else Hash(raw(root)),
+        None if root is None else Hash(unhex(root)),
         Slot(case["relay"]["slot_now"]),
     )
-    state = State.from_entries([(raw(key), raw(value)) for key, value in case["pre_state"]])
+    state = State.from_entries([(unhex(key), unhex(value)) for key, value in case["pre_state"]])
     try:
-        validate_block(ChainHead(Header.decode(raw(case["parent_header"])), state), candidate, context)
+        validate_block(ChainHead(Header.decode(unhex(case["parent_header"])), state), candidate, context)
     except InvalidBlock as refusal:
         return Answer(ALL, frozenset(offence.verdict.value for offence in refusal.evidence))
     return Answer(ALL, frozenset())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.pubsub import publisher_root_key
 from pubsub_emulator.primitives.storage_keys import relay_dispatch_queue_remaining_capacity
 from pubsub_emulator.primitives.types import ParaId
@@ -26,13 +27,9 @@ VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
 HASHERS = {"Twox64Concat": Twox64Concat, "Blake2_128Concat": Blake2_128Concat, "Identity": Identity}
 
 
-def _bytes(text: str) -> bytes:
-    return bytes.fromhex(text.removeprefix("0x"))
-
-
 @pytest.mark.parametrize("vector", VECTORS["storage_keys"], ids=lambda v: f"{v['pallet']}::{v['item']}")
 def test_storage_keys_equal_those_of_polkadot_js(vector: dict[str, Any]) -> None:
-    keys = [_bytes(key) for key in vector["keys"]]
+    keys = [unhex(key) for key in vector["keys"]]
     codecs = [scale.fixed(len(key)) for key in keys]
     hashers = [HASHERS[name] for name in vector.get("hashers", [])]
     pallet, item = Pallet(vector["pallet"], 200, "crate"), vector["item"]
@@ -43,7 +40,7 @@ def test_storage_keys_equal_those_of_polkadot_js(vector: dict[str, Any]) -> None
     else:
         double = StorageDoubleMap(pallet, item, "A row.", hashers[0], codecs[0], hashers[1], codecs[1], scale.u32)
         found = double.key_for(keys[0], keys[1])
-    assert found == _bytes(vector["key"])
+    assert found == unhex(vector["key"])
 
 
 @pytest.mark.parametrize("vector", VECTORS["relay_well_known_keys"], ids=lambda v: str(v["para_id"]))

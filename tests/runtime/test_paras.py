@@ -12,6 +12,7 @@ from support.relay_chain.world import PUBLIC, SECOND, SYSTEM
 
 from pubsub_emulator.emulator.relay.chain import Genesis, RelayChain
 from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.storage_keys import item_prefix
 from pubsub_emulator.primitives.types import AccountId, ParaId, RelayBlockNumber
@@ -135,7 +136,7 @@ NEWEST = next(sample for sample in SAMPLES if sample["chain"] == "moonbeam")
 
 
 def _raw(sample: dict[str, Any]) -> bytes:
-    return bytes.fromhex(sample["active_config"].removeprefix("0x"))
+    return unhex(sample["active_config"])
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s['chain']}-{s['block']}")
@@ -179,10 +180,10 @@ def test_an_unknown_executor_parameter_is_refused() -> None:
 
 @pytest.mark.parametrize("sample", CHANNELS, ids=lambda s: s["key"][-16:])
 def test_real_channels_decode_and_re_encode(sample: dict[str, str]) -> None:
-    raw = bytes.fromhex(sample["value"].removeprefix("0x"))
+    raw = unhex(sample["value"])
     channel = hrmp.channel.decode(raw)
     assert hrmp.channel.encode(channel) == raw
-    key = bytes.fromhex(sample["key"].removeprefix("0x"))
+    key = unhex(sample["key"])
     which = hrmp.channel_id.decode(key[-8:])
     assert hrmp.CHANNELS.key_for(which) == key
     assert channel.msg_count <= channel.max_capacity

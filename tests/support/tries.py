@@ -1,34 +1,10 @@
 """What the tests of tries and their vectors share."""
 
-import json
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from hypothesis import strategies as st
 
-HERE = Path(__file__).parents[1]
-MAINNET = sorted((HERE.parent / "examples" / "mainnet").glob("*.json"))
-
-
-def unhex(text: str) -> bytes:
-    return bytes.fromhex(text.removeprefix("0x"))
-
-
-def unhex_all(texts: list[str]) -> list[bytes]:
-    return [unhex(text) for text in texts]
-
-
-def unhex_pairs(pairs: list[list[str]]) -> list[tuple[bytes, bytes]]:
-    return [(unhex(key), unhex(value)) for key, value in pairs]
-
-
-@cache
-def vectors(name: str) -> list[dict[str, Any]]:
-    """The vectors of one file of `tests/vectors/tries`."""
-    loaded = json.loads((HERE / "vectors" / "tries" / f"{name}.json").read_text(encoding="utf-8"))
-    found: list[dict[str, Any]] = loaded["vectors"]
-    return found
+MAINNET = sorted((Path(__file__).parents[2] / "examples" / "mainnet").glob("*.json"))
 
 
 # Few byte values, so that keys share prefixes, end within one another and fill whole branches.

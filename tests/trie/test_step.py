@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.slow_trie import blake2, encode, plant, to_nibbles
-from support.tries import entries, keys, unhex, versions
+from support.tries import entries, keys, versions
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
@@ -274,7 +274,7 @@ def test_headers_of_every_length_are_read_back(kind: int) -> None:
 
 
 def test_the_root_node_of_an_empty_trie_is_the_only_node_with_header_zero() -> None:
-    assert step(unhex("0x00"), b"", 0) == (ABSENT, b"", 0)
+    assert step(b"\x00", b"", 0) == (ABSENT, b"", 0)
 
 
 BRANCH = b"\x80\x05\x80" + 3 * (b"\x80" + bytes(range(32)))

@@ -58,13 +58,7 @@ from pubsub_emulator.xcm.location import (
     sibling,
 )
 from pubsub_emulator.xcm.message import encode
-from pubsub_emulator.xcm.outcome import (
-    BadFormat,
-    ProcessMessageError,
-    StackLimitReached,
-    Unsupported,
-    XcmErrorKind,
-)
+from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported, XcmErrorKind
 from pubsub_emulator.xcm.response import Unlimited
 from pubsub_emulator.xcm.weighed_message import WeighedMessage, weigh_message
 from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights

@@ -53,13 +53,7 @@ from pubsub_emulator.xcm.location import (
     sibling,
 )
 from pubsub_emulator.xcm.message import encode
-from pubsub_emulator.xcm.outcome import (
-    Complete,
-    Incomplete,
-    InstructionError,
-    Outcome,
-    XcmErrorKind,
-)
+from pubsub_emulator.xcm.outcome import Complete, Incomplete, InstructionError, Outcome, XcmErrorKind
 from pubsub_emulator.xcm.response import Limited, Unlimited
 
 EXECUTED = {

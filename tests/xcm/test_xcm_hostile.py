@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.xcm import VECTORS, messages, publish, unhex
+from support.xcm import VECTORS, messages, publish
 
 from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
 from pubsub_emulator.xcm.instructions import (
@@ -109,43 +110,24 @@ def test_an_error_says_what_and_where(data: str, reason: str, offset: int) -> No
     assert isinstance(caught.value, ScaleError)
 
 
-def assets(count: int) -> bytes:
-    """A `WithdrawAsset` of so many classes, each one level further up."""
-    items = b"".join([bytes((level, 0, 0)) + encode_compact(1) for level in range(count)])
-    return b"\x05\x04\x00" + encode_compact(count) + items
+COUNTED: dict[str, tuple[str, int, Callable[[int], bytes], bytes]] = {
+    "assets": ("00", 20, lambda count: b"".join(bytes((at, 0, 0, 4)) for at in range(count)), b""),
+    "transfer filters": ("3100000001", 6, lambda count: b"\x00\x01\x00" * count, b"\x00"),
+    "hints": ("33", 1, lambda count: bytes(3 * count), b""),
+    "error codes": ("2001", 128, bytes, b""),
+    "pallets": ("030004", 64, lambda count: bytes(6 * count), bytes(3)),
+    "pallet names": ("0300040400", 48, bytes, bytes(4 + 3)),
+}
 
 
-def filters(count: int) -> bytes:
-    """An `InitiateTransfer` with so many filters."""
-    return b"\x05\x04\x31" + b"\x00\x00" + b"\x00" + b"\x01" + encode_compact(count) + b"\x00\x01\x00" * count + b"\x00"
+@pytest.mark.parametrize("what", COUNTED)
+def test_vectors_hold_what_upstream_allows_and_no_more(what: str) -> None:
+    """PS-20: bytes of an instruction up to the vector, the most that it holds, so many of those, and what follows."""
+    before, limit, items, after = COUNTED[what]
 
+    def build(count: int) -> bytes:
+        return bytes.fromhex("0504" + before) + encode_compact(count) + items(count) + after
 
-def hints(count: int) -> bytes:
-    return b"\x05\x04\x33" + encode_compact(count) + b"\x00\x00\x00" * count
-
-
-def code(size: int) -> bytes:
-    """An `ExpectTransactStatus` with an error code of so many bytes."""
-    return b"\x05\x04\x20\x01" + encode_compact(size) + bytes(size)
-
-
-def pallets(count: int) -> bytes:
-    """A `QueryResponse` about so many pallets."""
-    response = b"\x04" + encode_compact(count) + b"\x00\x00\x00\x00\x00\x00" * count
-    return b"\x05\x04\x03\x00" + response + b"\x00\x00" + b"\x00"
-
-
-def name(size: int) -> bytes:
-    """A `QueryResponse` about a pallet with so long a name."""
-    pallet = b"\x00" + encode_compact(size) + bytes(size) + b"\x00\x00\x00\x00"
-    return b"\x05\x04\x03\x00" + b"\x04\x04" + pallet + b"\x00\x00" + b"\x00"
-
-
-@pytest.mark.parametrize(
-    ("build", "limit"), [(assets, 20), (filters, 6), (hints, 1), (code, 128), (pallets, 64), (name, 48)]
-)
-def test_vectors_hold_what_upstream_allows_and_no_more(build: Callable[[int], bytes], limit: int) -> None:
-    """PS-20: assets, transfer filters, hints, error codes, pallets, pallet names."""
     assert check(build(0))
     assert check(build(limit))
     with pytest.raises(XcmDecodeError, match="holds"):

@@ -12,14 +12,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.xcm.assets import ASSETS, Asset, AssetInstance, Fungible, NonFungible, sorted_assets
-from pubsub_emulator.xcm.instructions import (
-    XCM,
-    DescendOrigin,
-    Instruction,
-    Publish,
-    SetTopic,
-    Xcm,
-)
+from pubsub_emulator.xcm.instructions import XCM, DescendOrigin, Instruction, Publish, SetTopic, Xcm
 from pubsub_emulator.xcm.location import HERE, PARENT, Junction, Location, OnlyChild, Parachain
 from pubsub_emulator.xcm.message import decode, encode
 from pubsub_emulator.xcm.outcome import (

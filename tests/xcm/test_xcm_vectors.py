@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from support.xcm import VECTORS, classes_below, unhex
+from support.xcm import VECTORS, classes_below
 
+from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.xcm import assets, instructions, location, outcome, response
 from pubsub_emulator.xcm.instructions import XCM, Instruction, Publish, SetTopic
