@@ -47,11 +47,7 @@ NET.step(1)
 SAMPLES = _samples(NET)
 
 
-def tables() -> dict[int | None, CallTable]:
-    return {chain: runtime_of(NET, chain).calls for chain in (None, PUBLISHER, SUBSCRIBER)}
-
-
-TABLES = tables()
+TABLES: dict[int | None, CallTable] = {chain: runtime_of(NET, chain).calls for chain in (None, PUBLISHER, SUBSCRIBER)}
 
 
 def undecodable_or_the_same(chain: int | None, raw: bytes) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from support.pallet_pubsub.world import ALICE, MOCK, World
 
 from pubsub_emulator.emulator.runtimes import EVERY
+from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import U32_MAX, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework.calls import encode_call
@@ -40,10 +41,6 @@ PARA = ParaId(2000)
 def vectors(file: str, rows: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((VECTORS / file).read_text())[rows]
     return found
-
-
-def unhex(text: str) -> bytes:
-    return bytes.fromhex(text.removeprefix("0x"))
 
 
 def test_hot_paths_use_the_same_keys_as_the_items() -> None:

@@ -50,28 +50,6 @@ def test_a1_registering_holds_the_deposit_and_makes_the_caller_manager_ps12() ->
     world.try_state()
 
 
-@pytest.mark.parametrize(("para", "deposit"), [(1000, 0), (2000, 500)])
-def test_a2_a3_root_registers_with_a_deposit_of_its_choice(para: int, deposit: int) -> None:
-    world = World()
-    world.force_register(para, deposit=deposit)
-    assert info(world, para) == PublisherInfo(ALICE, deposit)
-    assert (world.held(ALICE), world.free(ALICE)) == (deposit, 1000 - deposit)
-
-
-def test_a16_the_last_place_is_taken_and_existing_publishers_go_on() -> None:
-    world = World(MOCK, max_publishers=3)
-    for para in (2000, 2001, 2002):
-        world.register(para)
-    world.publish(2000, A, b"1")
-    world.refuses(Error.TooManyPublishers, world.register, 2003)
-    world.refuses(Error.TooManyPublishers, world.force_register, 2003)
-    world.publish(2000, A, b"2")
-    assert world.value(2000, A) == b"2"
-    world.deregister(2001)
-    world.register(2003)
-    world.try_state()
-
-
 @pytest.mark.parametrize("para", [1000, 1999, 2000, 5000])
 def test_a33_to_a36_system_paras_publish_at_once_and_public_ones_once_registered_ps7(para: int) -> None:
     world = World()

@@ -63,14 +63,6 @@ def test_the_honest_block_is_accepted_and_lists_its_nodes_strictly_ascending(pol
     assert Candidate.decode(candidate.encode()) == candidate
 
 
-def test_judging_a_block_changes_nothing_until_it_is_taken_ps53() -> None:
-    chain = started()
-    before = chain.state.root()
-    candidate = chain.author(RELAY)
-    assert chain.judge(candidate, RELAY).state_root == chain.judge(candidate, RELAY).state_root != before
-    assert chain.state.root() == before
-
-
 def test_evidence_names_whose_seal_it_is_and_which_nodes_and_roots() -> None:
     """PS-52, PS-53: the table of guards has every check; this is what a refusal says of each."""
     chain = started()
@@ -165,19 +157,9 @@ def test_unused_nodes_are_not_judged_after_the_walk_was_cut_short() -> None:
 
 
 def test_verdicts_bear_the_names_of_the_rules_in_their_order_ps52() -> None:
-    assert [v.value for v in Verdict] == [
-        "BadSeal",
-        "BadParent",
-        "RelayParentDecreased",
-        "MessagesMisreported",
-        "DuplicateNode",
-        "UnsortedProof",
-        "RootMismatch",
-        "OmittedBelowBudget",
-        "UnusedNodes",
-        "BadExtrinsic",
-        "StateRootMismatch",
-    ]
+    proof = "DuplicateNode UnsortedProof RootMismatch OmittedBelowBudget UnusedNodes"
+    names = f"BadSeal BadParent RelayParentDecreased MessagesMisreported {proof} BadExtrinsic StateRootMismatch"
+    assert [v.value for v in Verdict] == names.split()
 
 
 def tight(policy: str) -> tuple[Chain, Relay]:

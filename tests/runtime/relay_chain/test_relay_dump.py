@@ -11,15 +11,13 @@ import pytest
 from support.relay_chain import world
 from support.relay_chain.golden_trace import Trace
 from support.relay_chain.storage_dump import rows
-from support.relay_chain.world import ALICE, PUBLIC, SYSTEM
 
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.emulator.relay.pallets import RELAY
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
-from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId, PubsubKey
+from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
 from pubsub_emulator.runtime.pallet_pubsub import TtlPolicy
 from pubsub_emulator.trie import state_root
-from pubsub_emulator.xcm import Publish
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 KEYS: list[dict[str, Any]] = [
@@ -86,21 +84,3 @@ def test_every_declared_item_stands_where_the_vectors_say() -> None:
             found += hasher.hash(codec.encode(codec.decode(raw)))
         assert found == bytes.fromhex(row["key"][2:])
     assert compared >= BY_ITEM
-
-
-@pytest.mark.parametrize("para", [SYSTEM, PUBLIC])
-def test_ps1_a_publishers_rows_stand_at_the_keys_of_the_vectors(para: int) -> None:
-    """The keys are not computed here: they come out of a state that messages and calls made."""
-    wanted = {row["item"]: row for row in KEYS if row.get("para_id") == para and row["pallet"] == "Broadcaster"}
-    key = PubsubKey(bytes.fromhex(wanted["TtlData"]["keys"][1][2:]))
-    chain = world.start(publishers=[PUBLIC])
-    if para == SYSTEM:
-        world.step(chain, (), [world.call(world.ROOT, "force_register_publisher", ALICE, 0, para)])
-    world.send(chain, para, world.message(Publish(key, b"value", 7)))
-    dumped = world.dump(chain.state)
-    for name in ("RegisteredPublishers", "PublishedKeys", "TotalStorageSize", "TtlData"):
-        assert bytes.fromhex(wanted[name]["key"][2:]) in dumped
-    assert dumped[bytes.fromhex(wanted["PublishedKeys"]["key"][2:])].hex() == "01000000"
-    assert dumped[bytes.fromhex(wanted["TotalStorageSize"]["key"][2:])].hex() == "25000000"
-    lifetime = (7).to_bytes(4, "little") + chain.number.to_bytes(4, "little")
-    assert dumped[bytes.fromhex(wanted["TtlData"]["key"][2:])] == lifetime
