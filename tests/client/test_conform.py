@@ -3,10 +3,10 @@
 import asyncio
 import json
 import tempfile
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click.testing
 import pytest
@@ -176,266 +176,185 @@ def test_a_node_that_nobody_runs_is_the_infrastructure() -> None:
     assert failed.value.is_infrastructure
 
 
-class Mutant(NamedTuple):
-    """A function of the node with a part of it replaced, and the rule that it then breaks."""
-
-    rule: str
-    function: Callable[..., Any]
-    old: str
-    new: str
-
-
-DEREGISTERED = "deposit_event(storage, PublisherDeregistered(para))"
-HELD = "balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount)"
-RELEASED = "balances.release(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit, Precision.BEST_EFFORT)"
-SET_ROOT = "roots[child_root_key(child_key)] = self._apply_child(child_key, changes)"
-OLD_ROOT = """new = self._apply_child(child_key, changes)
-            old = self.top.get(child_root_key(child_key))
-            roots[child_root_key(child_key)] = new if new is None or old is None else old"""
-PUT = "storage.child_put(child, at,"
-UPDATE = "growth = size - value_length(old)"
-FULL = """
-        if _counter(storage, rows.published_keys) >= config.max_stored_keys:
-            raise ModuleError(Error.TooManyStoredKeys)"""
-SAME = """
-        if old[:-8] == encode_compact(size) + value:
-            return"""
-SCANS = "config.max_ttl_scans_per_idle - examined"
-ADMITTED = "if not isinstance(instruction, Publish):"
-RENEWED = "if is_finite and not was_finite:\n        storage.put(rows.ttl_row"
-SYSTEM = "config.is_system(para) or "
-
-MUTANTS: dict[str, Mutant] = {
-    "the owner is not asked for": Mutant(
-        "register_publisher",
-        Calls.register_publisher,
-        "registry.ensure_owner(self.registrar, storage, origin, para)",
-        "pass",
-    ),
-    "a para is registered twice": Mutant(
-        "register_publisher", registry.ensure_vacant, "if RegisteredPublishers.contains(storage, para):", "if False:"
-    ),
-    "the event names another manager": Mutant(
-        "register_publisher",
-        registry.register,
-        "PublisherRegistered(para, manager)",
-        "PublisherRegistered(para, AccountId(bytes(32)))",
-    ),
-    "a registration has no event": Mutant(
-        "register_publisher", registry.register, "deposit_event(storage, PublisherRegistered(para, manager))", "pass"
-    ),
-    "no deposit is held": Mutant("PS-12", registry.register, HELD, "pass"),
-    "half the deposit is held": Mutant(
-        "PS-12",
-        Calls.register_publisher,
-        "self.config.deposit_of(para))",
-        "Balance(self.config.deposit_of(para) // 2))",
-    ),
-    "the deposit is not released": Mutant("PS-12", registry.remove, RELEASED, "pass"),
-    "the deposit is lost": Mutant(
-        "PS-12",
-        Calls.deregister_publisher,
-        "registry.remove(self.config, self.balances, storage, para)",
-        "registry.remove(self.config, self.balances, storage, para, slash=True)",
-    ),
-    "another deposit is stored than is held": Mutant(
-        "PS-12", registry.register, "PublisherInfo(manager, amount)", "PublisherInfo(manager, Balance(0))"
-    ),
-    "anybody registers as root": Mutant(
-        "force_register_publisher", Calls.force_register_publisher, "ensure_root(origin)", "pass"
-    ),
-    "root's deposit is the usual one": Mutant(
-        "force_register_publisher",
-        Calls.force_register_publisher,
-        "manager, deposit)",
-        "manager, self.config.publisher_deposit)",
-    ),
-    "anybody deregisters": Mutant(
-        "deregister_publisher", Calls.deregister_publisher, "registry.ensure_manager(info, origin, para)", "pass"
-    ),
-    "the data outlives its publisher": Mutant(
-        "deregister_publisher", registry._remove_data, "return storage.child_clear(child, prefix)", "return 0"
-    ),
-    "the lifetimes outlive their publisher": Mutant(
-        "deregister_publisher", registry._remove_data, "TtlData.clear(storage, para)", "pass"
-    ),
-    "the size outlives its publisher": Mutant(
-        "deregister_publisher", registry._remove_data, "TotalStorageSize.remove(storage, para)", "pass"
-    ),
-    "a deregistration has no event": Mutant("deregister_publisher", registry.remove, DEREGISTERED, "pass"),
-    "anybody deregisters as root": Mutant(
-        "force_deregister_publisher", Calls.force_deregister_publisher, "ensure_root(origin)", "pass"
-    ),
-    "root deregisters what is not there": Mutant(
-        "force_deregister_publisher",
-        Calls.force_deregister_publisher,
-        "if not registry.is_known(storage, para):",
-        "if False:",
-    ),
-    "anybody publishes": Mutant("PS-7", publish, "if not allowed:", "if False:"),
-    "system parachains must register": Mutant("PS-7", publish, SYSTEM, ""),
-    "an entry lacks its ttl": Mutant("PS-1", publish, "value + lifetime", "value + lifetime[4:]"),
-    "an entry's lifetime is big endian": Mutant("PS-1", publish, 'to_bytes(8, "little")', 'to_bytes(8, "big")'),
-    "an entry is dated a block late": Mutant("PS-1", publish, "now << 32", "now + 1 << 32"),
-    "an entry lacks its value's length": Mutant("PS-1", publish, "encode_compact(size) + value", "value"),
-    "child tries have another prefix": Mutant("PS-1", derive_child_key, 'b"pubsub"', 'b"pubsus"'),
-    "child tries are named big endian": Mutant("PS-1", derive_child_key, '"little"', '"big"'),
-    "the root of an empty child trie stays": Mutant("PS-2", State._apply_child, "return None", "return trie.root()"),
-    "a root is not updated": Mutant("PS-2", State.apply, SET_ROOT, OLD_ROOT),
-    "keys are stored backwards": Mutant("PS-4", publish, PUT, "storage.child_put(child, at[::-1],"),
-    "a write goes into two child tries": Mutant(
-        "PS-5", publish, PUT, f"storage.child_put(rows_of(ParaId(2000)).child, key, value)\n    {PUT}"
-    ),
-    "a publish has no event": Mutant("Publish", publish, "deposit(storage, DataPublished(para, key, size))", "pass"),
-    "the event counts the key": Mutant(
-        "Publish", publish, "DataPublished(para, key, size)", "DataPublished(para, key, size + 32)"
-    ),
-    "the same value again is no write": Mutant("PS-9", publish, UPDATE, f"{UPDATE}{SAME}"),
-    "deleting nothing succeeds": Mutant("PS-10", Calls._remove, "if not removed:", "if False:"),
-    "anybody deletes": Mutant("delete_keys", Calls.delete_keys, "registry.ensure_manager(info, origin, para)", "pass"),
-    "a deletion keeps the entry": Mutant("delete_keys", remove_key, "storage.child_kill(child, at)", "pass"),
-    "a deletion keeps the lifetime": Mutant(
-        "delete_keys", remove_key, "_set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)", "pass"
-    ),
-    "keys that are absent are counted": Mutant(
-        "delete_keys", Calls._remove, "return removed", "return len(list(keys))"
-    ),
-    "anybody deletes as root": Mutant("force_delete_keys", Calls.force_delete_keys, "ensure_root(origin)", "pass"),
-    "root's deletion is said to be the manager's": Mutant(
-        "force_delete_keys", Calls.force_delete_keys, "KeysForcedDeleted(para", "KeysDeleted(para"
-    ),
-    "a value is refused a byte early": Mutant(
-        "PS-8", publish, "size > config.max_value_length", "size >= config.max_value_length"
-    ),
-    "a key costs nothing": Mutant("PS-8", publish, "growth = KEY_LENGTH + size", "growth = size"),
-    "what shrinks frees nothing": Mutant("PS-8", publish, "if growth:", "if growth > 0:"),
-    "a key too many": Mutant(
-        "PS-8 keys", publish, "stored >= config.max_stored_keys", "stored > config.max_stored_keys"
-    ),
-    "a key too few": Mutant(
-        "PS-8 keys", publish, "stored >= config.max_stored_keys", "stored + 1 >= config.max_stored_keys"
-    ),
-    "no update at the limit of keys": Mutant("PS-8 keys", publish, UPDATE, f"{UPDATE}{FULL}"),
-    "a refused key does not stop its message": Mutant(
-        "PS-21",
-        _Machine._publish,
-        "raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure",
-        "return",
-    ),
-    "a subscriber stores another root than it walked": Mutant(
-        "PS-31", _put_roots, "dict(roots)", "{para: Hash(bytes(32)) for para in roots}"
-    ),
-    "a byte too many": Mutant(
-        "PS-8 size", publish, "total > config.max_total_storage_size", "total > config.max_total_storage_size + 1"
-    ),
-    "a byte too few": Mutant(
-        "PS-8 size", publish, "total > config.max_total_storage_size", "total >= config.max_total_storage_size"
-    ),
-    "a publisher too many": Mutant(
-        "PS-8 publishers", registry.ensure_vacant, ">= config.max_publishers", "> config.max_publishers"
-    ),
-    "an entry expires a block early": Mutant("PS-13", sweep, "row.expiry <= now", "row.expiry <= now + 1"),
-    "an entry expires a block late": Mutant("PS-13", sweep, "row.expiry <= now", "row.expiry < now"),
-    "the longest lifetime wraps": Mutant("PS-13", sweep, "row.expiry <= now", "row.expiry % 2**32 <= now"),
-    "nothing expires": Mutant("PS-13", sweep, "row.expiry <= now", "False"),
-    "a lifetime is not renewed": Mutant(
-        "PS-14", _set_lifetime, "if is_finite:\n        storage.put(rows.ttl_row", RENEWED
-    ),
-    "what lasts forever keeps its row": Mutant("PS-14", _set_lifetime, "elif was_finite:", "elif False:"),
-    "an expiry has no event": Mutant("PS-16", sweep, "deposit(storage, KeyExpired(row.para, row.key))", "pass"),
-    "an expiry names another key": Mutant(
-        "PS-16", sweep, "KeyExpired(row.para, row.key)", "KeyExpired(row.para, row.key[::-1])"
-    ),
-    "an expiry is not counted": Mutant(
-        "PS-16",
-        remove_key,
-        "left = _counter(storage, rows.published_keys) - 1",
-        "left = _counter(storage, rows.published_keys)",
-    ),
-    "a write renews a list of all keys": Mutant(
-        "PS-6",
-        publish,
-        "lifetime = (ttl",
-        (
-            "storage.put(rows.published_keys + b'all', (storage.get(rows.published_keys + b'all') or b'') + key)\n"
-            "    lifetime = (ttl"
-        ),
-    ),
-    "a sweep examines what it likes": Mutant("PS-15", sweep, SCANS, "99 - examined"),
-    "what is expired counts as absent": Mutant(
-        "PS-17",
-        publish,
-        "    stored = 0",
-        "    old = None if old is not None and 0 < old[-8] + old[-4] <= now else old\n    stored = 0",
-    ),
-    "a row goes with its neighbour": Mutant(
-        "PS-18",
-        remove_key,
-        "left = _counter(storage, rows.published_keys) - 1",
-        (
-            "storage.kill(next(iter(storage.next_keys(rows.ttl_prefix)), b'none'))\n"
-            "    left = _counter(storage, rows.published_keys) - 1"
-        ),
-    ),
-    "a sweep examines half of what it may": Mutant(
-        "PS-19", sweep, SCANS, "config.max_ttl_scans_per_idle // 2 - examined"
-    ),
-    "bytes may follow a message": Mutant(
-        "PS-20",
-        message.decode,
-        "read_to_end(XcmReader(data, 1), read_instructions)",
-        "read_instructions(XcmReader(data, 1))",
-    ),
-    "an instruction of v5 is not known": Mutant(
-        "PS-20", message.decode, "if version != VERSION:", "if version != VERSION or len(data) == 21:"
-    ),
-    "every message is admitted": Mutant("PS-22", AllowPublishFrom.should_execute, ADMITTED, "if False:"),
-    "a message is as long as it likes": Mutant(
-        "PS-22", AllowPublishFrom.should_execute, "count > self.max_instructions", "count > 250"
-    ),
-    "a message too few is admitted": Mutant(
-        "PS-22", AllowPublishFrom.should_execute, "count > self.max_instructions", "count >= self.max_instructions"
-    ),
-    "the last message is the first": Mutant(
-        "PS-23", MessageQueue._service_queue, "for message in waiting(raw):", "for message in waiting(raw)[::-1]:"
-    ),
-    "the subscriber is not told": Mutant(
-        "PS-30", _Deliverer.deliver, "deposit(self._storage, DataProcessed(para, key, len(value)))", "pass"
-    ),
-    "relay parents go back and forth": Mutant(
-        "PS-32",
-        apply,
-        "items.LAST_RELAY_PARENT.put(storage, relay_parent)",
-        "items.LAST_RELAY_PARENT.put(storage, relay_parent ^ 1)",
-    ),
-    "an upgrade forgets the subscriptions": Mutant(
-        "PS-33",
-        upgrade,
-        "storage.put(CODE, spec.encode())",
-        "storage.put(CODE, __import__('dataclasses').replace(spec, subscriptions={}).encode())",
-    ),
-    "data stays when its para leaves": Mutant(
-        "PS-11",
-        Broadcaster.on_offboard,
-        "self._offboard(storage, para) if registry.is_known(storage, para) else 0",
-        "0",
-    ),
-    "the deposit is lost when its para leaves": Mutant(
-        "PS-11",
-        Broadcaster._offboard,
-        "return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))",
-        "return registry.remove(self.config, self.balances, storage, para, slash=True)",
-    ),
+MUTANTS: dict[Callable[..., Any], str] = {
+    Calls.register_publisher: """
+        register_publisher | the owner is not asked for | registry.ensure_owner(self.registrar, storage, origin, para)
+            -> pass
+        PS-12 | half the deposit is held | self.config.deposit_of(para)) -> Balance(self.config.deposit_of(para) // 2))
+    """,
+    registry.ensure_vacant: """
+        register_publisher | a para is registered twice | if RegisteredPublishers.contains(storage, para): -> if False:
+        PS-8 publishers | a publisher too many | >= config.max_publishers -> > config.max_publishers
+    """,
+    registry.register: """
+        register_publisher | the event names another manager | PublisherRegistered(para, manager)
+            -> PublisherRegistered(para, AccountId(bytes(32)))
+        register_publisher | a registration has no event | deposit_event(storage, PublisherRegistered(para, manager))
+            -> pass
+        PS-12 | no deposit is held | balances.hold(storage, PUBLISHER_DEPOSIT, manager, amount) -> pass
+        PS-12 | another deposit is stored than is held | manager, amount)) -> manager, Balance(0)))
+    """,
+    registry.remove: """
+        PS-12 | the deposit is not released
+            | balances.release(storage, PUBLISHER_DEPOSIT, info.manager, info.deposit, Precision.BEST_EFFORT) -> pass
+        deregister_publisher | a deregistration has no event | deposit_event(storage, PublisherDeregistered(para))
+            -> pass
+    """,
+    Calls.deregister_publisher: """
+        PS-12 | the deposit is lost | balances, storage, para) -> balances, storage, para, slash=True)
+        deregister_publisher | anybody deregisters | registry.ensure_manager(info, origin, para) -> pass
+    """,
+    Calls.force_register_publisher: """
+        force_register_publisher | anybody registers as root | ensure_root(origin) -> pass
+        force_register_publisher | root's deposit is the usual one | manager, deposit)
+            -> manager, self.config.publisher_deposit)
+    """,
+    registry._remove_data: """
+        deregister_publisher | the data outlives its publisher | return storage.child_clear(child, prefix) -> return 0
+        deregister_publisher | the lifetimes outlive their publisher | TtlData.clear(storage, para) -> pass
+        deregister_publisher | the size outlives its publisher | TotalStorageSize.remove(storage, para) -> pass
+    """,
+    Calls.force_deregister_publisher: """
+        force_deregister_publisher | anybody deregisters as root | ensure_root(origin) -> pass
+        force_deregister_publisher | root deregisters what is not there | if not registry.is_known(storage, para):
+            -> if False:
+    """,
+    publish: """
+        PS-7 | anybody publishes | if not allowed: -> if False:
+        PS-7 | system parachains must register | config.is_system(para) or -> False or
+        PS-1 | an entry lacks its ttl | value + lifetime -> value + lifetime[4:]
+        PS-1 | an entry's lifetime is big endian | to_bytes(8, "little") -> to_bytes(8, "big")
+        PS-1 | an entry is dated a block late | now << 32 -> now + 1 << 32
+        PS-1 | an entry lacks its value's length | encode_compact(size) + value -> value
+        PS-4 | keys are stored backwards | storage.child_put(child, at, -> storage.child_put(child, at[::-1],
+        PS-5 | a write goes into two child tries | storage.child_put(child, at,
+            -> storage.child_put(rows_of(ParaId(2000)).child, key, value)\\n    storage.child_put(child, at,
+        Publish | a publish has no event | deposit(storage, DataPublished(para, key, size)) -> pass
+        Publish | the event counts the key | DataPublished(para, key, size) -> DataPublished(para, key, size + 32)
+        PS-9 | the same value again is no write | growth = size - value_length(old)
+            -> growth = size - value_length(old)
+            \\n        if old[:-8] == encode_compact(size) + value:\\n            return
+        PS-8 | a value is refused a byte early | size > config.max_value_length -> size >= config.max_value_length
+        PS-8 | a key costs nothing | growth = KEY_LENGTH + size -> growth = size
+        PS-8 | what shrinks frees nothing | if growth: -> if growth > 0:
+        PS-8 keys | a key too many | stored >= config.max_stored_keys -> stored > config.max_stored_keys
+        PS-8 keys | a key too few | stored >= config.max_stored_keys -> stored + 1 >= config.max_stored_keys
+        PS-8 keys | no update at the limit of keys | growth = size - value_length(old)
+            -> growth = size - value_length(old)
+            \\n        if _counter(storage, rows.published_keys) >= config.max_stored_keys:
+            \\n            raise ModuleError(Error.TooManyStoredKeys)
+        PS-8 size | a byte too many | total > config.max_total_storage_size -> total > config.max_total_storage_size + 1
+        PS-8 size | a byte too few | total > config.max_total_storage_size -> total >= config.max_total_storage_size
+        PS-6 | a write renews a list of all keys | lifetime = (ttl
+            -> storage.put(rows.published_keys + b'all', (storage.get(rows.published_keys + b'all') or b'') + key)
+            \\n    lifetime = (ttl
+        PS-17 | what is expired counts as absent | stored = 0
+            -> old = None if old is not None and 0 < old[-8] + old[-4] <= now else old\\n    stored = 0
+    """,
+    derive_child_key: """
+        PS-1 | child tries have another prefix | b"pubsub" -> b"pubsus"
+        PS-1 | child tries are named big endian | "little" -> "big"
+    """,
+    State._apply_child: "PS-2 | the root of an empty child trie stays | return None -> return trie.root()",
+    State.apply: """
+        PS-2 | a root is not updated | roots[child_root_key(child_key)] = self._apply_child(child_key, changes)
+            -> new = self._apply_child(child_key, changes)
+            \\n            old = self.top.get(child_root_key(child_key))
+            \\n            roots[child_root_key(child_key)] = new if new is None or old is None else old
+    """,
+    Calls._remove: """
+        PS-10 | deleting nothing succeeds | if not removed: -> if False:
+        delete_keys | keys that are absent are counted | return removed -> return len(list(keys))
+    """,
+    Calls.delete_keys: "delete_keys | anybody deletes | registry.ensure_manager(info, origin, para) -> pass",
+    remove_key: """
+        delete_keys | a deletion keeps the entry | storage.child_kill(child, at) -> pass
+        delete_keys | a deletion keeps the lifetime | _set_lifetime(config, storage, rows, key, old[-8:], _INFINITE)
+            -> pass
+        PS-16 | an expiry is not counted | rows.published_keys) - 1 -> rows.published_keys)
+        PS-18 | a row goes with its neighbour | left = _counter(storage, rows.published_keys) - 1
+            -> storage.kill(next(iter(storage.next_keys(rows.ttl_prefix)), b'none'))
+            \\n    left = _counter(storage, rows.published_keys) - 1
+    """,
+    Calls.force_delete_keys: """
+        force_delete_keys | anybody deletes as root | ensure_root(origin) -> pass
+        force_delete_keys | root's deletion is said to be the manager's | KeysForcedDeleted(para -> KeysDeleted(para
+    """,
+    _Machine._publish: """
+        PS-21 | a refused key does not stop its message
+            | raise _Failed(XcmError(XcmErrorKind.PublishFailed), failure.error) from failure -> return
+    """,
+    _put_roots: """
+        PS-31 | a subscriber stores another root than it walked | dict(roots)
+            -> {para: Hash(bytes(32)) for para in roots}
+    """,
+    sweep: """
+        PS-13 | an entry expires a block early | row.expiry <= now -> row.expiry <= now + 1
+        PS-13 | an entry expires a block late | row.expiry <= now -> row.expiry < now
+        PS-13 | the longest lifetime wraps | row.expiry <= now -> row.expiry % 2**32 <= now
+        PS-13 | nothing expires | row.expiry <= now -> False
+        PS-16 | an expiry has no event | deposit(storage, KeyExpired(row.para, row.key)) -> pass
+        PS-16 | an expiry names another key | KeyExpired(row.para, row.key) -> KeyExpired(row.para, row.key[::-1])
+        PS-15 | a sweep examines what it likes | config.max_ttl_scans_per_idle - examined -> 99 - examined
+        PS-19 | a sweep examines half of what it may | scans_per_idle - examined -> scans_per_idle // 2 - examined
+    """,
+    _set_lifetime: """
+        PS-14 | a lifetime is not renewed | if is_finite:\\n        storage.put(rows.ttl_row
+            -> if is_finite and not was_finite:\\n        storage.put(rows.ttl_row
+        PS-14 | what lasts forever keeps its row | elif was_finite: -> elif False:
+    """,
+    message.decode: """
+        PS-20 | bytes may follow a message | read_to_end(XcmReader(data, 1), read_instructions)
+            -> read_instructions(XcmReader(data, 1))
+        PS-20 | an instruction of v5 is not known | if version != VERSION: -> if version != VERSION or len(data) == 21:
+    """,
+    AllowPublishFrom.should_execute: """
+        PS-22 | every message is admitted | if not isinstance(instruction, Publish): -> if False:
+        PS-22 | a message is as long as it likes | count > self.max_instructions -> count > 250
+        PS-22 | a message too few is admitted | count > self.max_instructions -> count >= self.max_instructions
+    """,
+    MessageQueue._service_queue: """
+        PS-23 | the last message is the first | for message in waiting(raw): -> for message in waiting(raw)[::-1]:
+    """,
+    _Deliverer.deliver: """
+        PS-30 | the subscriber is not told | deposit(self._storage, DataProcessed(para, key, len(value))) -> pass
+    """,
+    apply: """
+        PS-32 | relay parents go back and forth | put(storage, relay_parent) -> put(storage, relay_parent ^ 1)
+    """,
+    upgrade: """
+        PS-33 | an upgrade forgets the subscriptions | storage.put(CODE, spec.encode())
+            -> storage.put(CODE, __import__('dataclasses').replace(spec, subscriptions={}).encode())
+    """,
+    Broadcaster.on_offboard: """
+        PS-11 | data stays when its para leaves
+            | self._offboard(storage, para) if registry.is_known(storage, para) else 0 -> 0
+    """,
+    Broadcaster._offboard: """
+        PS-11 | the deposit is lost when its para leaves
+            | return with_storage_layer(storage, lambda: registry.remove(self.config, self.balances, storage, para))
+            -> return registry.remove(self.config, self.balances, storage, para, slash=True)
+    """,
 }
+"""What to replace in a function of the node by what, and the rule that it then breaks: `rule | what | old -> new`."""
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_node_that_breaks_a_rule_is_caught_by_its_name(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant = MUTANTS[name]
+def mutants() -> Iterator[Any]:
+    for function, rows in MUTANTS.items():
+        for row in rows.replace("\n            ", " ").replace(" \\n", "\\n").strip().split("\n"):
+            rule, name, change = row.strip().split(" | ")
+            old, new = change.replace("\\n", "\n").split(" -> ")
+            yield pytest.param(rule, function, old, new, id=name)
+
+
+@pytest.mark.parametrize(("rule", "function", "old", "new"), mutants())
+def test_a_node_that_breaks_a_rule_is_caught_by_its_name(
+    rule: str, function: Callable[..., Any], old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         rows_of.cache_clear()
-        breaks(patch, mutant.function, mutant.old, mutant.new)
-        found = held(only=[mutant.rule])[mutant.rule]
+        breaks(patch, function, old, new)
+        found = held(only=[rule])[rule]
     rows_of.cache_clear()
     assert found.verdict == "broken", found
     assert found.expected != found.seen
