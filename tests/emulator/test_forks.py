@@ -1,12 +1,24 @@
 """Forks of a network: what is done to one, by its methods or to its very states, no other sees."""
 
-from pubsub_emulator.emulator.network import Network
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from pubsub_emulator.collator.author import Authored, author
+from pubsub_emulator.collator.draws import MILLION
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Snapshot, Step
 from pubsub_emulator.emulator.network.records import RelayRecord
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import PublisherGroup, Scenario, Subscriber, SubscriptionSettings
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.pubsub import key_from_data
-from pubsub_emulator.primitives.types import ParaId
+from pubsub_emulator.primitives.types import ParaId, PubsubKey, RelayBlockNumber, Slot
+from pubsub_emulator.runtime.framework.storage import Storage
+from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec
+from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
+from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
+from pubsub_emulator.runtime.parachain.validate import RelayContext, validate_block
 
 KEY = key_from_data(b"key")
 
@@ -137,3 +149,128 @@ def test_the_author_s_situation_is_the_block_that_the_next_step_takes() -> None:
     situation = network.situation(3000)
     [record] = [record for record in network.step()[0].records if record.chain == 3000]
     assert situation.honest.encode() == record.candidate.encode()
+
+
+# A network at one moment: saved for a few references, restored exactly, branched, and its blocks authored again.
+
+PUBLISHER = ParaId(1000)
+SUBSCRIBER = ParaId(3000)
+KEYS = tuple(sorted(key_from_data(b"%d" % at) for at in range(20)))
+
+
+def _cheated(policy: CachePolicy = CachePolicy.SLOTS, cheats: tuple[str, ...] = ()) -> Network:
+    subscriber = RuntimeSpec(SUBSCRIBER, {PUBLISHER: KEYS}, cache=policy)
+    return Network(
+        NetworkConfig(
+            (
+                ParachainConfig(subscriber, (((), 0), (cheats, MILLION // 2), ((), 0))),
+                ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {})),
+            ),
+            seed=b"snapshots",
+        )
+    )
+
+
+def _go_on(network: Network, label: bytes, blocks: int = 4) -> list[Step]:
+    steps = []
+    for at in range(blocks):
+        network.publish(PUBLISHER, KEYS[(7 * at) % len(KEYS)], label + b"%d" % at * 20)
+        network.send_downward(SUBSCRIBER, label)
+        steps += network.step()
+    return steps
+
+
+def _told(steps: list[Step]) -> list[object]:
+    """Everything that two runs must have in common, as bytes."""
+    return [
+        (
+            step.block.header.encode(),
+            [(r.candidate.encode(), None if r.refusal is None else str(r.refusal)) for r in step.records],
+            step.deliveries(SUBSCRIBER),
+        )
+        for step in steps
+    ]
+
+
+@pytest.mark.parametrize("policy", CachePolicy)
+def test_ps_90_a_restored_network_goes_on_to_the_same_bytes_as_often_as_one_likes(policy: CachePolicy) -> None:
+    network = _cheated(policy, ("omit-node", "wrong-state-root"))
+    _go_on(network, b"before")
+    network.publish(PUBLISHER, KEYS[3], b"waiting to be sent")
+    snapshot = network.snapshot()
+    first = _told(_go_on(network, b"after"))
+    for elsewhere in (b"branch", b"another branch"):
+        _go_on(network, elsewhere, 3)
+        network.restore(snapshot)
+        assert _told(_go_on(network, b"after")) == first
+
+
+def test_another_network_of_the_same_configuration_can_take_a_snapshot_over() -> None:
+    network, other = _cheated(), _cheated()
+    _go_on(network, b"before")
+    other.restore(network.snapshot())
+    assert _told(_go_on(other, b"after")) == _told(_go_on(network, b"after"))
+
+
+def _allocated(work: Callable[[], object]) -> int:
+    tracemalloc.start()
+    try:
+        kept = work()
+        size, _ = tracemalloc.get_traced_memory()
+        del kept
+    finally:
+        tracemalloc.stop()
+    return size
+
+
+def test_a_snapshot_costs_some_references_and_not_a_copy_of_the_state() -> None:
+    network = _cheated()
+    for at in range(1000):
+        network.publish(PUBLISHER, PubsubKey(at.to_bytes(32, "big")), bytes(1000))
+    network.step(6)
+    entries = sum(len(trie) for trie in network.relay.state.children.values())
+    assert entries == 1000
+    snapshots: list[Snapshot] = []
+    size = _allocated(lambda: snapshots.extend(network.snapshot() for _ in range(50)))
+    assert size < 50 * 20_000  # the state holds over a megabyte
+    root = network.relay.state.root()
+    _go_on(network, b"moved on")
+    assert network.relay.state.root() != root
+    network.restore(snapshots[0])
+    assert network.relay.state.root() == root
+
+
+def _author(network: Network, relay_parent: int, slot: int) -> Authored:
+    chain = network.parachain(SUBSCRIBER)
+    relay = network.relay.access(relay_parent)
+    assert relay is not None
+    last = LAST_RELAY_PARENT.get(Storage(chain.state))
+    messages = network.relay.inbound(RelayBlockNumber(relay_parent), SUBSCRIBER, last)
+    return author(chain.head, relay, messages, Slot(slot), chain.author_of(slot).seed)
+
+
+@pytest.mark.parametrize("policy", CachePolicy)
+def test_ps_79_a_candidate_is_authored_again_by_another_collator_on_the_same_parent(policy: CachePolicy) -> None:
+    network = _cheated(policy)
+    steps = _go_on(network, b"before")
+    chain = network.parachain(SUBSCRIBER)
+    number = network.number
+    slot = (chain.header.aura_slot() or 0) + 1
+    made = [_author(network, number, slot + turn) for turn in range(3)]
+    assert steps
+    keys = [chain.author_of(slot + turn).key for turn in range(3)]
+    assert len(set(keys)) == 3
+    # One set of nodes is accepted, whoever authors (PS-52); what differs is who signs, and in which slot.
+    assert len({each.candidate.inherent.encode() for each in made}) == 1
+    assert len({each.candidate.hash() for each in made}) == 3
+    relay = network.relay.block(number)
+    assert relay is not None
+    for turn, each in enumerate(made):
+        context = RelayContext(RelayBlockNumber(number), relay.header.state_root, Slot(slot + 3))
+        outcome = validate_block(chain.head, each.candidate, context)
+        assert outcome.state_root == each.candidate.header.state_root
+        assert outcome.deliveries == made[0].outcome.deliveries
+        early = RelayContext(RelayBlockNumber(number), relay.header.state_root, Slot(slot + turn - 1))
+        with pytest.raises(InvalidBlock) as refused:
+            validate_block(chain.head, each.candidate, early)
+        assert refused.value.verdict is Verdict.BAD_SEAL

@@ -7,9 +7,9 @@ from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Step
 from pubsub_emulator.emulator.network.parachain import Pace, pack
 from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
     BlockRecord,
     CheckpointRecord,
+    Observer,
     RelayRecord,
     SubscriptionRecord,
 )
@@ -48,24 +48,13 @@ def _delivered(steps: list[Step]) -> list[tuple[int, bytes | None]]:
     return [(step.number, delivery.value) for step in steps for delivery in step.deliveries(SUBSCRIBER)]
 
 
-class Recorder:
+class Recorder(Observer):
+    """Keeps every record."""
+
     def __init__(self) -> None:
         self.seen: list[object] = []
-
-    def relay_block(self, record: RelayRecord) -> None:
-        self.seen.append(record)
-
-    def authorities(self, record: AuthorityRecord) -> None:
-        self.seen.append(record)
-
-    def subscriptions(self, record: SubscriptionRecord) -> None:
-        self.seen.append(record)
-
-    def checkpoint(self, record: CheckpointRecord) -> None:
-        self.seen.append(record)
-
-    def candidate(self, record: BlockRecord) -> None:
-        self.seen.append(record)
+        for name in ("relay_block", "authorities", "subscriptions", "checkpoint", "candidate"):
+            setattr(self, name, self.seen.append)
 
 
 def test_ps31_a_value_published_in_relay_block_n_is_delivered_on_a_relay_parent_of_n_and_not_before() -> None:
@@ -188,6 +177,24 @@ def test_observers_hear_everything_in_order_and_segments_start_with_checkpoints(
     assert [each.number for each in recorder.seen if isinstance(each, RelayRecord)] == [0, 1, 2, 3, 4]
     segments = [each.segment for each in recorder.seen if isinstance(each, BlockRecord)]
     assert segments == [0, 0, 1, 1]
+
+
+def test_observers_are_told_of_a_segment_once_though_its_first_step_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(replace(_network().config, segment_length=3))
+    recorder = Recorder()
+    network.observe(recorder)
+    network.step(3)
+    recorder.seen.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(network.relay.runtime.executive, "build_block", lambda *_args, **_kwargs: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            network.step(1)
+    height = network.parachain(SUBSCRIBER).header.number
+    network.step(1)
+    begun = [each for each in recorder.seen if isinstance(each, CheckpointRecord)]
+    heads = [(SYSTEM, 1, 0), (PUBLISHER, 1, 0), (SUBSCRIBER, 1, height)]
+    assert [(each.chain, each.segment, each.header.number) for each in begun] == heads
+    assert [each.number for each in recorder.seen if isinstance(each, RelayRecord)] == [4]
 
 
 def test_ps33_an_upgrade_by_a_downward_message_changes_the_subscriptions_and_is_told() -> None:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, UnknownCall
+from pubsub_emulator.emulator.network import Network, NetworkConfig, Pace, ParachainConfig
 from pubsub_emulator.emulator.network.parachain import pack, split
-from pubsub_emulator.emulator.network.records import CheckpointRecord, RelayRecord
 from pubsub_emulator.primitives.pubsub import derive_child_key, key_from_data
 from pubsub_emulator.primitives.types import U128_MAX, AccountId, ParaId, PubsubKey
 from pubsub_emulator.runtime.balances.pallet import TOTAL_ISSUANCE
@@ -24,13 +23,37 @@ KEY = key_from_data(b"key")
 SUBSCRIBED = merge_subscriptions([(PUBLISHER, [KEY])])
 
 
-def network(*others: ParachainConfig, channels: tuple[tuple[ParaId, ParaId], ...] = ()) -> Network:
-    chains = (
-        ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {})),
-        ParachainConfig(RuntimeSpec(SUBSCRIBER, SUBSCRIBED)),
-        *others,
-    )
+def network(
+    *others: ParachainConfig, channels: tuple[tuple[ParaId, ParaId], ...] = (), pace: Pace | None = None, **spec: Any
+) -> Network:
+    subscriber = ParachainConfig(RuntimeSpec(SUBSCRIBER, SUBSCRIBED, **spec), pace=pace or Pace())
+    chains = (ParachainConfig.publisher(RuntimeSpec(PUBLISHER, {})), subscriber, *others)
     return Network(NetworkConfig(chains, channels=channels))
+
+
+def configured(net: Network, **changes: int) -> HostConfiguration:
+    """Have governance change the relay chain's configuration, and wait until it holds."""
+    config = replace(HostConfiguration(), **changes)  # type: ignore[arg-type]  # numbers
+    net.call(Root(), "Configuration", "set_config", config, 1)
+    net.step(60)
+    return config
+
+
+def left_and_came_back(net: Network) -> None:
+    """The subscriber is deregistered, and registered again with its head."""
+    net.call(Root(), "Registrar", "deregister", SUBSCRIBER)
+    net.step(110)
+    assert not grows(net)
+    head = net.parachain(SUBSCRIBER).header.encode()
+    net.call(Root(), "Registrar", "force_register", net.manager(SUBSCRIBER), SUBSCRIBER, head)
+    net.step(110)
+    assert grows(net)
+
+
+def grows(net: Network, steps: int = 5) -> bool:
+    before = net.parachain(SUBSCRIBER).header.number
+    net.step(steps)
+    return net.parachain(SUBSCRIBER).header.number > before
 
 
 def stored(net: Network, para: ParaId) -> bool:
@@ -84,26 +107,6 @@ class Fault(Exception):
     """What a test lets happen in the middle of a step."""
 
 
-class Watcher:
-    def __init__(self) -> None:
-        self.seen: list[object] = []
-
-    def relay_block(self, record: RelayRecord) -> None:
-        self.seen.append(("relay", record.number))
-
-    def authorities(self, record: Any) -> None:
-        pass
-
-    def subscriptions(self, record: Any) -> None:
-        pass
-
-    def checkpoint(self, record: CheckpointRecord) -> None:
-        self.seen.append(("checkpoint", record.chain, record.segment, record.header.number))
-
-    def candidate(self, record: Any) -> None:
-        pass
-
-
 @pytest.mark.parametrize("fault", [Fault, KeyboardInterrupt])
 def test_a_step_that_fails_leaves_everything_as_it_was(
     monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
@@ -132,29 +135,6 @@ def test_a_step_that_fails_leaves_everything_as_it_was(
     ]
 
 
-def test_observers_are_told_of_a_segment_once_though_its_first_step_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = Network(replace(network().config, segment_length=3))
-    watcher = Watcher()
-    net.observe(watcher)
-    net.step(3)
-    told = len(watcher.seen)
-
-    def fails(*_args: object, **_kwargs: object) -> None:
-        raise Fault
-
-    with monkeypatch.context() as patch:
-        patch.setattr(net.relay.runtime.executive, "build_block", fails)
-        with pytest.raises(Fault):
-            net.step(1)
-    height = net.parachain(SUBSCRIBER).header.number
-    net.step(1)
-    assert watcher.seen[told:] == [
-        ("checkpoint", PUBLISHER, 1, 0),
-        ("checkpoint", SUBSCRIBER, 1, height),
-        ("relay", 4),
-    ]
-
-
 # Governance
 
 
@@ -171,14 +151,12 @@ def test_senders_go_by_the_limits_that_hold_now_ps23(change: dict[str, int]) -> 
     keys = [key_from_data(b"%d" % number) for number in range(200)]
     net = network()
     net.step(2)
-    lowered = replace(HostConfiguration(), **change)
     for key in keys[:100]:
         net.publish(PUBLISHER, key, b"v" * 1000)
     net.parachain(PUBLISHER).pack()  # messages that were made under the old limits
-    net.call(Root(), "Configuration", "set_config", lowered, 1)
     with_old = net.parachain(PUBLISHER).upward[:]
     net.parachain(PUBLISHER).upward.clear()
-    net.step(60)
+    lowered = configured(net, **change)
     assert active_config(net.relay.storage()) == lowered
     net.parachain(PUBLISHER).upward.extend(with_old)
     for key in keys[100:]:
@@ -191,10 +169,7 @@ def test_senders_go_by_the_limits_that_hold_now_ps23(change: dict[str, int]) -> 
 
 def test_fewer_horizontal_messages_are_sent_when_governance_allows_fewer() -> None:
     net = network(ParachainConfig(RuntimeSpec(TIGHT, {})), channels=((SUBSCRIBER, PUBLISHER), (SUBSCRIBER, TIGHT)))
-    net.call(
-        Root(), "Configuration", "set_config", replace(HostConfiguration(), hrmp_max_message_num_per_candidate=1), 1
-    )
-    net.step(60)
+    configured(net, hrmp_max_message_num_per_candidate=1)
     net.send(SUBSCRIBER, PUBLISHER, b"one")
     net.send(SUBSCRIBER, TIGHT, b"two")
     assert refusals(net, 4, SUBSCRIBER) == []
@@ -222,24 +197,6 @@ def test_only_root_makes_system_parachains_ps7() -> None:
     net.call(Signed(nobody), "Registrar", "register", ParaId(2000), b"head")
     net.step(101)
     assert net.relay.runtime.paras.parachains(net.relay.storage()) == [1000, 1600, 2000, 2500]
-
-
-@pytest.mark.parametrize(
-    ("pallet", "name", "args"),
-    [
-        ("ParaInclusion", "enter", ([b"no candidate"],)),
-        ("Configuration", "set_config", ("no configuration", 1)),
-        ("Hrmp", "hrmp_close_channel", (3,)),
-        ("Balances", "force_set_balance", (None, 1)),
-    ],
-)
-def test_values_of_another_type_are_refused_before_they_are_queued(
-    pallet: str, name: str, args: tuple[object, ...]
-) -> None:
-    net = network()
-    with pytest.raises(UnknownCall, match=f"{pallet}::{name} does not take these arguments"):
-        net.call(Root(), pallet, name, *args)
-    net.step(2)
 
 
 def test_an_issuance_that_cannot_be_represented_is_a_failed_call() -> None:
@@ -287,3 +244,57 @@ def test_a_channel_that_was_closed_and_opened_again_goes_on_ps52() -> None:
     blocks = [record.candidate.inherent for step in steps for record in step.records]
     taken = [m.data for block in blocks for _, messages in block.messages.horizontal for m in messages]
     assert taken == [b"after"]
+
+
+# What makes a parachain impossible: docs/liveness.md
+
+
+def test_impossible_a_para_that_is_not_registered() -> None:
+    left_and_came_back(network())
+
+
+def test_impossible_messages_that_fit_no_block_of_the_runtime_until_it_leaves_and_comes_back() -> None:
+    net = network(max_pov_size=1_300_000, reserve_minimum=True)
+    net.step(2)
+    for _ in range(2):
+        net.send_downward(SUBSCRIBER, b"x" * 30_000)
+    net.step(1)
+    assert not grows(net)
+    assert "bytes of messages exceed" in net.step(1)[0].idle[SUBSCRIBER]
+    left_and_came_back(net)
+
+
+def test_impossible_heads_longer_than_governance_allows_until_it_allows_for_them() -> None:
+    net = network()
+    configured(net, max_head_data_size=10)
+    assert not grows(net)
+    events = [event for event in net.step(1)[0].events if isinstance(event, CandidateRefused)]
+    assert [(event.para, repr(event.error)) for event in events] == [
+        (SUBSCRIBER, "ModuleError('Paras', <Error.HeadDataTooLarge: 100>)")
+    ]
+    configured(net)
+    assert grows(net)
+
+
+def test_impossible_a_relay_parent_that_is_not_kept_any_more() -> None:
+    net = network(pace=Pace(lag=300))
+    net.step(305)
+    assert not grows(net)
+    assert "is no longer kept" in net.step(1)[0].idle[SUBSCRIBER]
+    net.parachain(SUBSCRIBER).pace = Pace()
+    assert grows(net)
+
+
+@pytest.mark.parametrize(
+    "change", [{"max_upward_message_size": 20, "max_upward_queue_size": 20}, {"hrmp_max_message_num_per_candidate": 0}]
+)
+def test_messages_that_governance_allows_no_room_for_wait_and_their_sender_goes_on(change: dict[str, int]) -> None:
+    net = network(channels=((SUBSCRIBER, PUBLISHER),))
+    configured(net, **change)
+    net.send(SUBSCRIBER, PUBLISHER, b"waits")
+    net.parachain(SUBSCRIBER).send_upward(b"u" * 100)
+    assert grows(net)
+    assert net.parachain(SUBSCRIBER).upward or net.parachain(SUBSCRIBER).horizontal
+    configured(net)
+    assert not net.parachain(SUBSCRIBER).upward
+    assert not net.parachain(SUBSCRIBER).horizontal
