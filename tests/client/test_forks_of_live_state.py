@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from support.node import Running, serving_beside
+from support.told import beside
 
 from pubsub_emulator import Network, key_from_data
 from pubsub_emulator.client import live_state as live_state_module
@@ -18,6 +19,7 @@ from pubsub_emulator.client import state_file
 from pubsub_emulator.client.fork import open_fork
 from pubsub_emulator.client.live_state import live_state, state_of
 from pubsub_emulator.client.state_file import read_state, write_state
+from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.emulator.fork import BadFork, Fork
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.model import Scenario
@@ -72,10 +74,8 @@ def running() -> Iterator[Running]:
         yield found
 
 
-@contextmanager
-def _forked(running: Running, chain: int | None = None) -> Iterator[Fork]:
-    with live_state(running.urls[chain]) as fork:
-        yield fork
+def _forked(running: Running, chain: int | None = None) -> AbstractContextManager[Fork]:
+    return live_state(running.urls[chain])
 
 
 def _of(fork: Fork, forks: dict[int, Fork] | None = None) -> Network:
@@ -184,8 +184,7 @@ def test_an_older_block_is_forked_by_number_or_hash(running: Running) -> None:
 Alter = Callable[[str, Any], Any]
 
 
-@contextmanager
-def _between(upstream: str, alter: Alter, loop: asyncio.AbstractEventLoop) -> Iterator[str]:
+def _between(upstream: str, alter: Alter) -> AbstractContextManager[str]:
     """A proxy over HTTP that changes what a node answers."""
 
     async def handle(request: web.Request) -> web.Response:
@@ -196,52 +195,24 @@ def _between(upstream: str, alter: Alter, loop: asyncio.AbstractEventLoop) -> It
             found["result"] = alter(body["method"], found["result"])
         return web.json_response(found)
 
-    async def start() -> tuple[web.AppRunner, str]:
-        app = web.Application()
-        app.router.add_post("/", handle)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        return runner, f"http://127.0.0.1:{runner.addresses[0][1]}"
-
-    runner, url = asyncio.run_coroutine_threadsafe(start(), loop).result()
-    try:
-        yield url
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result()
-
-
-def _other_value(method: str, result: Any) -> Any:
-    if method == "state_getReadProof":
-        result["proof"] = [node[:-2] + "ff" for node in result["proof"]]
-    return result
-
-
-def _no_proof(method: str, result: Any) -> Any:
-    return None if method == "state_getReadProof" else result
-
-
-def _other_header(method: str, result: Any) -> Any:
-    if method == "chain_getHeader":
-        result["stateRoot"] = "0x" + "11" * 32
-    return result
+    app = web.Application()
+    app.router.add_post("/", handle)
+    return beside(lambda: served(app, "127.0.0.1", 0))
 
 
 @pytest.mark.parametrize(
-    ("alter", "words"),
+    ("method", "other", "words"),
     [
-        (_other_value, "the read proof lacks node"),
-        (_no_proof, "state_getReadProof: an object is expected"),
-        (_other_header, "has another hash"),
+        ("state_getReadProof", lambda told: {"proof": [node[:-2] + "ff" for node in told["proof"]]}, "lacks node"),
+        ("state_getReadProof", lambda _: None, "state_getReadProof: an object is expected"),
+        ("chain_getHeader", lambda told: {**told, "stateRoot": "0x" + "11" * 32}, "has another hash"),
     ],
 )
-def test_nothing_that_a_node_makes_up_is_taken_over(running: Running, alter: Alter, words: str) -> None:
-    with (
-        _between(running.http_url(), alter, running.loop) as url,
-        pytest.raises(PubsubError, match=words),
-        live_state(url) as fork,
-    ):
+def test_nothing_that_a_node_makes_up_is_taken_over(
+    running: Running, method: str, other: Callable[[Any], Any], words: str
+) -> None:
+    alter: Alter = lambda asked, result: other(result) if asked == method else result  # noqa: E731
+    with _between(running.http_url(), alter) as url, pytest.raises(PubsubError, match=words), live_state(url) as fork:
         _of(fork)
 
 
@@ -251,7 +222,7 @@ def test_a_step_that_cannot_be_read_has_not_happened_and_can_be_tried_again(runn
     def alter(method: str, result: Any) -> Any:
         return [] if gone and "Proof" in method else result
 
-    with _between(running.http_url(), alter, running.loop) as url, live_state(url) as fork:
+    with _between(running.http_url(), alter) as url, live_state(url) as fork:
         network = Network.of([PUBLISHER], {SUBSCRIBER: {PUBLISHER: [PRICE]}}, fork=fork)
         before = network.relay.header
         gone = True

@@ -20,6 +20,7 @@ from pubsub_emulator.client.node import SubstrateNode, decode_events
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.primitives.errors import ScaleError
+from pubsub_emulator.serving.listening import listening
 
 Talk = Callable[[web.WebSocketResponse, dict[str, Any]], Awaitable[None]]
 
@@ -38,13 +39,8 @@ async def speaking(talk: Talk) -> AsyncIterator[str]:
 
     app = web.Application()
     app.router.add_get("/", handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"ws://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with listening(app, "127.0.0.1", 0, 0.1) as (_, port):
+        yield f"ws://127.0.0.1:{port}"
 
 
 async def answer(socket: web.WebSocketResponse, request: dict[str, Any], result: object) -> None:

@@ -4,21 +4,25 @@ import asyncio
 import base64
 import json
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
+from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from support.distributor import Inbox, Stage, play, played, served, web
-from support.told import alone
+from support.distributor import Inbox, Stage, key_set, played, stage
+from support.told import alone, told
 
 from pubsub_emulator.distributor.core.messages import Post
 from pubsub_emulator.distributor.event import Notice
-from pubsub_emulator.distributor.service.access import hash_token
+from pubsub_emulator.distributor.service import access
+from pubsub_emulator.distributor.service.access import Keys, Verifier, hash_token
 from pubsub_emulator.distributor.service.addresses import is_public
 from pubsub_emulator.distributor.service.config import AccessConfig, make_access
 from pubsub_emulator.distributor.service.poster import Poster, signature
+from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.distributor.simulation.stories import event_of
 from pubsub_emulator.emulator.settings import SettingsError
 
@@ -31,65 +35,56 @@ KEYS: dict[str, Any] = {
 }
 
 
-def _jwks(path: Path) -> str:
-    keys = []
-    for name, key in KEYS.items():
-        algorithm = jwt.get_algorithm_by_name(name)
-        keys.append({**json.loads(algorithm.to_jwk(key.public_key())), "kid": name, "alg": name})
-    path.write_text(json.dumps({"keys": keys}), encoding="utf-8")
-    return path.name
+JWKS = {"keys.json": key_set(*((name, name, key) for name, key in KEYS.items()))}
+RIGHTS = ("publish", "subscribe", "read", "admin")
 
 
 def _sign(claims: dict[str, Any], algorithm: str = "ES256", **headers: str) -> str:
     return jwt.encode(claims, KEYS[algorithm], algorithm, headers={"kid": algorithm, **headers})
 
 
-@pytest.mark.parametrize(
-    ("path", "right"),
-    [
-        ("POST /api/v2/publishEvent", "publish"),
-        ("POST /api/v2/subscribe", "subscribe"),
-        ("DELETE /api/v2/subscribe/x", "subscribe"),
-        ("GET /api/v2/subscribe", "read"),
-        ("GET /api/v2/events", "read"),
-        ("GET /metrics", "read"),
-        ("GET /api/v2/dead-letters", "admin"),
-        ("POST /api/v2/dead-letters/x/redrive", "admin"),
-    ],
-)
-def test_id13_each_route_needs_its_right(tmp_path: Path, path: str, right: str) -> None:
-    tokens = [
-        {"name": name, "sha256": hash_token(name * 8), "rights": [name]}
-        for name in ("publish", "subscribe", "read", "admin")
-    ]
+async def _told(made: Stage, token: str) -> int:
+    """The status of a signed event."""
+    how = {"data": token.encode(), "headers": {"Content-Type": "application/jwt"}}
+    return (await made.ask("POST", "/api/v2/publishEvent", **how))[0]
 
-    async def what(made: Stage) -> None:
+
+ROUTES = {
+    "POST /api/v2/publishEvent": "publish",
+    "POST /api/v2/subscribe": "subscribe",
+    "DELETE /api/v2/subscribe/x": "subscribe",
+    "GET /api/v2/subscribe": "read",
+    "GET /api/v2/events": "read",
+    "GET /metrics": "read",
+    "GET /api/v2/dead-letters": "admin",
+    "POST /api/v2/dead-letters/x/redrive": "admin",
+}
+
+
+@played(access={"tokens": [{"name": name, "sha256": hash_token(name * 8), "rights": [name]} for name in RIGHTS]})
+async def test_id13_each_route_needs_its_right(made: Stage) -> None:
+    for path, right in ROUTES.items():
         method, _, route = path.partition(" ")
-        for token in ("publish", "subscribe", "read", "admin"):
+        for token in RIGHTS:
             status, _, _ = await made.ask(method, route, headers={"Authorization": f"Bearer {token * 8}"})
-            assert (status == 403) is (token != right), token
+            assert (status == 403) is (token != right), (path, token)
         for header in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic cHVibGlzaA=="}):
             status, body, headers = await made.ask(method, route, headers=header)
             assert (status, body["type"], headers["WWW-Authenticate"]) == (401, "urn:ied:unauthorized", "Bearer")
-        assert (await made.ask("GET", "/health"))[0] == 200
-
-    play(tmp_path, what, access={"tokens": tokens})
+    assert (await made.ask("GET", "/health"))[0] == 200
 
 
-def test_id13_a_jwt_s_scope_is_its_rights(tmp_path: Path) -> None:
-    async def what(made: Stage) -> None:
-        now = int(time.time())
-        for claims, status in (
-            ({"scope": "read publish", "iss": "https://idp.example", "exp": now + 60}, 200),
-            ({"scope": "publish", "iss": "https://idp.example", "exp": now + 60}, 403),
-            ({"scope": "read", "iss": "https://other.example", "exp": now + 60}, 401),
-            ({"scope": "read", "iss": "https://idp.example", "exp": now - 60}, 401),
-        ):
-            header = {"Authorization": f"Bearer {_sign(claims, 'RS256')}"}
-            assert (await made.ask("GET", "/api/v2/events", headers=header))[0] == status
-
-    access = {"jwt": {"jwks": _jwks(tmp_path / "keys.json"), "issuer": "https://idp.example"}}
-    play(tmp_path, what, access=access)
+@played(files=JWKS, access={"jwt": {"jwks": "keys.json", "issuer": "https://idp.example"}})
+async def test_id13_a_jwt_s_scope_is_its_rights(made: Stage) -> None:
+    now = int(time.time())
+    for claims, status in (
+        ({"scope": "read publish", "iss": "https://idp.example", "exp": now + 60}, 200),
+        ({"scope": "publish", "iss": "https://idp.example", "exp": now + 60}, 403),
+        ({"scope": "read", "iss": "https://other.example", "exp": now + 60}, 401),
+        ({"scope": "read", "iss": "https://idp.example", "exp": now - 60}, 401),
+    ):
+        header = {"Authorization": f"Bearer {_sign(claims, 'RS256')}"}
+        assert (await made.ask("GET", "/api/v2/events", headers=header))[0] == status
 
 
 def test_id13_nobody_is_let_in_from_elsewhere_unless_told(tmp_path: Path) -> None:
@@ -101,38 +96,32 @@ def test_id13_nobody_is_let_in_from_elsewhere_unless_told(tmp_path: Path) -> Non
         make_access(AccessConfig(), host, tmp_path)
 
 
-def test_id23_a_signed_event_is_unpacked_if_its_signature_holds(tmp_path: Path) -> None:
-    now = int(time.time())
-    fields = EVENT.body()
+@played(files=JWKS, events={"jwks": "keys.json"})
+async def test_id23_a_signed_event_is_unpacked_if_its_signature_holds(made: Stage) -> None:
+    now, fields = int(time.time()), EVENT.body()
     good = _sign(fields)
     none = jwt.encode(fields, "", "none", headers={"kid": "ES256"})
-    public = json.loads((tmp_path / _jwks(tmp_path / "keys.json")).read_text())["keys"][2]["n"]
+    public = json.loads(JWKS["keys.json"])["keys"][2]["n"]
     confused = jwt.encode(fields, base64.b64encode(public.encode() * 2).decode(), "HS256", headers={"kid": "RS256"})
-
-    async def what(made: Stage) -> None:
-        for token, status in (
-            (none, 401),
-            (confused, 401),
-            (good[:-8] + "AAAAAAAA", 401),
-            (_sign(fields, "ES256", kid="unknown"), 401),
-            (_sign({**fields, "exp": now - 60}, "EdDSA"), 401),
-            (_sign({**fields, "nbf": now + 60}, "RS256"), 401),
-            ("no token", 401),
-            (good, 201),
-            (_sign({**fields, "exp": now + 60}, "EdDSA"), 200),
-            (_sign({**fields, "nbf": now - 60}, "RS256"), 200),
-        ):
-            how = {"data": token.encode(), "headers": {"Content-Type": "application/jwt"}}
-            assert (await made.ask("POST", "/api/v2/publishEvent", **how))[0] == status, token
-        assert made.ledgers["a"].network.count(ID) == 1
-
-    play(tmp_path, what, events={"jwks": "keys.json"})
+    for token, status in (
+        (none, 401),
+        (confused, 401),
+        (good[:-8] + "AAAAAAAA", 401),
+        (_sign(fields, "ES256", kid="unknown"), 401),
+        (_sign({**fields, "exp": now - 60}, "EdDSA"), 401),
+        (_sign({**fields, "nbf": now + 60}, "RS256"), 401),
+        ("no token", 401),
+        (good, 201),
+        (_sign({**fields, "exp": now + 60}, "EdDSA"), 200),
+        (_sign({**fields, "nbf": now - 60}, "RS256"), 200),
+    ):
+        assert await _told(made, token) == status, token
+    assert made.ledgers["a"].network.count(ID) == 1
 
 
 @played(events={"check": False})
 async def test_id23_off_by_flag_anybody_may_sign(made: Stage) -> None:
-    how = {"data": jwt.encode(EVENT.body(), "", "none").encode(), "headers": {"Content-Type": "application/jwt"}}
-    assert (await made.ask("POST", "/api/v2/publishEvent", **how))[0] == 201
+    assert await _told(made, jwt.encode(EVENT.body(), "", "none")) == 201
 
 
 def test_id42_the_signature_is_standard_webhooks() -> None:
@@ -190,25 +179,146 @@ async def test_id42_scenario_34_the_address_connected_to_decides(
     assert private or ("'subscription': 's'" in said[0] and "private_endpoints = true" in said[0])
 
 
-def test_id42_redirects_are_not_followed() -> None:
-    async def what() -> None:
-        followed = []
+@alone
+async def test_id42_redirects_are_not_followed() -> None:
+    followed = []
 
-        async def redirect(_request: web.Request) -> web.Response:
-            return web.Response(status=307, headers={"Location": "/other"})
+    async def redirect(_request: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": "/other"})
 
-        async def other(_request: web.Request) -> web.Response:
-            followed.append(1)
-            return web.Response()
+    async def other(_request: web.Request) -> web.Response:
+        followed.append(1)
+        return web.Response()
 
-        app = web.Application()
-        app.router.add_post("/in", redirect)
-        app.router.add_post("/other", other)
-        poster = Poster(private=True)
+    app = web.Application()
+    app.router.add_post("/in", redirect)
+    app.router.add_post("/other", other)
+    poster = Poster(private=True)
+    async with served(app, "127.0.0.1", 0) as url:
+        told = Post("s", ID, f"{url}/in", None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
+        assert await poster.post(told) == 307
+    assert not followed
+    await poster.close()
+
+
+# ID-23: keys come from a real HTTP server: rotated, in pieces, too long, redirected, away for a while.
+
+SECRETS = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("old", "new")}
+
+
+def _public(name: str) -> bytes:
+    """The key set with one of the secrets, and with keys that are none of ours."""
+    others = [{"kty": "oct", "k": "c2VjcmV0", "kid": "shared"}, {"kty": "unknown"}]
+    return json.dumps({"keys": json.loads(key_set((name, "ES256", SECRETS[name])))["keys"] + others}).encode()
+
+
+def _sign_event(name: str) -> str:
+    return jwt.encode(event_of(1)[1].body(), SECRETS[name], "ES256", headers={"kid": name})
+
+
+class Provider:
+    """A server of a key set."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.status = 200
+        self.body = _public("old")
+        self.gate: asyncio.Event | None = None
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        """The key set, a byte or so at a time."""
+        self.asked += 1
+        if self.gate is not None:
+            await self.gate.wait()
+        headers = {"Location": "/elsewhere"} if self.status == 302 else {}
+        response = web.StreamResponse(status=self.status, headers=headers)
+        await response.prepare(request)
+        for at in range(0, len(self.body), max(len(self.body) // 5, 1)):
+            await response.write(self.body[at : at + max(len(self.body) // 5, 1)])
+            await asyncio.sleep(0.01)  # so that it arrives in pieces
+        return response
+
+    async def elsewhere(self, _request: web.Request) -> web.Response:
+        """Where nobody may be sent."""
+        return web.Response(body=_public("new"))
+
+
+def _with(what: Callable[[Provider, Keys], Awaitable[None]]) -> None:
+    async def run() -> None:
+        provider, app = Provider(), web.Application()
+        app.router.add_get("/keys", provider.get)
+        app.router.add_get("/elsewhere", provider.elsewhere)
         async with served(app, "127.0.0.1", 0) as url:
-            told = Post("s", ID, f"{url}/in", None, "msg_1", Notice(1, 1, EVENT, ID, "0x"), 0)
-            assert await poster.post(told) == 307
-        assert not followed
-        await poster.close()
+            await what(provider, Keys(url=f"{url}/keys"))
 
-    asyncio.run(what())
+    asyncio.run(run())
+
+
+provided = told(_with, made=2)
+
+
+@provided
+async def test_a_set_that_arrives_in_pieces_is_read_whole_and_once_for_all_who_wait(
+    provider: Provider, keys: Keys
+) -> None:
+    verifier = Verifier(keys)
+    found = await asyncio.gather(*(verifier.claims(_sign_event("old")) for _ in range(5)))
+    assert [claims["entityId"] for claims in found] == [event_of(1)[1].entity] * 5
+    assert provider.asked == 1
+    assert await keys.find("shared") is None
+
+
+@provided
+async def test_a_rotated_key_is_fetched_and_one_that_was_taken_away_is_refused(
+    provider: Provider, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verifier = Verifier(keys)
+    await verifier.claims(_sign_event("old"))
+    provider.body = _public("new")
+    with pytest.raises(jwt.InvalidKeyError):
+        await verifier.claims(_sign_event("new"))  # asked a moment ago: strangers must not make it ask each time
+    assert provider.asked == 1
+    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.0)
+    await verifier.claims(_sign_event("new"))
+    with pytest.raises(jwt.InvalidKeyError):
+        await verifier.claims(_sign_event("old"))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (500, b"{}"),
+        (302, b""),
+        (200, b"no json"),
+        (200, b"[]"),
+        (200, b"[" * 100_000),
+        (200, b" " * (access.MOST_KEYS + 1)),
+    ],
+)
+@provided
+async def test_where_the_server_fails_the_known_keys_go_on_to_count(
+    provider: Provider, keys: Keys, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes
+) -> None:
+    verifier = Verifier(keys)
+    await verifier.claims(_sign_event("old"))
+    monkeypatch.setattr(access, "REFRESH_SECONDS", 0.0)
+    provider.status, provider.body = status, body
+    await verifier.claims(_sign_event("old"))
+    assert provider.asked == 2
+    with pytest.raises(jwt.InvalidKeyError):
+        await verifier.claims(_sign_event("new"))
+
+
+@alone
+async def test_a_server_that_is_away_refuses_nobody_else_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    keys = Keys(url="http://127.0.0.1:1/keys")
+    assert await keys.find("old") is None
+    assert [record.message for record in caplog.records] == ["the keys cannot be fetched"]
+
+
+@provided
+async def test_a_signed_event_is_published_with_keys_of_a_server(provider: Provider, keys: Keys, tmp_path: Any) -> None:
+    async with stage(tmp_path, events={"jwks": keys._url}) as made:  # where the server is
+        for name, status in (("new", 401), ("old", 201)):
+            assert await _told(made, _sign_event(name)) == status
+    assert provider.asked == 1

@@ -1,11 +1,10 @@
 """An adapter's ledger over an EVM node: nonces, stuck and dropped transactions, reorganisations, nodes that lie."""
 
 import asyncio
-import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -15,7 +14,8 @@ import pytest
 import rlp
 from coincurve import PrivateKey, PublicKey
 from support.distributor import until
-from support.evm_chain import CONTRACT, EvmChain, account
+from support.evm import ACCOUNT, Told, ids, ledger_on, publishing
+from support.evm_chain import CONTRACT, EvmChain
 from support.told import Told as Test
 from support.told import alone, told
 
@@ -31,15 +31,14 @@ from pubsub_emulator.distributor.adapter.evm.account import (
     key_of_keystore,
 )
 from pubsub_emulator.distributor.adapter.evm.contract import MOST_DATA, TOPIC, call_data, refusal
-from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings, open_ledger
-from pubsub_emulator.distributor.adapter.evm.node import MOST_PRICE, EvmNode
+from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings
+from pubsub_emulator.distributor.adapter.evm.node import MOST_PRICE
 from pubsub_emulator.distributor.adapter.ledger import Published
-from pubsub_emulator.distributor.core.messages import No, Unknown
+from pubsub_emulator.distributor.core.messages import Unknown
 from pubsub_emulator.distributor.once import MemoryStore
 from pubsub_emulator.distributor.simulation.stories import event_of
 
 SETTINGS = EvmSettings(contract=CONTRACT, finality=0)
-Told = Published | No | Unknown
 
 
 @pytest.fixture(autouse=True)
@@ -48,25 +47,13 @@ def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "HEADS_SECONDS", 0.02)
 
 
-@contextlib.asynccontextmanager
-async def ledger_of(
-    chain: EvmChain, settings: EvmSettings = SETTINGS, store: MemoryStore | None = None
-) -> AsyncIterator[EvmLedger]:
-    node = EvmNode(chain)  # type: ignore[arg-type]  # the chain answers as a connection does
-    made = await open_ledger("a", node, account(), settings, store or MemoryStore())
-    try:
-        yield made
-    finally:
-        await made.close()
-
-
 def play(
     what: Callable[[EvmLedger, EvmChain], Awaitable[None]], chain: EvmChain | None = None, **settings: Any
 ) -> None:
     async def run() -> None:
         async with asyncio.timeout(60):
             world = chain or EvmChain()
-            async with ledger_of(world, replace(SETTINGS, **settings)) as made:
+            async with ledger_on(world, replace(SETTINGS, **settings)) as made:
                 await what(made, world)
 
     asyncio.run(run())
@@ -77,20 +64,11 @@ def played(chain: Callable[[], EvmChain] = EvmChain, **settings: Any) -> Callabl
     return told(lambda what: play(what, chain(), **settings), made=2)
 
 
-def publishing(ledger: EvmLedger, number: int) -> asyncio.Task[Told]:
-    return asyncio.create_task(ledger.publish(event_of(number)[1]))
-
-
 async def sent(ledger: EvmLedger, chain: EvmChain, number: int) -> asyncio.Task[Told]:
     """A publication whose transaction waits for a block."""
     made = publishing(ledger, number)
     await until(lambda: bool(chain.pool))
     return made
-
-
-async def ids(ledger: EvmLedger) -> list[str | None] | None:
-    page = await ledger.read(0, 1000)
-    return None if page is None else [notice.id for notice in page.notices]
 
 
 def test_the_package_holds_what_the_source_says() -> None:
@@ -102,7 +80,7 @@ def test_the_package_holds_what_the_source_says() -> None:
 def test_call_and_event_are_those_of_the_public_contract() -> None:
     """As `DOME_EVENTS_CONTRACT_ABI` of `alastria/DOME-blockchain_connector-dlt_interface` at 3405d23 has them."""
     arguments = "bytes32,address,bytes32,bytes32,string,string,string[]"
-    assert call_data(event_of(1)[1], account().address)[:4].hex() == _selector(f"emitNewEvent({arguments})")
+    assert call_data(event_of(1)[1], ACCOUNT.address)[:4].hex() == _selector(f"emitNewEvent({arguments})")
     assert keccak256(f"EventDOMEv1(uint256,uint256,{arguments})".encode()).hex() == TOPIC[2:]
     text = resources.files("pubsub_emulator.distributor.adapter.evm").joinpath("DomeEvents.json").read_text()
     kinds = {each.get("name"): [one["type"] for one in each["inputs"]] for each in json.loads(text)["abi"]}
@@ -124,7 +102,7 @@ async def test_an_event_is_published_once_read_back_and_found_by_a_second_call(
     page = await ledger.read(0, 10)
     assert page is not None
     assert [(notice.number, notice.event, notice.fault) for notice in page.notices] == [(1, event_of(1)[1], "")]
-    assert (page.notices[0].signer, page.notices[0].block) == (account().address, chain._hash(1))
+    assert (page.notices[0].signer, page.notices[0].block) == (ACCOUNT.address, chain._hash(1))
 
 
 @pytest.mark.parametrize(("base_fee", "price", "wanted"), [(7, None, 16), (None, None, 9), (7, 0, 0)])
@@ -213,7 +191,7 @@ async def test_a_transaction_whose_nonce_another_one_used_is_a_doubt_and_not_sen
 
 
 def _call_of(number: int) -> bytes:
-    return call_data(event_of(number)[1], account().address)
+    return call_data(event_of(number)[1], ACCOUNT.address)
 
 
 @played(finality=2)
@@ -269,11 +247,11 @@ async def test_a_reorganisation_below_the_final_block_takes_events_back_from_the
 @alone
 async def test_a_killed_process_goes_on_with_the_transactions_that_it_left() -> None:
     chain, store = EvmChain(), MemoryStore()
-    async with ledger_of(chain, store=store) as first:
+    async with ledger_on(chain, SETTINGS, store) as first:
         publishing(first, 1)
         await until(lambda: bool(chain.pool))
     chain.pool.clear()  # the node forgot it, too
-    async with ledger_of(chain, store=store) as second:
+    async with ledger_on(chain, SETTINGS, store) as second:
         await until(lambda: bool(chain.pool))
         again, other = publishing(second, 1), publishing(second, 2)
         await until(lambda: len(chain.pool) == 2)
@@ -444,7 +422,7 @@ async def test_settings_that_do_not_fit_the_chain_are_one_line_at_the_start(
     changes: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(ClientError, match=words):
-        async with ledger_of(EvmChain(), replace(SETTINGS, **changes)):
+        async with ledger_on(EvmChain(), replace(SETTINGS, **changes)):
             pass
 
 
@@ -506,7 +484,7 @@ def test_a_signed_transaction_is_the_one_of_eip_155() -> None:
         r.rjust(32, b"\0") + s.rjust(32, b"\0") + bytes([v[0] - 37]), digest, None
     )
     assert signer == PrivateKey(b"F" * 32).public_key
-    assert account().address == "0x90f8bf6a479f320ead074411a4b0e7944ea8c9c1"
+    assert ACCOUNT.address == "0x90f8bf6a479f320ead074411a4b0e7944ea8c9c1"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import contextlib
 import gzip
-import json
 import ssl
 import time
 import tracemalloc
@@ -16,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from support.certificates import certificate
-from support.distributor import Stage, play, played, served, web
+from support.distributor import Stage, key_set, play, played, served, web
 
 from pubsub_emulator.distributor.core.messages import Post
 from pubsub_emulator.distributor.event import Notice
@@ -75,20 +74,25 @@ async def test_bodies_that_never_end_keep_nobody_out_and_are_given_up(
         writer.close()
 
 
-def test_more_requests_than_are_served_at_once_get_429(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def what(made: Stage) -> None:
-        for ledger in made.ledgers.values():
-            ledger.network.up = False
-        path = "/api/v2/publishEvent"
-        waiting = [made.ask("POST", path, json=event_of(number)[1].body()) for number in range(2 * MOST)]
-        found = await asyncio.gather(*waiting)
-        assert [status for status, _, _ in found].count(429) == MOST
-        status, body, headers = next(each for each in found if each[0] == 429)
-        assert (status, body["type"], headers["Retry-After"]) == (429, "urn:ied:too-many-requests", "1")
-        assert (await made.ask("GET", "/health"))[0] == 200
-
+@played(most_requests=MOST)
+async def test_more_requests_than_are_served_at_once_get_429(made: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "ANSWER_SECONDS", 0.5)
-    play(tmp_path, what, most_requests=MOST)
+    for ledger in made.ledgers.values():
+        ledger.network.up = False
+    waiting = [made.ask("POST", "/api/v2/publishEvent", json=event_of(each)[1].body()) for each in range(2 * MOST)]
+    found = await asyncio.gather(*waiting)
+    assert [status for status, _, _ in found].count(429) == MOST
+    status, body, headers = next(each for each in found if each[0] == 429)
+    assert (status, body["type"], headers["Retry-After"]) == (429, "urn:ied:too-many-requests", "1")
+    assert (await made.ask("GET", "/health"))[0] == 200
+
+
+def _secret(length: int) -> str:
+    return base64.b64encode(bytes(length)).decode()
+
+
+def _url(length: int) -> str:
+    return "http://n.example/".ljust(length, "x")
 
 
 @pytest.mark.parametrize(
@@ -98,16 +102,8 @@ def test_more_requests_than_are_served_at_once_get_429(tmp_path: Path, monkeypat
         ("/api/v2/subscribe", {"eventTypes": ["t" * 255]}, {"eventTypes": ["t" * 256]}),
         ("/api/v2/subscribe", {"metadata": ["m"] * 16}, {"metadata": ["m"] * 17}),
         ("/api/v2/subscribe", {"metadata": ["m" * 256]}, {"metadata": ["m" * 257]}),
-        (
-            "/api/v2/subscribe",
-            {"secret": base64.b64encode(bytes(128)).decode()},
-            {"secret": base64.b64encode(bytes(129)).decode()},
-        ),
-        (
-            "/api/v2/subscribe",
-            {"notificationEndpoint": "http://n.example/".ljust(MOST_URL, "x")},
-            {"notificationEndpoint": "http://n.example/".ljust(MOST_URL + 1, "x")},
-        ),
+        ("/api/v2/subscribe", {"secret": _secret(128)}, {"secret": _secret(129)}),
+        ("/api/v2/subscribe", {"notificationEndpoint": _url(MOST_URL)}, {"notificationEndpoint": _url(MOST_URL + 1)}),
         ("/api/v2/publishEvent", {"eventType": "t" * 255}, {"eventType": "t" * 256}),
         ("/api/v2/publishEvent", {"relevantMetadata": ["m"] * 32}, {"relevantMetadata": ["m"] * 33}),
     ],
@@ -140,12 +136,7 @@ async def test_a_parameter_at_its_limit_is_taken_and_one_beyond_is_refused(
 
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-
-
-def _jwks(path: Path) -> str:
-    public = json.loads(jwt.get_algorithm_by_name("RS256").to_jwk(KEY.public_key()))
-    path.write_text(json.dumps({"keys": [{**public, "kid": "k", "alg": "RS256"}]}), encoding="utf-8")
-    return path.name
+JWKS = {"keys.json": key_set(("k", "RS256", KEY))}
 
 
 def _part(text: str) -> str:
@@ -169,11 +160,12 @@ def test_id13_a_jwt_that_does_not_expire_is_refused_unless_the_settings_say_othe
         found = await made.ask("GET", "/api/v2/events", headers={"Authorization": f"Bearer {token}"})
         assert found[0] == (200 if without_exp else 401)
 
-    play(tmp_path, what, access={"jwt": {"jwks": _jwks(tmp_path / "keys.json"), "without_exp": without_exp}})
+    play(tmp_path, what, files=JWKS, access={"jwt": {"jwks": "keys.json", "without_exp": without_exp}})
 
 
-def test_id13_e3_tokens_that_are_none_get_401_and_leave_no_defect(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@played(files=JWKS, access={"jwt": {"jwks": "keys.json"}})
+async def test_id13_e3_tokens_that_are_none_get_401_and_leave_no_defect(
+    made: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     der = KEY.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -189,16 +181,13 @@ def test_id13_e3_tokens_that_are_none_get_401_and_leave_no_defect(
           for exp in (0, -1, "soon", None, float("inf"), float("nan"), int(time.time()) - 60)),
     ]  # fmt: skip
 
-    async def what(made: Stage) -> None:
-        host, _, port = made.url.removeprefix("http://").partition(":")
-        for token in tokens:
-            reader, writer = await asyncio.open_connection(host, int(port))
-            head = f"GET /api/v2/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
-            writer.write(head.encode("latin-1"))
-            assert await _status(reader) == 401, token[:80]
-            writer.close()
-
-    play(tmp_path, what, access={"jwt": {"jwks": _jwks(tmp_path / "keys.json")}})
+    host, _, port = made.url.removeprefix("http://").partition(":")
+    for token in tokens:
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"GET /api/v2/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
+        writer.write(head.encode("latin-1"))
+        assert await _status(reader) == 401, token[:80]
+        writer.close()
     assert "a defect" not in caplog.messages
 
 

@@ -1,9 +1,6 @@
 """The description of the interface, attacked: no answer is outside of it, and nothing is a defect (ID-2)."""
 
-import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 import schemathesis
@@ -14,7 +11,8 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from support.distributor import Stage, stage
+from support.distributor import stage
+from support.told import beside
 
 from pubsub_emulator.distributor.event import MOST_METADATA, MOST_METADATUM, MOST_NUMBER, MOST_TYPE
 from pubsub_emulator.distributor.service.addresses import MOST_URL
@@ -30,34 +28,11 @@ from pubsub_emulator.distributor.service.requests import (
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
-def _served(folder: Path, found: Callable[[Stage], str]) -> Iterator[str]:
-    """Something that is served in a thread of its own."""
-    loop, ready, urls = asyncio.new_event_loop(), threading.Event(), list[str]()
-    done = asyncio.Event()
-
-    async def serve() -> None:
-        async with stage(folder) as made:
-            urls.append(found(made))
-            ready.set()
-            await done.wait()
-
-    def run() -> None:
-        loop.run_until_complete(serve())
-        loop.close()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    assert ready.wait(60)
-    yield urls[0]
-    loop.call_soon_threadsafe(done.set)
-    thread.join()
-
-
 @pytest.fixture(scope="module")
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A distributor or an adapter, as the test's parameter says. The parameter also makes the tests' ids unique."""
-    of = {"distributor": lambda made: made.url, "adapter": lambda made: made.adapters["a"]}[request.param]
-    yield from _served(tmp_path_factory.mktemp("openapi"), of)
+    with beside(lambda: stage(tmp_path_factory.mktemp("openapi"))) as made:
+        yield made.url if request.param == "distributor" else made.adapters["a"]
 
 
 schema = schemathesis.openapi.from_dict(document(distributor=True)).exclude(path_regex="^/api/v1/")

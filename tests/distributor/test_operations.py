@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.distributor import Stage, change_rules, play, until
+from support.distributor import Stage, play, played, until
 
 from pubsub_emulator.distributor.core import rows
+from pubsub_emulator.distributor.once import open_store
 from pubsub_emulator.distributor.service.access import hash_token
 from pubsub_emulator.distributor.service.logs import JsonLines
 from pubsub_emulator.distributor.simulation.stories import event_of
@@ -65,42 +66,44 @@ def lines() -> Iterator[list[str]]:
     root.setLevel(level)
 
 
-def test_logs_have_no_key_token_secret_or_body(
-    tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+SECRET, TOKEN = "whsec_" + "A" * 32, "bearer-" + "t" * 20
+EVERYTHING = [{"name": "all", "sha256": hash_token(TOKEN), "rights": ["publish", "subscribe", "read", "admin"]}]
+
+
+@played(
+    rules={"silence": 300, "check_after": 300, "patience": 300, "most_failures": 1},
+    access={"tokens": EVERYTHING},
+    call_timeout=1,
+)
+async def test_logs_have_no_key_token_secret_or_body(
+    made: Stage, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything that is logged goes wrong here: refusals, failures, wrong keys, a lie, a rewind, a defect."""
-    change_rules(monkeypatch, silence=300, check_after=300, patience=300, most_failures=1)
-    secret, token = "whsec_" + "A" * 32, "bearer-" + "t" * 20
-    everything = [{"name": "all", "sha256": hash_token(token), "rights": ["publish", "subscribe", "read", "admin"]}]
+    how: dict[str, Any] = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
+    wish = {"eventTypes": ["*"], "notificationEndpoint": made.inbox_url + "?user=hidden", "secret": SECRET}
+    assert (await made.ask("POST", "/api/v2/subscribe", json=wish, **how))[0] == 201
+    made.inbox.status = 500
+    made.ledgers["a"].network.refuses = "because"
+    for number in (1, 2):
+        await made.ask("POST", "/api/v2/publishEvent", json=event_of(number, number)[1].body(), **how)
+    made.ledgers["b"].append(event_of(9, 9)[1]._replace(data_location="https://node.example/hidden"))
+    await made.ask("POST", f"/internal/eventNotification/a/{'0' * 32}", json={}, **how)
+    await made.ask("GET", "/api/v2/events", headers={"Authorization": "Bearer wrong-hidden"})
+    made.ledgers["b"].network.cut(0)
 
-    async def what(stage: Stage) -> None:
-        how: dict[str, Any] = {"headers": {"Authorization": f"Bearer {token}"}}
-        wish = {"eventTypes": ["*"], "notificationEndpoint": stage.inbox_url + "?user=hidden", "secret": secret}
-        assert (await stage.ask("POST", "/api/v2/subscribe", json=wish, **how))[0] == 201
-        stage.inbox.status = 500
-        stage.ledgers["a"].network.refuses = "because"
-        for number in (1, 2):
-            await stage.ask("POST", "/api/v2/publishEvent", json=event_of(number, number)[1].body(), **how)
-        stage.ledgers["b"].append(event_of(9, 9)[1]._replace(data_location="https://node.example/hidden"))
-        await stage.ask("POST", f"/internal/eventNotification/a/{'0' * 32}", json={}, **how)
-        await stage.ask("GET", "/api/v2/events", headers={"Authorization": "Bearer wrong-hidden"})
-        stage.ledgers["b"].network.cut(0)
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect of this test")
 
-        def broken(*_: object) -> None:
-            raise RuntimeError("a defect of this test")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(stage.engine, "look", broken)
-            assert (await stage.ask("GET", f"/api/v2/publications/{event_of(1)[0]}", **how))[0] == 500
-        kinds = {"dead-letter", "quarantine", "rewind"}
-        await until(lambda: kinds <= {json.loads(line)["event"] for line in lines})
-        keys = [rows.Hooks(*json.loads(text)).key for name, text in stage.engine.store.rows(rows.HOOKS) if text != "1"]
-        keys += [rows.Interest(*json.loads(text)).key for _, text in stage.engine.store.rows(rows.SUBSCRIPTIONS)]
-        assert len(keys) == 3
-        for hidden in (secret, secret[6:], token, hash_token(token), "hidden", *keys, event_of(1)[1].data_location):
-            assert not any(hidden in line for line in lines), hidden
-
-    play(tmp_path, what, access={"tokens": everything}, call_timeout=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(made.engine, "look", broken)
+        assert (await made.ask("GET", f"/api/v2/publications/{event_of(1)[0]}", **how))[0] == 500
+    kinds = {"dead-letter", "quarantine", "rewind"}
+    await until(lambda: kinds <= {json.loads(line)["event"] for line in lines})
+    keys = [rows.Hooks(*json.loads(text)).key for name, text in made.engine.store.rows(rows.HOOKS) if text != "1"]
+    keys += [rows.Interest(*json.loads(text)).key for _, text in made.engine.store.rows(rows.SUBSCRIPTIONS)]
+    assert len(keys) == 3
+    for hidden in (SECRET, SECRET[6:], TOKEN, hash_token(TOKEN), "hidden", *keys, event_of(1)[1].data_location):
+        assert not any(hidden in line for line in lines), hidden
     assert all({"time", "level", "event"} <= set(json.loads(line)) for line in lines)
 
 
@@ -109,7 +112,7 @@ def test_a_stop_lets_what_is_under_way_end_and_stores_it(tmp_path: Path) -> None
 
     async def what(stage: Stage) -> None:
         stage.ledgers["a"].network.delay = 700
-        asked = asyncio.create_task(stage.ask("POST", "/api/v2/publishEvent", json=event_of(1)[1].body()))
+        asked = asyncio.create_task(stage.publish())
         await until(lambda: stage.engine.metrics.value("calls", network="b", outcome="yes") == 1)
         begun = time.monotonic()
         await stage.engine.stop()
@@ -117,9 +120,7 @@ def test_a_stop_lets_what_is_under_way_end_and_stores_it(tmp_path: Path) -> None
         assert stage.engine.metrics.value("calls", network="a", outcome="yes") == 1
         asked.cancel()
 
-    play(tmp_path, what)
-    from pubsub_emulator.distributor.once import open_store  # noqa: PLC0415  # opened once the process let go of it
-
+    play(tmp_path, what, grace=3)
     store = open_store(f"sqlite:{tmp_path / 'ied.db'}")
     assert store.members(rows.published("a")) == store.members(rows.published("b")) == [event_of(1)[0]]
     assert store.rows(rows.JOBS) == []

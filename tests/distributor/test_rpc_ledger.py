@@ -1,12 +1,10 @@
 """ID-50: an adapter over the JSON-RPC of a node whose relay chain has pallet `DomeEvents`, signed and decoded."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
+from support.served import Served
 from support.told import alone
 
 from pubsub_emulator.client.extrinsics import development_seed
@@ -22,15 +20,9 @@ from pubsub_emulator.runtime.accounts.endowed import ED25519
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """A node in a process of its own."""
-    command = [sys.executable, "-m", "pubsub_emulator", "serve", "--port", "0", "--dome-events", "alastria", "--dev"]
-    made = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
-    assert made.stdout is not None
-    line = made.stdout.readline()
-    assert "ws://" in line
-    yield line.partition(": ")[2].strip()
-    made.kill()
-    made.wait()
-    made.stdout.close()
+    made = Served("--dome-events", "alastria", "--dev")
+    yield made.url.replace("http", "ws")
+    made.end()
 
 
 def test_the_development_account_is_the_endowed_one() -> None:

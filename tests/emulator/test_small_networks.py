@@ -91,6 +91,11 @@ def test_limits_and_policies_reach_every_chain() -> None:
     assert [each.value for each in network.step(3)[-1].deliveries(2000)] == [b"7.42"]
 
 
+def test_collators_cheat_as_they_are_told() -> None:
+    network = Network.of([1000], {2000: {1000: [KEY]}}, collators={2000: [("stranger",)]})
+    assert all(step.refused for step in network.step(2))
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [

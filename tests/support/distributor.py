@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import jwt
 import pytest
 from aiohttp import web
 from support.told import Told, told
@@ -63,6 +64,11 @@ class Stage:
     async def publish(self, number: int = 1, entity: int = 0) -> int:
         """The status that a client's publication has."""
         return (await self.ask("POST", "/api/v2/publishEvent", json=event_of(number, entity)[1].body()))[0]
+
+    async def subscribe(self, endpoint: str = "", **wish: Any) -> tuple[int, Any]:
+        """Status and body of a client's subscription to everything, at the inbox unless it names another endpoint."""
+        asked = {"eventTypes": ["*"], "notificationEndpoint": endpoint or self.inbox_url, **wish}
+        return (await self.ask("POST", "/api/v2/subscribe", json=asked))[:2]
 
     def counts(self, number: int) -> list[int]:
         """How often an event is on each network."""
@@ -124,10 +130,22 @@ async def another(folder: Path, urls: dict[str, str], /, **more: Any) -> AsyncIt
         yield made
 
 
-def change_rules(monkeypatch: pytest.MonkeyPatch, **changes: int) -> None:
+@contextlib.contextmanager
+def changed_rules(changes: dict[str, int]) -> Iterator[None]:
     """Give every distributor other rules of the state machine, mostly shorter times."""
     made = Config.rules
-    monkeypatch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), **changes))  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Config, "rules", lambda config, owner: replace(made(config, owner), **changes))  # type: ignore[arg-type]
+        yield
+
+
+def key_set(*keys: tuple[str, str, Any]) -> str:
+    """The public halves of keys, each with its name and its algorithm."""
+    public = [
+        {**json.loads(jwt.get_algorithm_by_name(algorithm).to_jwk(key.public_key())), "kid": name, "alg": algorithm}
+        for name, algorithm, key in keys
+    ]
+    return json.dumps({"keys": public})
 
 
 def free_port() -> int:
@@ -136,14 +154,25 @@ def free_port() -> int:
         return int(made.getsockname()[1])
 
 
-def play(tmp_path: Path, what: Callable[[Stage], Awaitable[None]], **more: Any) -> None:
+def play(
+    tmp_path: Path,
+    what: Callable[[Stage], Awaitable[None]],
+    rules: dict[str, int] | None = None,
+    files: dict[str, str] | None = None,
+    **more: Any,
+) -> None:
+    """Play on a stage with these settings, with changed rules, and with files beside the settings."""
+
     async def run() -> None:
         async with stage(tmp_path, **more) as made:
             await what(made)
 
-    asyncio.run(run())
+    for name, text in (files or {}).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with changed_rules(rules or {}):
+        asyncio.run(run())
 
 
 def played(**more: Any) -> Callable[[Told], Callable[..., None]]:
-    """Tests of a stage with these settings."""
+    """Tests of a stage as `play` has it."""
     return told(lambda tmp_path, what: play(tmp_path, what, **more), "tmp_path")

@@ -14,17 +14,10 @@ import rlp
 from eth_abi.abi import decode, encode
 
 from pubsub_emulator.client.errors import NodeRefused, NodeUnavailable
-from pubsub_emulator.distributor.adapter.evm.account import Account
 from pubsub_emulator.distributor.adapter.evm.contract import IS_UNIQUE, TOPIC
 from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
 CONTRACT = "0x" + "c0" * 20
-KEY = bytes.fromhex("4f3edf983ac636a65a842ce7c78d9aa706d3b113bce9c46f30d7d21715b23b1d")
-ALREADY = "0x" + "00" * 31 + "01"
-
-
-def account() -> Account:
-    return Account(KEY)
 
 
 @dataclass

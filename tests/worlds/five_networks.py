@@ -27,7 +27,8 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 from support.distributor import free_port
-from support.ganache import KEYS, Ganache, ganache
+from support.evm import KEYS
+from support.ganache import Ganache, ganache
 from support.public_adapter import PublicAdapter
 from support.worlds import Program
 

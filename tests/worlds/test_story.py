@@ -15,18 +15,19 @@ from pathlib import Path
 import aiohttp
 import pytest
 from support.distributor import free_port
-from support.ganache import KEYS, Ganache, ganache
+from support.evm import KEYS, STRANGER, ids, ledger_on
+from support.ganache import Ganache, ganache
 from support.public_adapter import PublicAdapter
 from support.worlds import Program
+from worlds.five_networks import EACH, KINDS, demonstrate
 
 from pubsub_emulator.client.errors import ClientError
 from pubsub_emulator.client.rpc import connect
-from pubsub_emulator.distributor.adapter.evm.account import Account, usual_fees
+from pubsub_emulator.distributor.adapter.evm.account import usual_fees
 from pubsub_emulator.distributor.adapter.evm.contract import call_data, gas_of
-from pubsub_emulator.distributor.adapter.evm.ledger import EvmSettings, open_ledger
+from pubsub_emulator.distributor.adapter.evm.ledger import EvmSettings
 from pubsub_emulator.distributor.adapter.evm.node import EvmNode
 from pubsub_emulator.distributor.event import Event
-from pubsub_emulator.distributor.once import MemoryStore
 from pubsub_emulator.distributor.service.serve import served
 from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 
@@ -37,8 +38,6 @@ BLOCK_SECONDS = 1
 FINALITY = 1
 SECONDS = 900
 _BRIEF = aiohttp.ClientTimeout(total=3)
-ADAPTER = Account(bytes.fromhex(KEYS[0]))
-STRANGER = Account(bytes.fromhex(KEYS[1]))
 
 
 @pytest.fixture
@@ -64,10 +63,7 @@ def _event(number: int, source: int) -> Event:
 
 
 async def _contract(chain: Ganache, finality: int, price: int | None) -> str:
-    async with connect(chain.url) as rpc:
-        settings = EvmSettings(finality=finality, price=price)
-        ledger = await open_ledger("made", EvmNode(rpc), ADAPTER, settings, MemoryStore())
-        await ledger.close()
+    async with ledger_on(chain.url, EvmSettings(finality=finality, price=price)) as ledger:
         return ledger.contract
 
 
@@ -125,15 +121,19 @@ async def _take_back(chain: Ganache, ends: asyncio.Event, draw: random.Random) -
 
 
 async def _ids(chain: Ganache, contract: str) -> list[str | None]:
-    async with connect(chain.url) as rpc:
-        settings = EvmSettings(contract=contract, finality=0)
-        ledger = await open_ledger("read", EvmNode(rpc), ADAPTER, settings, MemoryStore())
-        try:
-            page = await ledger.read(0, 10 * EVENTS)
-        finally:
-            await ledger.close()
-        assert page is not None
-        return [notice.id for notice in page.notices]
+    async with ledger_on(chain.url, EvmSettings(contract=contract, finality=0)) as ledger:
+        found = await ids(ledger)
+        assert found is not None
+        return found
+
+
+def test_five_networks_of_each_kind_have_every_event_once(tmp_path: Path) -> None:
+    """The demonstration."""
+    seen = asyncio.run(demonstrate(tmp_path))
+    assert seen.on.keys() == KINDS.keys()
+    assert {name: sum(counts.values()) for name, counts in seen.on.items()} == dict.fromkeys(KINDS, 6 * EACH)
+    assert not seen.doubled()
+    assert seen.told.keys() == set(seen.published)
 
 
 def test_a_thousand_events_are_once_and_in_order_on_each_of_three_networks(
@@ -221,6 +221,6 @@ async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
     for name, log in logs.items():
         assert sorted(map(str, log)) == sorted(f"e{number}" for number in range(EVENTS)), name
         place = {event_id: at for at, event_id in enumerate(log)}
-        for ids in order.values():
-            assert ids == sorted(ids, key=place.__getitem__), name
+        for each in order.values():
+            assert each == sorted(each, key=place.__getitem__), name
     assert taken_back > 0
