@@ -156,9 +156,7 @@ def test_the_command_reports_each_rule_and_ends_with_one_if_any_is_broken(monkey
 
 
 @pytest.mark.parametrize("answer", [5, ScaleError("4 trailing bytes at offset 0")])
-def test_an_answer_of_another_type_is_one_line_and_the_infrastructure(
-    answer: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_answer_of_another_type_is_the_infrastructure(answer: object, monkeypatch: pytest.MonkeyPatch) -> None:
     async def item(*_arguments: object) -> object:
         if isinstance(answer, ScaleError):
             raise answer

@@ -299,9 +299,7 @@ def test_a_value_at_half_a_byte_or_below_an_endless_key_is_a_bad_node(leaf: str,
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_trie_that_shares_its_children_is_walked_up_to_a_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trie_of_shared_children_is_walked_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """6 KB of nodes have 16^11 entries."""
     fork = state_of(Liar(_shared(11, _leaf("0"))))
     monkeypatch.setattr(state_file, "MOST_BYTES", 1 << 20)
@@ -313,9 +311,7 @@ def test_a_trie_that_shares_its_children_is_walked_up_to_a_limit(
         len(fork.state.top)
 
 
-def test_an_export_at_the_limit_is_read_back_and_one_byte_less_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_is_read_back_at_its_limit_and_not_beyond_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fork = state_of(Liar(_shared(1, _leaf("0"))))
     path = tmp_path / "state.json"
     write_state(fork, path)

@@ -63,9 +63,7 @@ def _page(browser: Browser, script: str, said: list[str]) -> Page:
 
 
 @pytest.mark.parametrize("path", ["", "2000"])
-def test_34_apps_open_a_node_show_blocks_and_send_a_transfer(
-    browser: Browser, script: str, node: Served, path: str
-) -> None:
+def test_34_apps_open_a_node_and_send_a_transfer(browser: Browser, script: str, node: Served, path: str) -> None:
     said: list[str] = []
     page = _page(browser, script, said)
     node.call("dev_newBlock", {"count": 60})  # the library throws before session 1, on any chain without staking

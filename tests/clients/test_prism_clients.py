@@ -125,8 +125,6 @@ BUILDS = [
 
 
 @pytest.mark.parametrize(("build", "newest"), BUILDS)
-def test_a_generated_client_sees_what_the_one_in_python_sees(
-    build: Callable[..., list[str]], newest: bool, tmp_path: Path
-) -> None:
+def test_a_generated_client_sees_what_ours_sees(build: Callable[..., list[str]], newest: bool, tmp_path: Path) -> None:
     program = build(tmp_path, newest=newest)
     asyncio.run(_play(program, certificate(tmp_path), tmp_path))

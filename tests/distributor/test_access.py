@@ -258,9 +258,7 @@ provided = told(_with, made=2)
 
 
 @provided
-async def test_a_set_that_arrives_in_pieces_is_read_whole_and_once_for_all_who_wait(
-    provider: Provider, keys: Keys
-) -> None:
+async def test_a_set_that_arrives_in_pieces_is_read_once_for_all_who_wait(provider: Provider, keys: Keys) -> None:
     verifier = Verifier(keys)
     found = await asyncio.gather(*(verifier.claims(_sign_event("old")) for _ in range(5)))
     assert [claims["entityId"] for claims in found] == [event_of(1)[1].entity] * 5

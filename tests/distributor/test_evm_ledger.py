@@ -89,9 +89,7 @@ def test_call_and_event_are_those_of_the_public_contract() -> None:
 
 
 @played()
-async def test_an_event_is_published_once_read_back_and_found_by_a_second_call(
-    ledger: EvmLedger, chain: EvmChain
-) -> None:
+async def test_an_event_is_published_once_and_read_back(ledger: EvmLedger, chain: EvmChain) -> None:
     both = [publishing(ledger, 1), publishing(ledger, 1)]
     await until(lambda: bool(chain.pool))
     chain.mine()
@@ -131,9 +129,7 @@ async def test_nonces_have_no_gap_after_a_transaction_that_the_node_refused(ledg
 
 
 @played(stuck=0.01)
-async def test_a_stuck_transaction_is_replaced_for_an_eighth_more_until_it_is_mined(
-    ledger: EvmLedger, chain: EvmChain
-) -> None:
+async def test_a_stuck_transaction_is_replaced_for_an_eighth_more_again(ledger: EvmLedger, chain: EvmChain) -> None:
     first = publishing(ledger, 1)
     await until(lambda: len(chain.sent) >= 4)
     prices = [each.price for each in chain.sent]
@@ -145,7 +141,7 @@ async def test_a_stuck_transaction_is_replaced_for_an_eighth_more_until_it_is_mi
 
 
 @played(stuck=0.05)
-async def test_what_waits_behind_a_stuck_transaction_is_sent_again_only_if_the_node_does_not_know_it(
+async def test_what_waits_behind_a_stuck_transaction_is_sent_again_if_it_is_lost(
     ledger: EvmLedger, chain: EvmChain
 ) -> None:
     done = []
@@ -176,7 +172,7 @@ async def test_a_dropped_transaction_is_sent_again_under_its_nonce(ledger: EvmLe
 
 
 @played()
-async def test_a_transaction_whose_nonce_another_one_used_is_a_doubt_and_not_sent_twice(
+async def test_a_transaction_whose_nonce_is_used_is_a_doubt_and_not_sent_twice(
     ledger: EvmLedger, chain: EvmChain
 ) -> None:
     first = await sent(ledger, chain, 1)
@@ -209,9 +205,7 @@ async def test_a_publication_is_done_when_its_block_is_final_and_not_before(ledg
 
 @pytest.mark.parametrize("drop", [False, True])
 @played(finality=2, stuck=0.01)
-async def test_a_reorganisation_above_the_final_block_costs_nothing(
-    ledger: EvmLedger, chain: EvmChain, drop: bool
-) -> None:
+async def test_a_reorganisation_of_no_final_block_costs_nothing(ledger: EvmLedger, chain: EvmChain, drop: bool) -> None:
     first = await sent(ledger, chain, 1)
     chain.mine()
     chain.take_back(1, drop=drop)
@@ -223,9 +217,7 @@ async def test_a_reorganisation_above_the_final_block_costs_nothing(
 
 
 @played()
-async def test_a_reorganisation_below_the_final_block_takes_events_back_from_the_log(
-    ledger: EvmLedger, chain: EvmChain
-) -> None:
+async def test_a_reorganisation_of_final_blocks_takes_events_back(ledger: EvmLedger, chain: EvmChain) -> None:
     for number in range(1, 5):
         done = await sent(ledger, chain, number)
         chain.mine()
@@ -282,7 +274,7 @@ async def test_receipts_are_not_asked_for_so_a_node_may_lie_about_them(ledger: E
 
 
 @played()
-async def test_more_transactions_than_may_wait_are_a_doubt(
+async def test_too_many_transactions_are_a_doubt(
     ledger: EvmLedger, chain: EvmChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "MOST_SENT", 2)
@@ -352,9 +344,7 @@ async def test_an_entry_that_is_left_out_is_noticed_and_read_again(ledger: EvmLe
 
 
 @played()
-async def test_a_strangers_entry_without_valid_content_is_quarantined_and_the_log_goes_on(
-    ledger: EvmLedger, chain: EvmChain
-) -> None:
+async def test_a_strangers_bad_entry_is_quarantined_and_the_log_goes_on(ledger: EvmLedger, chain: EvmChain) -> None:
     first = await sent(ledger, chain, 1)
     chain.answers["eth_getLogs"] = lambda logs: [
         {**each, "data": each["data"][:130] + "ff" * MOST_DATA} if at == 0 else each for at, each in enumerate(logs)
@@ -386,18 +376,14 @@ async def test_a_node_that_limits_its_answers_is_asked_for_fewer_blocks(ledger: 
 
 
 @played(lambda: EvmChain(url="ws://node.example", heads=[{}, {}]))
-async def test_blocks_that_a_node_tells_of_are_read_and_a_lost_connection_is_made_again(
-    ledger: EvmLedger, chain: EvmChain
-) -> None:
+async def test_blocks_that_a_node_tells_of_are_read_over_a_lost_connection(ledger: EvmLedger, chain: EvmChain) -> None:
     first = await sent(ledger, chain, 1)
     chain.mine()
     assert isinstance(await first, Published)
 
 
 @played(lambda: EvmChain(unique=False), unique=False)
-async def test_the_public_contract_takes_ids_twice_and_its_chain_id_is_no_metadata(
-    ledger: EvmLedger, chain: EvmChain
-) -> None:
+async def test_the_public_contract_takes_ids_twice_and_adds_its_chain_id(ledger: EvmLedger, chain: EvmChain) -> None:
     event = event_of(1)[1]
     first = asyncio.create_task(ledger.publish(event._replace(metadata=(*event.metadata, "1337"))))
     await until(lambda: bool(chain.pool))
@@ -418,9 +404,7 @@ async def test_the_public_contract_takes_ids_twice_and_its_chain_id_is_no_metada
     ],
 )
 @alone
-async def test_settings_that_do_not_fit_the_chain_are_one_line_at_the_start(
-    changes: dict[str, Any], words: str
-) -> None:
+async def test_settings_that_do_not_fit_the_chain_are_one_line_at_start(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ClientError, match=words):
         async with ledger_on(EvmChain(), replace(SETTINGS, **changes)):
             pass

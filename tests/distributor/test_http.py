@@ -95,9 +95,7 @@ async def test_scenario_35_a_notification_without_the_key_is_refused(made: Stage
     ],
 )
 @played(private_endpoints=False)
-async def test_scenario_34_an_endpoint_at_a_private_address_is_refused(
-    made: Stage, endpoint: str, why: str | None
-) -> None:
+async def test_scenario_34_a_private_endpoint_is_refused(made: Stage, endpoint: str, why: str | None) -> None:
     status, body, _ = await made.ask("POST", "/api/v2/subscribe/all", json={"notificationEndpoint": endpoint})
     assert status == (201 if why is None else 400)
     assert why is None or why in body["detail"]

@@ -151,6 +151,7 @@ async def notify(made: Stage, network: str, notice: Notice) -> int:
 
 @played()
 async def test_scenario_14_events_of_both_networks_cross(made: Stage) -> None:
+    await made.subscribed()
     made.ledgers["a"].append(event_of(1, 1)[1])
     made.ledgers["b"].append(event_of(2, 2)[1])
     await until(lambda: made.counts(1) == made.counts(2) == [1, 1])
@@ -183,7 +184,7 @@ async def test_scenario_19_a_yes_that_is_a_lie_is_found_out(made: Stage) -> None
 
 
 @alone
-async def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_are_subscribed_to_once(
+async def test_scenarios_20_21_22_23_networks_that_come_late_lack_nothing_and_have_one_subscription(
     tmp_path: Path,
 ) -> None:
     """A and B have x; C has nothing and is away at the start; then A, B and C come, and the process is restarted."""
@@ -239,7 +240,7 @@ async def test_scenario_24_a_notification_comes_before_the_yes(made: Stage, monk
     assert made.counts(1) == [1, 1]
 
 
-@played(replication_delay=6)
+@played(replication_delay=3)
 async def test_scenario_25_events_wait_each_its_own_time_and_are_not_published_where_they_arrived(made: Stage) -> None:
     await made.subscribed()
     made.ledgers["b"].append(event_of(2, 2)[1])

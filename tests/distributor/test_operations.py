@@ -75,9 +75,7 @@ EVERYTHING = [{"name": "all", "sha256": hash_token(TOKEN), "rights": ["publish",
     access={"tokens": EVERYTHING},
     call_timeout=1,
 )
-async def test_logs_have_no_key_token_secret_or_body(
-    made: Stage, lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_logs_have_no_key_secret_or_body(made: Stage, lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that is logged goes wrong here: refusals, failures, wrong keys, a lie, a rewind, a defect."""
     how: dict[str, Any] = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
     wish = {"eventTypes": ["*"], "notificationEndpoint": made.inbox_url + "?user=hidden", "secret": SECRET}

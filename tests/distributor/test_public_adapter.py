@@ -102,9 +102,7 @@ async def test_scenario_39_id1_public_adapters_are_served_by_profile_legacy(made
 
 @pytest.mark.parametrize(("before", "after"), [("v1", "v1"), ("v2", "v2"), ("v1", "v2"), ("v2", "v1")])
 @alone
-async def test_id5_the_version_that_an_adapter_serves_is_found_also_after_it_was_replaced(
-    tmp_path: Path, before: str, after: str
-) -> None:
+async def test_id5_the_version_of_an_adapter_is_found_and_found_again(tmp_path: Path, before: str, after: str) -> None:
     x, y = PublicAdapter("x", version=before), PublicAdapter("y")
     async with two(tmp_path, x, y, call_timeout=0.5) as made:
         await until(lambda: bool(x.everything))
@@ -115,9 +113,7 @@ async def test_id5_the_version_that_an_adapter_serves_is_found_also_after_it_was
 
 
 @alone
-async def test_a_profile_that_does_not_fit_is_told_at_the_start(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_profile_that_does_not_fit_is_told_at_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     nothing = aiohttp.web.Application()
     async with (
@@ -174,7 +170,7 @@ async def test_id30_one_that_is_refused_for_ever_does_not_keep_the_others_waitin
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("apart", [0, 1])
 @alone
-async def test_id37_events_of_one_entity_keep_their_order(
+async def test_id37_events_of_an_entity_keep_order(
     tmp_path: Path, apart: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Notifications arrive in any order; if they are a second apart, also when the notifications are lost."""

@@ -144,7 +144,7 @@ def test_a_tampered_fixture_is_noticed(folder: Path, tmp_path: Path, what: str) 
         ({"pre_state": [["0x"]]}, "pre_state.0"),
     ],
 )
-def test_a_fixture_that_cannot_be_read_is_named_with_its_field(
+def test_a_fixture_that_is_none_is_named_with_its_field(
     folder: Path, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     content = json.loads((folder / "accepted-none-update-1.json").read_text()) | change

@@ -132,9 +132,7 @@ def test_ps80_collators_take_turns() -> None:
         ("stranger", Verdict.BAD_SEAL),
     ],
 )
-def test_ps53_a_cheat_is_refused_with_its_verdict_and_an_honest_collator_follows(
-    strategy: str, verdict: Verdict
-) -> None:
+def test_ps53_a_cheat_is_refused_with_its_verdict_and_an_honest_one_follows(strategy: str, verdict: Verdict) -> None:
     network = _cheating(strategy)
     for index in range(6):
         network.publish(SYSTEM, KEY, bytes([index]) * 100)

@@ -108,9 +108,7 @@ class Fault(Exception):
 
 
 @pytest.mark.parametrize("fault", [Fault, KeyboardInterrupt])
-def test_a_step_that_fails_leaves_everything_as_it_was(
-    monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
-) -> None:
+def test_a_step_that_fails_leaves_all_as_it_was(monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]) -> None:
     net, calm = network(), network()
     for each in (net, calm):
         each.step(2)

@@ -167,7 +167,7 @@ def _goes_on(network: Network) -> None:
     ],
     ids=["short key", "long key", "text key", "text value", "ttl", "negative ttl", "half a ttl", "value"],
 )
-def test_ps4_a_publish_that_no_message_can_carry_is_refused_at_once(
+def test_ps4_a_publish_that_fits_no_message_is_refused(
     key: bytes, value: bytes, ttl: int, why: type[PubsubError]
 ) -> None:
     network = _stepped()

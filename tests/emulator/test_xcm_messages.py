@@ -21,7 +21,7 @@ def messages() -> XcmMessages:
     ("message", "kind"),
     [((ClearOrigin(),), MessageErrorKind.BadFormat), ((ClearOrigin(),) * 65, MessageErrorKind.StackLimitReached)],
 )
-def test_ps22_a_message_that_the_barrier_refuses_costs_its_whole_weight(
+def test_ps22_a_message_that_is_not_let_in_costs_its_weight(
     message: tuple[Instruction, ...], kind: MessageErrorKind
 ) -> None:
     binding, storage = messages(), Storage(State())

@@ -111,9 +111,7 @@ def test_evidence_is_drawn_in_red(explored: Explored) -> None:
     st.integers(1, 4),
     st.data(),
 )
-def test_a_walk_came_by_what_lies_between_start_and_stop_in_the_rotation(
-    paras: list[int], keys: int, data: st.DataObject
-) -> None:
+def test_a_walk_came_by_what_lies_between_start_and_stop(paras: list[int], keys: int, data: st.DataObject) -> None:
     each_keys = tuple(PubsubKey(bytes((number,)) * 32) for number in range(keys))
     items = [(ParaId(para), key) for para in sorted(paras) for key in each_keys]
     start, stop = data.draw(st.sampled_from(items)), data.draw(st.sampled_from(items))

@@ -53,9 +53,7 @@ def here(page: Page) -> int:
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_no_block_makes_the_page_wider_than_its_window(
-    page: Page, file: Path, explored: Explored, size: ViewportSize
-) -> None:
+def test_no_block_makes_the_page_too_wide(page: Page, file: Path, explored: Explored, size: ViewportSize) -> None:
     opened(page, file, size=size)
     assert not overflows(page)
     blocks = explored.told.blocks
@@ -255,9 +253,7 @@ def test_a_relay_block_lists_its_candidates_and_what_it_published(page: Page, fi
     assert explored.told.blocks[here(page)].included_at == most
 
 
-def test_only_of_an_accepted_block_pruning_is_said_to_save_something(
-    page: Page, file: Path, explored: Explored
-) -> None:
+def test_only_of_an_accepted_block_is_pruning_said_to_save(page: Page, file: Path, explored: Explored) -> None:
     blocks = explored.told.blocks
     for accepted in (False, True):
         at = next(at for at, each in enumerate(blocks) if (each.refusal is None) == accepted)

@@ -299,9 +299,8 @@ def test_two_pages_of_one_node_see_the_same(lab: OpenLab) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(
-    lab: OpenLab, scheme: str, tmp_path: Path
-) -> None:
+def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(lab: OpenLab, scheme: str) -> None:
+    """Places do not depend on colours: they are looked at in the light."""
     here = lab("demo")
     here.node.call("dev_newBlock", {"count": 6})
     for width in WIDTHS:
@@ -310,13 +309,15 @@ def test_no_width_cuts_or_covers_a_word_and_axe_finds_nothing_serious(
         page.wait_for_selector("#detail .verdict .evidence")
         page.wait_for_selector("#detail .field svg.trie", state="attached")
         for name in ("acts", "branches", "session", "charts", "accounts"):
+            of_axe = name == "acts" or width == WIDTHS[0]
+            if scheme == "dark" and not of_axe:
+                continue
             tab(page, name)
             page.wait_for_timeout(300)
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, name)
-            assert page.evaluate(MISPLACED) == [], (width, name)
-            if name == "acts" or width == WIDTHS[0]:
-                page.screenshot(path=tmp_path / f"{scheme}-{width}-{name}.png", full_page=True)
-                assert faults(page) == [], (width, name)
+            if scheme == "light":
+                assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (width, name)
+                assert page.evaluate(MISPLACED) == [], (width, name)
+            assert not of_axe or faults(page) == [], (width, name)
         page.context.close()
 
 

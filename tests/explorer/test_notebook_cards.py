@@ -108,9 +108,7 @@ def test_everything_that_a_step_returns_has_a_card_that_says_what_it_is(
         assert "pubsub-card" in formats["text/html"]
 
 
-def test_a_difference_of_states_is_shown_line_by_line(
-    shell: InteractiveShell, stepped: tuple[Network, list[Step]]
-) -> None:
+def test_a_difference_of_states_is_shown_in_lines(shell: InteractiveShell, stepped: tuple[Network, list[Step]]) -> None:
     states = [record.outcome.state for step in stepped[1] for record in step.records if record.outcome]
     difference = diff_states(states[0], states[-1])
     assert difference is not None

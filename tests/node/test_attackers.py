@@ -198,9 +198,7 @@ class Drawn:
 
 
 @served()
-async def test_a_page_that_takes_long_is_drawn_once_for_all_who_ask(
-    node: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_page_that_takes_long_is_drawn_once_for_all(node: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = Drawn()
     monkeypatch.setattr(node.server, "_pages", pages)
 

@@ -164,9 +164,7 @@ async def test_storage_is_set_by_root_on_either_kind_of_chain(node: Running, cha
 
 @CHAINS
 @served()
-async def test_roots_own_call_from_a_client_is_refused_and_touches_nothing(
-    node: Running, client: Client, chain: int | None
-) -> None:
+async def test_roots_own_call_from_a_client_is_refused(node: Running, client: Client, chain: int | None) -> None:
     """Scenario 38: what the emulator itself puts into blocks, bare, nobody else may."""
     net = node.server.live.network
     inner = call(net, chain, "System", "set_storage", [(b"\x12\x34", b"\x56")])

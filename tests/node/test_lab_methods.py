@@ -137,9 +137,7 @@ def test_a_dry_run_says_why_and_changes_nothing(action: dict[str, Any], why: str
         ("pubsub_act", ({"kind": "register", "para": 2001, "deposit": 2**128},), "deposit"),
     ],
 )
-def test_what_is_no_act_and_no_number_is_refused_with_its_place(
-    method: str, params: tuple[object, ...], why: str
-) -> None:
+def test_what_is_no_act_or_number_is_refused_with_its_place(method: str, params: tuple[object, ...], why: str) -> None:
     with pytest.raises(NodeRefused) as refused:
         node().ask(method, *params)
     assert why in str(refused.value.data)

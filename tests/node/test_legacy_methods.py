@@ -40,9 +40,7 @@ async def test_heads_blocks_and_hashes_are_those_of_the_network(node: Running, c
 
 
 @served(2000, finality=2)
-async def test_a_parachain_is_best_where_it_is_included_and_final_with_that_relay_block(
-    node: Running, client: Client
-) -> None:
+async def test_a_parachain_is_best_where_it_is_included_and_final_with_it(node: Running, client: Client) -> None:
     """ND-7."""
     await node.step(3)
     views = node.server.timeline.views

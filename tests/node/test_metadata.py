@@ -64,9 +64,7 @@ def read(data: bytes) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_nd17_nd19_scalecodec_reads_version_14_with_all_that_clients_look_for(
-    at: Callable[[str], At], chain: str
-) -> None:
+def test_nd17_nd19_scalecodec_reads_in_version_14_what_clients_look_for(at: Callable[[str], At], chain: str) -> None:
     found = read(metadata(at(chain), 14))
     types = [row["type"] for row in found["types"]["types"]]
     assert [row["id"] for row in found["types"]["types"]] == list(range(len(types)))

@@ -39,9 +39,7 @@ async def followed(client: Client, *, runtime: bool = True) -> tuple[str, list[A
 
 
 @served()
-async def test_a_follow_begins_with_final_blocks_and_their_runtime_then_reports_each_block(
-    node: Running, client: Client
-) -> None:
+async def test_a_follow_begins_with_final_blocks_and_tells_of_each_new_one(node: Running, client: Client) -> None:
     name, events = await followed(client)
     zero, one = await client.call("chain_getBlockHash", [0, 1])
     assert [event["event"] for event in events] == ["initialized", "bestBlockChanged"]
@@ -58,7 +56,7 @@ async def test_a_follow_begins_with_final_blocks_and_their_runtime_then_reports_
 
 
 @served(finality=2)
-async def test_a_follow_behind_finality_reports_the_blocks_that_are_not_final_and_no_runtime_unasked(
+async def test_a_follow_tells_of_blocks_that_are_not_final_and_no_runtime_unasked(
     node: Running, client: Client
 ) -> None:
     await node.step(20)
@@ -220,9 +218,7 @@ async def test_an_operation_that_waits_for_nothing_cannot_be_continued(node: Run
 
 
 @served()
-async def test_a_follow_ends_when_it_holds_too_many_pins(
-    node: Running, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_follow_ends_at_too_many_pins(node: Running, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     assert chain_head.MOST_PINS == 512
     monkeypatch.setattr(chain_head, "MOST_PINS", 12)
     name, _ = await followed(client, runtime=False)

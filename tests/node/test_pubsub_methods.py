@@ -78,7 +78,7 @@ async def test_subscriptions_say_what_was_delivered_last(node: Running, client: 
 
 
 @served()
-async def test_a_new_set_of_subscriptions_is_a_new_version_and_several_may_be_on_their_way(
+async def test_new_subscriptions_are_a_new_version_and_several_may_be_on_their_way(
     node: Running, client: Client
 ) -> None:
     wanted = [{"publisher": 1000, "keys": ["a", "b"]}]

@@ -91,9 +91,7 @@ async def test_what_is_too_big_is_refused_by_its_code(node: Running, client: Cli
 
 
 @served(serving=Serving(subscriptions=3, connections=3))
-async def test_a_connection_has_so_many_subscriptions_and_a_node_so_many_connections(
-    node: Running, client: Client
-) -> None:
+async def test_a_connection_has_so_many_subscriptions_and_a_node_so_many_of_them(node: Running, client: Client) -> None:
     names = [await client.call("state_subscribeStorage", [NUMBER]) for _ in range(3)]
     for method, params in (("chain_subscribeNewHeads", ()), ("archive_v1_storageDiff", ("0x" + "00" * 32,))):
         await client.refused("-32006", method, *params)

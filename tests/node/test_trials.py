@@ -22,7 +22,7 @@ TO = encode_address(BOB.account)
 
 @CHAINS
 @served()
-async def test_a_dry_run_tells_what_then_happens_and_changes_nothing(
+async def test_a_dry_run_tells_what_happens_and_changes_nothing(
     node: Running, client: Client, chain: int | None
 ) -> None:
     node.server.node.draw = difference_page
@@ -49,9 +49,7 @@ async def test_a_dry_run_tells_what_then_happens_and_changes_nothing(
 
 @CHAINS
 @served()
-async def test_a_call_that_nobody_signed_is_tried_in_somebodys_name(
-    node: Running, client: Client, chain: int | None
-) -> None:
+async def test_an_unsigned_call_is_tried_in_somebodys_name(node: Running, client: Client, chain: int | None) -> None:
     what = call(node.server.live.network, chain, "Balances", "transfer_keep_alive", BOB.account, 777)
     address = encode_address(ALICE.account)
     unsigned = {"call": f"0x{what.encoded.hex()}", "address": address}
@@ -92,9 +90,7 @@ async def test_messages_are_tried_on_a_branch_of_the_network(node: Running) -> N
 
 @CHAINS
 @served()
-async def test_a_block_that_is_run_again_leads_to_the_same_state(
-    node: Running, client: Client, chain: int | None
-) -> None:
+async def test_a_block_that_is_run_again_has_the_same_state(node: Running, client: Client, chain: int | None) -> None:
     await client.call("dev_newBlock", {"transactions": [transfer(node, chain)]})
     await client.call("dev_setStorage", [["0x1234", "0xab"]])
     best = int((await client.call("chain_getHeader"))["number"], 16)

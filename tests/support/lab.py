@@ -39,12 +39,13 @@ MISPLACED: Final = """() => {
       }
     }
   }
+  texts.sort(([, x], [, y]) => x.top - y.top);
   for (let a = 0; a < texts.length; a++) for (let b = a + 1; b < texts.length; b++) {
     const [one, x] = texts[a], [two, y] = texts[b];
-    if (one === two || one.contains(two) || two.contains(one)) continue;
+    if (y.top >= x.bottom - 4) break;  // nor is any that begins below
     const wide = Math.min(x.right, y.right) - Math.max(x.left, y.left);
-    const high = Math.min(x.bottom, y.bottom) - Math.max(x.top, y.top);
-    if (wide > 2 && high > 4) faults.push(`overlap: ${words(one)} and ${words(two)}`);
+    if (wide <= 2 || y.bottom - y.top <= 4 || one.contains(two) || two.contains(one)) continue;
+    faults.push(`overlap: ${words(one)} and ${words(two)}`);
   }
   return faults.slice(0, 10);
 }"""

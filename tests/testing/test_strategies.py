@@ -142,7 +142,7 @@ def test_what_is_drawn_prints_as_the_code_that_makes_it(setup: NetworkSetup, his
 
 @settings(max_examples=20)
 @given(networks(), st.data())
-def test_a_history_is_the_same_to_every_fork(
+def test_a_history_is_the_same_in_all_forks(
     pubsub_networks: Networks, setup: NetworkSetup, data: st.DataObject
 ) -> None:
     frozen = pubsub_networks.build(setup.config())

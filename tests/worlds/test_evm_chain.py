@@ -97,9 +97,7 @@ def test_the_longest_id_is_taken_and_a_longer_one_refused(chain: Ganache, contra
 
 
 @alone
-async def test_id20_ids_that_a_path_would_lose_are_probed_as_they_are_and_published_once(
-    chain: Ganache, contract: str
-) -> None:
+async def test_id20_ids_that_a_path_would_lose_are_probed_and_published_once(chain: Ganache, contract: str) -> None:
     names = [".", "..", "...", "a/../b", "a/.", "a//b", "a+b", "a@b:c", "~"]
 
     async with ledger_on(chain.url, EvmSettings(contract, finality=0)) as ledger, aiohttp.ClientSession() as http:
@@ -118,7 +116,7 @@ async def test_id20_ids_that_a_path_would_lose_are_probed_as_they_are_and_publis
 
 
 @alone
-async def test_the_largest_publication_fits_its_gas_and_a_second_one_is_refused_by_the_contract(
+async def test_the_largest_publication_fits_its_gas_and_the_contract_refuses_a_second(
     chain: Ganache, contract: str
 ) -> None:
     location = "https://a.example/".ljust(2048 - 270, "x") + "?hl=" + "%61" * 80
@@ -194,7 +192,7 @@ async def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction
 
 
 @alone
-async def test_a_final_block_that_is_taken_back_takes_its_events_from_the_log_until_they_are_published_again(
+async def test_a_final_block_that_is_taken_back_takes_its_events_along_until_they_are_published_again(
     slow: Ganache,
 ) -> None:
     async with _played(slow, finality=0) as ledger:

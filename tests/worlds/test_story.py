@@ -136,7 +136,7 @@ def test_five_networks_of_each_kind_have_every_event_once(tmp_path: Path) -> Non
     assert seen.told.keys() == set(seen.published)
 
 
-def test_a_thousand_events_are_once_and_in_order_on_each_of_three_networks(
+def test_a_thousand_events_are_once_and_in_order_on_three_networks(
     slow: Ganache, quick: Ganache, tmp_path: Path
 ) -> None:
     asyncio.run(_story(slow, quick, tmp_path))
