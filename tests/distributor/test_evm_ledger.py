@@ -71,6 +71,13 @@ async def sent(ledger: EvmLedger, chain: EvmChain, number: int) -> asyncio.Task[
     return made
 
 
+async def mined(ledger: EvmLedger, chain: EvmChain, number: int) -> None:
+    """Publish with a block."""
+    done = await sent(ledger, chain, number)
+    chain.mine()
+    assert isinstance(await done, Published)
+
+
 def test_the_package_holds_what_the_source_says() -> None:
     folder = resources.files("pubsub_emulator.distributor.adapter.evm")
     made = json.loads(folder.joinpath("DomeEvents.json").read_text())
@@ -141,9 +148,7 @@ async def test_a_stuck_transaction_is_replaced_for_an_eighth_more_again(ledger: 
 
 
 @played(stuck=0.05)
-async def test_what_waits_behind_a_stuck_transaction_is_sent_again_if_it_is_lost(
-    ledger: EvmLedger, chain: EvmChain
-) -> None:
+async def test_what_waits_behind_a_stuck_transaction_is_sent_again_if_lost(ledger: EvmLedger, chain: EvmChain) -> None:
     done = []
     for number in (1, 2, 3):
         done.append(publishing(ledger, number))
@@ -172,17 +177,13 @@ async def test_a_dropped_transaction_is_sent_again_under_its_nonce(ledger: EvmLe
 
 
 @played()
-async def test_a_transaction_whose_nonce_is_used_is_a_doubt_and_not_sent_twice(
-    ledger: EvmLedger, chain: EvmChain
-) -> None:
+async def test_a_transaction_whose_nonce_is_used_is_a_doubt_not_sent_twice(ledger: EvmLedger, chain: EvmChain) -> None:
     first = await sent(ledger, chain, 1)
     other = replace(chain.pool[0], data=_call_of(2))
     chain.pool[0] = other
     chain.mine()
     assert isinstance(await first, Unknown)
-    again = await sent(ledger, chain, 1)
-    chain.mine()
-    assert isinstance(await again, Published)
+    await mined(ledger, chain, 1)
     assert chain.events() == [event_of(2)[0], event_of(1)[0]]
 
 
@@ -219,9 +220,7 @@ async def test_a_reorganisation_of_no_final_block_costs_nothing(ledger: EvmLedge
 @played()
 async def test_a_reorganisation_of_final_blocks_takes_events_back(ledger: EvmLedger, chain: EvmChain) -> None:
     for number in range(1, 5):
-        done = await sent(ledger, chain, number)
-        chain.mine()
-        await done
+        await mined(ledger, chain, number)
     before = await ledger.read(0, 10)
     chain.take_back(2, drop=True)
     for _ in range(3):
@@ -230,9 +229,7 @@ async def test_a_reorganisation_of_final_blocks_takes_events_back(ledger: EvmLed
     assert before is not None
     assert after is not None
     assert after.notices == before.notices[:2]
-    again = await sent(ledger, chain, 4)
-    chain.mine()
-    assert isinstance(await again, Published)
+    await mined(ledger, chain, 4)
     assert await ids(ledger) == [event_of(number)[0] for number in (1, 2, 4)]
 
 
@@ -259,22 +256,18 @@ async def test_an_answer_that_is_lost_is_not_a_second_transaction(ledger: EvmLed
         raise NodeUnavailable("no answer in time")
 
     chain.answers["eth_sendRawTransaction"] = lost
-    first = await sent(ledger, chain, 1)
-    chain.mine()
-    assert isinstance(await first, Published)
+    await mined(ledger, chain, 1)
     assert len(chain.sent) == 1
 
 
 @played()
 async def test_receipts_are_not_asked_for_so_a_node_may_lie_about_them(ledger: EvmLedger, chain: EvmChain) -> None:
-    first = await sent(ledger, chain, 1)
-    chain.mine()
-    await first
+    await mined(ledger, chain, 1)
     assert "eth_getTransactionReceipt" not in chain.called
 
 
 @played()
-async def test_too_many_transactions_are_a_doubt(
+async def test_too_many_waiting_are_a_doubt(
     ledger: EvmLedger, chain: EvmChain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "MOST_SENT", 2)
@@ -377,9 +370,7 @@ async def test_a_node_that_limits_its_answers_is_asked_for_fewer_blocks(ledger: 
 
 @played(lambda: EvmChain(url="ws://node.example", heads=[{}, {}]))
 async def test_blocks_that_a_node_tells_of_are_read_over_a_lost_connection(ledger: EvmLedger, chain: EvmChain) -> None:
-    first = await sent(ledger, chain, 1)
-    chain.mine()
-    assert isinstance(await first, Published)
+    await mined(ledger, chain, 1)
 
 
 @played(lambda: EvmChain(unique=False), unique=False)
@@ -412,9 +403,7 @@ async def test_settings_that_do_not_fit_the_chain_are_one_line_at_start(changes:
 
 @played()
 async def test_a_node_that_is_of_another_chain_all_at_once_is_not_read(ledger: EvmLedger, chain: EvmChain) -> None:
-    done = await sent(ledger, chain, 1)
-    chain.mine()
-    await done
+    await mined(ledger, chain, 1)
     chain.chain_id, chain.branches = 7, [9, 9, 9]
     assert await ids(ledger) is None
 

@@ -63,9 +63,7 @@ async def test_id13_without_the_right_a_body_is_not_waited_for(made: Stage) -> N
 
 
 @played(most_requests=MOST)
-async def test_bodies_without_end_keep_nobody_out_and_are_given_up(
-    made: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_endless_bodies_keep_nobody_out_and_are_given_up(made: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = [await _unfinished(made, "/api/v2/publishEvent") for _ in range(3 * MOST)]
     assert (await made.ask("GET", "/api/v2/events"))[0] == 200
     monkeypatch.setattr(interface, "BODY_SECONDS", 0.05)
@@ -161,9 +159,7 @@ def test_id13_a_jwt_that_does_not_expire_is_refused_unless_it_is_allowed(tmp_pat
 
 
 @played(files=JWKS, access={"jwt": {"jwks": "keys.json"}})
-async def test_id13_e3_tokens_that_are_none_get_401_and_no_defect(
-    made: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_id13_e3_what_is_no_token_gets_401_and_no_defect(made: Stage, caplog: pytest.LogCaptureFixture) -> None:
     pem = KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     der = KEY.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     deep = "[" * 2_000 + "]" * 2_000
@@ -237,9 +233,7 @@ def test_id42_answers_of_a_subscriber_cost_little_and_count_by_their_status_alon
 
 
 @pytest.mark.parametrize("kind", ["no greeting", "a certificate of its own", "a byte of the head at a time"])
-def test_id42_a_subscriber_of_slow_or_false_tls_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_id42_slow_or_false_tls_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     tls = certificate(tmp_path)
     own = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     own.load_cert_chain(tls.certificate, tls.key)

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,27 +42,12 @@ def test_replicas_that_are_killed_and_rolled_lose_and_double_nothing() -> None:
     assert "lost: {'a': 0, 'b': 0, 'subscriber': 0}; doubled on a network: {'a': 0," in done.stdout
 
 
-class Lines(logging.Handler):
-    """What the program logs, as it is written."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.setFormatter(JsonLines())
-        self.text: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.text.append(self.format(record))
-
-
 @pytest.fixture
-def lines() -> Iterator[list[str]]:
-    handler, root = Lines(), logging.getLogger("pubsub")
-    level = root.level
-    root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
-    yield handler.text
-    root.removeHandler(handler)
-    root.setLevel(level)
+def logged(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """All that the program logs from its start, as it is written."""
+    monkeypatch.setattr(caplog.handler, "formatter", JsonLines())
+    caplog.set_level(logging.DEBUG, "pubsub")
+    return caplog
 
 
 SECRET, TOKEN = "whsec_" + "A" * 32, "bearer-" + "t" * 20
@@ -75,7 +59,9 @@ EVERYTHING = [{"name": "all", "sha256": hash_token(TOKEN), "rights": ["publish",
     access={"tokens": EVERYTHING},
     call_timeout=1,
 )
-async def test_logs_have_no_key_secret_or_body(made: Stage, lines: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_logs_have_no_key_secret_or_body(
+    made: Stage, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Everything that is logged goes wrong here: refusals, failures, wrong keys, a lie, a rewind, a defect."""
     how: dict[str, Any] = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
     wish = {"eventTypes": ["*"], "notificationEndpoint": made.inbox_url + "?user=hidden", "secret": SECRET}
@@ -96,13 +82,13 @@ async def test_logs_have_no_key_secret_or_body(made: Stage, lines: list[str], mo
         patch.setattr(made.engine, "look", broken)
         assert (await made.ask("GET", f"/api/v2/publications/{event_of(1)[0]}", **how))[0] == 500
     kinds = {"dead-letter", "quarantine", "rewind"}
-    await until(lambda: kinds <= {json.loads(line)["event"] for line in lines})
+    await until(lambda: kinds <= {json.loads(line)["event"] for line in logged.text.splitlines()})
     keys = [rows.Hooks(*json.loads(text)).key for name, text in made.engine.store.rows(rows.HOOKS) if text != "1"]
     keys += [rows.Interest(*json.loads(text)).key for _, text in made.engine.store.rows(rows.SUBSCRIPTIONS)]
     assert len(keys) == 3
     for hidden in (SECRET, SECRET[6:], TOKEN, hash_token(TOKEN), "hidden", *keys, event_of(1)[1].data_location):
-        assert not any(hidden in line for line in lines), hidden
-    assert all({"time", "level", "event"} <= set(json.loads(line)) for line in lines)
+        assert hidden not in logged.text, hidden
+    assert all({"time", "level", "event"} <= set(json.loads(line)) for line in logged.text.splitlines())
 
 
 def test_a_stop_lets_what_is_under_way_end_and_stores_it(tmp_path: Path) -> None:

@@ -71,18 +71,15 @@ async def two(tmp_path: Path, x: PublicAdapter, y: PublicAdapter, **more: Any) -
         yield Two(x, y, made, http)
 
 
-def story(tmp_path: Path, what: Callable[[Two], Awaitable[None]], **more: Any) -> None:
-    async def run() -> None:
+def over_two(**more: Any) -> Callable[[Told], Callable[..., None]]:
+    """Tests of a distributor with these settings over two public adapters."""
+
+    async def run(tmp_path: Path, what: Callable[[Two], Awaitable[None]]) -> None:
         async with two(tmp_path, PublicAdapter("x"), PublicAdapter("y", ""), **more) as made:
             await until(lambda: all(each.everything for each in (made.x, made.y)))
             await what(made)
 
-    asyncio.run(run())
-
-
-def over_two(**more: Any) -> Callable[[Told], Callable[..., None]]:
-    """Tests of a distributor with these settings over two public adapters."""
-    return told(lambda tmp_path, what: story(tmp_path, what, **more), "tmp_path")
+    return told(lambda tmp_path, what: asyncio.run(run(tmp_path, what)), "tmp_path")
 
 
 @over_two(call_timeout=0.5)

@@ -220,12 +220,9 @@ def test_a_scenarios_document_is_read_back_as_the_same_scenario(name: str) -> No
     assert parse_document(json.loads(json.dumps(scenario.document())), "again") == scenario
 
 
-def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+def test_a_scenario_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"none\.toml: No such file or directory"):
         load_scenario(tmp_path / "none.toml")
-
-
-def test_an_unknown_bundled_scenario_names_the_known_ones() -> None:
     with pytest.raises(SettingsError, match="no such scenario; there are "):
         load_bundled("nothing")
 

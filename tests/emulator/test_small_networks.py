@@ -31,14 +31,11 @@ def test_a_parachain_that_builds_on_demand_builds_when_it_is_given_a_turn() -> N
     network.give_turn(1000)
     assert [record.chain for record in network.step()[0].records] == [1000, 2000]
     assert [record.chain for record in network.step()[0].records] == [2000]
-
-
-def test_a_turn_is_given_to_known_parachains_only() -> None:
     with pytest.raises(UnknownParachain):
-        _network().give_turn(7)
+        network.give_turn(7)
 
 
-def test_slots_that_are_left_out_come_back_with_a_snapshot() -> None:
+def test_slots_that_are_left_out_come_back_with_a_snapshot_and_the_first_is_configured() -> None:
     network = _network()
     network.step()
     before = network.snapshot()
@@ -51,9 +48,6 @@ def test_slots_that_are_left_out_come_back_with_a_snapshot() -> None:
     assert current_slot(network.relay.storage()) == first + 1
     with pytest.raises(BadRequest):
         network.travel(-1)
-
-
-def test_the_first_slot_is_a_matter_of_configuration() -> None:
     network = Network(NetworkConfig((), RelayConfig(genesis_slot=5)))
     network.step()
     assert current_slot(network.relay.storage()) == 6
@@ -167,9 +161,7 @@ def _goes_on(network: Network) -> None:
     ],
     ids=["short key", "long key", "text key", "text value", "ttl", "negative ttl", "half a ttl", "value"],
 )
-def test_ps4_a_publish_that_fits_no_message_is_refused(
-    key: bytes, value: bytes, ttl: int, why: type[PubsubError]
-) -> None:
+def test_ps4_what_fits_no_message_is_refused(key: bytes, value: bytes, ttl: int, why: type[PubsubError]) -> None:
     network = _stepped()
     with pytest.raises(why):
         network.publish(SYSTEM, PubsubKey(key), value, ttl)

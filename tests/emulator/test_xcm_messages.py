@@ -21,9 +21,7 @@ def messages() -> XcmMessages:
     ("message", "kind"),
     [((ClearOrigin(),), MessageErrorKind.BadFormat), ((ClearOrigin(),) * 65, MessageErrorKind.StackLimitReached)],
 )
-def test_ps22_a_message_that_is_not_let_in_costs_its_weight(
-    message: tuple[Instruction, ...], kind: MessageErrorKind
-) -> None:
+def test_ps22_a_message_not_let_in_costs_its_weight(message: tuple[Instruction, ...], kind: MessageErrorKind) -> None:
     binding, storage = messages(), Storage(State())
     prepared = binding.prepare(encode(message))
     result = binding.process(storage, ParaId(1000), prepared, Hash(bytes(32)))

@@ -22,10 +22,10 @@ from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.hexadecimal import hexed
 
-SCROLL = """async () => {
+SCROLL = """async (steps) => {
   const strip = document.querySelector(".strip");
   strip.scrollLeft = 0;
-  for (let at = 0; at < 60; at++) {
+  for (let at = 0; at < steps; at++) {
     strip.scrollLeft += 160;
     await new Promise(requestAnimationFrame);
   }
@@ -33,20 +33,32 @@ SCROLL = """async () => {
 OpenLab = Callable[..., Lab]
 
 
+@pytest.fixture(scope="module")
+def idle() -> Iterator[Served]:
+    """A node for all that build nothing on it."""
+    node = Served("node", "--dev", "--build", "manual")
+    yield node
+    assert int(node.call("chain_getHeader")["number"], 16) == 1, "somebody built"
+    node.end()
+
+
 @pytest.fixture
 def lab(browser: Browser) -> Iterator[OpenLab]:
     """Starts a node as `pubsub lab` does; at the end its pages may have done nothing that they must not."""
     started: list[Lab] = []
+    own: list[Served] = []
 
-    def start(*args: str) -> Lab:
-        started.append(Lab(Served(*(args or ("node",)), "--dev", "--build", "manual"), browser))
+    def start(*args: str, node: Served | None = None) -> Lab:
+        if node is None:
+            own.append(node := Served(*(args or ("node",)), "--dev", "--build", "manual"))
+        started.append(Lab(node, browser))
         return started[-1]
 
     yield start
     for context in browser.contexts:
         context.close()
-    for each in started:
-        each.node.end()
+    for each in own:
+        each.end()
     faults = [fault for each in started for fault in each.watch.faults]
     if faults:
         pytest.fail("\n".join(faults), pytrace=False)
@@ -211,8 +223,8 @@ def test_a_story_of_every_act_is_the_same_in_pubsub_step_block_by_block(
     assert open_page(shared).index["built"] == before
 
 
-def test_an_act_that_would_fail_says_why_before_it_is_sent(lab: OpenLab) -> None:
-    page = lab().open()
+def test_an_act_that_would_fail_says_why_before_it_is_sent(lab: OpenLab, idle: Served) -> None:
+    page = lab(node=idle).open()
     for name, field, value, why in (
         ("limit", "value", "1", "max_pov_size 1"),
         ("unsubscribe", "keys", "nothing", "does not subscribe"),
@@ -350,30 +362,28 @@ def test_each_module_of_the_page_is_short() -> None:
     assert sum(lengths) < 2000
 
 
-def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_for_and_drawn(lab: OpenLab) -> None:
-    here = lab()
-    page = here.open(ready=lambda page: page.route_web_socket("**/*", many_blocks(10_000, 12)))
+def test_of_ten_thousand_blocks_of_twelve_chains_only_those_in_sight_are_asked_for(lab: OpenLab, idle: Served) -> None:
+    page = lab(node=idle).open(ready=lambda page: page.route_web_socket("**/*", many_blocks(10_000, 12)))
     page.wait_for_selector("[aria-label='relay block 10000']")
     for press, seen in (("Home", 1), ("End", 10_000)):
         page.locator(".strip").press(press)
         page.wait_for_selector(f"[aria-label='relay block {seen}']")
         page.wait_for_selector(f"[aria-label^='parachain 2011, block {seen} ']")
         assert page.locator(".column").count() < 150
-    page.evaluate(SCROLL)
+    page.evaluate(SCROLL, 60)
     page.wait_for_selector("[aria-label^='parachain 2011, block 500 ']")
 
 
-def test_blocks_of_a_million_events_are_shown_in_part_and_followed(lab: OpenLab) -> None:
-    here = lab()
-    page = here.open(ready=lambda page: page.route_web_socket("**/*", many_blocks(2_000, 2, 1_000_000)))
+def test_blocks_of_a_million_events_are_shown_in_part_and_followed(lab: OpenLab, idle: Served) -> None:
+    page = lab(node=idle).open(ready=lambda page: page.route_web_socket("**/*", many_blocks(2_000, 2, 1_000_000)))
     page.wait_for_selector("[aria-label^='parachain 2001, block 2000 ']")
     page.locator("[aria-label='relay block 2000']").click()
     expect(page.locator("#detail .relay-block")).to_contain_text("1,000,000 keys")
     assert page.locator("#detail li").count() < 260
     page.locator("#detail .key-name").first.click()
     expect(page.locator(".follow .journey li")).to_have_count(24)
-    page.evaluate(SCROLL)
-    page.wait_for_selector("[aria-label^='parachain 2001, block 500 ']")
+    page.evaluate(SCROLL, 20)
+    page.wait_for_selector("[aria-label^='parachain 2001, block 200 ']")
     assert page.locator("body *").count() < 5_000
     placed_well(page)
 
@@ -425,8 +435,8 @@ def test_the_vendored_libraries_are_those_that_their_table_names() -> None:
     assert files == named
 
 
-def test_pubsub_lab_and_serve_say_where_the_page_is_and_whose_the_accounts_are(lab: OpenLab) -> None:
-    said = "\n".join(lab().node.said)
+def test_pubsub_lab_and_serve_say_where_the_page_is_and_whose_the_accounts_are(idle: Served) -> None:
+    said = "\n".join(idle.said)
     assert re.search(r"in a browser: http://127\.0\.0\.1:\d+/", said)
     assert "//Alice" in said
     assert "bottom drive obey" in said
@@ -439,8 +449,8 @@ def test_pubsub_lab_and_serve_say_where_the_page_is_and_whose_the_accounts_are(l
         assert plain.end() == 130
 
 
-def test_the_page_may_ask_for_nothing_from_elsewhere(lab: OpenLab) -> None:
-    url = lab().node.url
+def test_the_page_may_ask_for_nothing_from_elsewhere(idle: Served) -> None:
+    url = idle.url
     for path in ("", "page/lab/main.js", "page/vendor/uplot.css"):
         with urllib.request.urlopen(url + path) as answer:  # noqa: S310  # our own URL
             policy = answer.headers["Content-Security-Policy"]

@@ -117,18 +117,14 @@ def test_a_difference_of_states_is_shown_in_lines(shell: InteractiveShell, stepp
     assert formats["text/plain"] == "\n".join(difference.lines())
 
 
-def test_a_proof_can_be_drawn_by_itself(shell: InteractiveShell) -> None:
+def test_a_proof_can_be_drawn_by_itself_and_a_large_trie_in_part(shell: InteractiveShell) -> None:
     trie = Trie.from_entries([(bytes((number,)) * 32, b"v" * 40) for number in range(20)])
     nodes: dict[object, bytes] = {}
     trie.prove([b"\x03" * 32], nodes)  # type: ignore[arg-type]  # hashes are bytes
     html = shown(shell, picture_of_proof(trie.root(), nodes.values(), [b"\x03" * 32]))
     assert html.count('class="p" data-n') == len(nodes)
-
-
-def test_a_large_trie_is_drawn_in_part(shell: InteractiveShell) -> None:
-    trie = Trie.from_entries([(number.to_bytes(4), b"v") for number in range(5000)])
-    html = shown(shell, trie)
-    assert "trie of 5,000 keys, the first 256 drawn" in html
+    large = Trie.from_entries([(number.to_bytes(4), b"v") for number in range(5000)])
+    assert "trie of 5,000 keys, the first 256 drawn" in shown(shell, large)
 
 
 def test_unloaded_objects_show_themselves_as_python_does(shell: InteractiveShell) -> None:

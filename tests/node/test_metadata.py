@@ -134,6 +134,8 @@ def test_nd18_a_parachains_subscriptions_are_no_constant_and_its_other_figures_a
     here = at("para")
     net = network()
     spec = net.parachain(SUBSCRIBER).spec()
+    with pytest.raises(UnknownMetadataVersion):
+        metadata(here, 13)
     for newer, same in ((replace(spec, subscriptions={}), True), (replace(spec, max_stored_keys=7), False)):
         state = here.state.fork()
         state.apply({CODE: newer.encode()}, {})
@@ -146,11 +148,6 @@ def test_nd17_a_codec_without_a_description_never_becomes_bytes() -> None:
         described(scale.vec(nameless) if scale.vec(nameless).info else nameless)
     assert scale.pair(scale.u8, nameless).info is None
     assert scale.option(nameless).info is None
-
-
-def test_nd18_other_versions_are_not_known(at: Callable[[str], At]) -> None:
-    with pytest.raises(UnknownMetadataVersion):
-        metadata(at("relay"), 13)
 
 
 def test_a_type_that_contains_itself_has_one_number() -> None:

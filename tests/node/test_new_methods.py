@@ -56,9 +56,7 @@ async def test_a_follow_begins_with_final_blocks_and_tells_of_each_new_one(node:
 
 
 @served(finality=2)
-async def test_a_follow_tells_of_blocks_that_are_not_final_and_no_runtime_unasked(
-    node: Running, client: Client
-) -> None:
+async def test_a_follow_tells_of_blocks_not_final_and_no_runtime_unasked(node: Running, client: Client) -> None:
     await node.step(20)
     _, events = await followed(client, runtime=False)
     assert [event["event"] for event in events] == ["initialized", "newBlock", "newBlock", "bestBlockChanged"]

@@ -5,18 +5,21 @@ import json
 import logging
 import socket
 import threading
+import time
+from contextlib import closing
 from typing import Any
 
 import aiohttp
 import pytest
 from support.accounts import call, signed
-from support.node import ALICE, HANDSHAKE, Client, Refusal, Running, served, serving
+from support.node import ALICE, HANDSHAKE, Client, Running, served, serving, story
 
 from pubsub_emulator.node.pool import MOST_EXTRINSIC
 from pubsub_emulator.node.rpc import legacy_state
 from pubsub_emulator.node.rpc.author import SHORT
 from pubsub_emulator.node.rpc.dispatch import RequestLimits
 from pubsub_emulator.node.rpc.legacy_state import MOST_ARGUMENTS
+from pubsub_emulator.node.server.beside import LATE, Beside
 from pubsub_emulator.node.server.connection import Connection
 from pubsub_emulator.node.server.options import BadOption, Options, Serving
 from pubsub_emulator.node.server.server import CannotListen
@@ -117,8 +120,8 @@ async def test_a_defect_of_a_method_is_an_internal_error_and_logged(
         raise ZeroDivisionError("a defect")
 
     monkeypatch.setattr(legacy_state, "_changes", broken)
-    with caplog.at_level(logging.ERROR), pytest.raises(Refusal, match="-32603"):
-        await client.call("state_queryStorageAt", [NUMBER])
+    with caplog.at_level(logging.ERROR):
+        await client.refused("-32603", "state_queryStorageAt", [NUMBER])
     assert "state_queryStorageAt failed" in caplog.text
     assert await client.call("system_chainType") == "Development"
 
@@ -260,9 +263,8 @@ async def test_calls_that_compute_run_beside_the_loop_and_take_a_bounded_input(n
     await witness.refused("4003", "state_call", "Core_version", long)
     extrinsic = "0x" + "00" * (MOST_EXTRINSIC + 1)
     for method in ("author_submitExtrinsic", "payment_queryInfo", "system_dryRun"):
-        with pytest.raises(Refusal) as refused:
-            await witness.call(method, extrinsic)
-        assert str(MOST_EXTRINSIC) in f"{refused.value.message} {refused.value.data}"
+        refused = await witness.refused(": ", method, extrinsic)
+        assert str(MOST_EXTRINSIC) in f"{refused.message} {refused.data}"
 
 
 @served()
@@ -337,8 +339,8 @@ async def test_a_step_that_fails_is_made_again_without_what_was_asked_for(
 
     monkeypatch.setattr(type(simulation), "step", fails_with_news)
     await client.call("pubsub_publish", 1000, "k", "0x01")
-    with caplog.at_level(logging.CRITICAL), pytest.raises(Refusal, match="1: the step failed and was made without"):
-        await client.call("dev_newBlock")
+    with caplog.at_level(logging.CRITICAL):
+        await client.refused("1: the step failed and was made without", "dev_newBlock")
     assert node.server.timeline.newest.number == 2
     await client.call("dev_newBlock")
     assert await client.call("pubsub_entry", 1000, "k") is None
@@ -379,8 +381,10 @@ async def test_requests_are_let_in_by_host_origin_type_and_path(node: Running) -
             return response.status
 
     assert await status("POST", json=body) == 200
-    assert await status("POST", json=body, headers={"Origin": "https://evil.example"}) == 403
-    assert await status("POST", json=body, headers={"Host": "evil.example"}) == 403
+    for evil in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+        assert await status("POST", json=body, headers=evil) == 403
+        for path in ("", "metrics", "explorer"):
+            assert await status("GET", path, headers=evil) in {403, 404}, path
     assert await status("POST", data="{}", headers={"Content-Type": "text/plain"}) == 415
     assert await status("GET") == 200
     assert await status("PUT", json=body) == 405
@@ -414,3 +418,40 @@ def test_development_methods_are_not_for_everybody() -> None:
     with pytest.raises(BadOption, match="--unsafe-external"):
         Options(host="0.0.0.0", dev=True).check()  # noqa: S104  # refused
     Options(host="0.0.0.0", dev=True, unsafe_external=True).check()  # noqa: S104  # only checked
+
+
+# Calls that compute leave the event loop its time
+
+
+@story
+async def test_a_late_loop_gets_as_much_time_as_the_call_took() -> None:
+    """The next call waits for as long as the one before it computed."""
+    beside = Beside(threads=1)
+    computed, second = threading.Event(), threading.Event()
+
+    def compute() -> str:
+        time.sleep(0.5)
+        computed.set()
+        return "done"
+
+    with closing(beside):
+        first = asyncio.create_task(beside.run(compute))
+        await asyncio.sleep(0)
+        after = asyncio.create_task(beside.run(second.set))
+        computed.wait()
+        time.sleep(2 * LATE)  # noqa: ASYNC251  # the loop has other work
+        assert await first == "done"
+        await asyncio.sleep(0.05)
+        assert not second.is_set()
+        await after
+        assert second.is_set()
+
+
+@story
+async def test_a_call_that_failed_gives_its_place_back() -> None:
+    """As many failures as there are threads, and one more call."""
+    with closing(Beside(threads=1)) as beside:
+        for _ in range(3):
+            with pytest.raises(ZeroDivisionError):
+                await beside.run(lambda: 1 // 0)
+        assert await beside.run(lambda: 7) == 7

@@ -22,9 +22,7 @@ TO = encode_address(BOB.account)
 
 @CHAINS
 @served()
-async def test_a_dry_run_tells_what_happens_and_changes_nothing(
-    node: Running, client: Client, chain: int | None
-) -> None:
+async def test_a_dry_run_tells_all_and_changes_nothing(node: Running, client: Client, chain: int | None) -> None:
     node.server.node.draw = difference_page
     raw = transfer(node, chain, 777)
     before = await client.call("chain_getBlockHash")

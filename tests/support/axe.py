@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page
-from support.chromium import CACHE, BrowserMissingError, _check_is, _fetch, _locked, _untar
+from support.chromium import CACHE, _check, _fetch, _locked, _untar
 
 PACKAGE = "axe-core@4.14.1"
 INTEGRITY = "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
@@ -20,7 +20,7 @@ def script(cache: Path = CACHE) -> str:
                 partial = cache / "axe"
                 partial.mkdir(exist_ok=True)
                 packed = _fetch(partial, PACKAGE)
-                _check_is(packed, PACKAGE, INTEGRITY)
+                _check(packed, PACKAGE, INTEGRITY)
                 _untar(packed, cache / PACKAGE)
     return file.read_text(encoding="utf-8")
 
@@ -34,6 +34,3 @@ def faults(page: Page) -> list[str]:
         for each in found
         if each["impact"] in {"serious", "critical"}
     ]
-
-
-__all__ = ["BrowserMissingError", "faults", "script"]

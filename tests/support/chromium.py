@@ -128,27 +128,14 @@ def _untar(source: Path, target: Path) -> None:
 def _fetch(partial: Path, package: str) -> Path:
     """A package, as npm's settings say where from; nothing of it is run."""
     npm = Path(_node()).parents[1] / "lib/node_modules/npm/bin/npm-cli.js"
-    _run(
-        _node(),
-        str(npm),
-        "pack",
-        package,
-        f"--pack-destination={partial}",
-        f"--cache={partial / 'npm'}",
-        "--logs-max=0",
-        "--ignore-scripts",
-        "--no-update-notifier",
-        what=f"fetched ({package} from the npm registry)",
-    )
+    options = [f"--pack-destination={partial}", f"--cache={partial / 'npm'}", "--logs-max=0", "--ignore-scripts"]
+    command = [str(npm), "pack", package, *options, "--no-update-notifier"]
+    _run(_node(), *command, what=f"fetched ({package} from the npm registry)")
     return next(partial.glob("*.tgz"))
 
 
-def _check(package: Path) -> None:
+def _check(package: Path, name: str = f"{PACKAGE} {VERSION}", integrity: str = INTEGRITY) -> None:
     """Raises `BrowserMissingError` unless the package is the one that was pinned."""
-    _check_is(package, f"{PACKAGE} {VERSION}", INTEGRITY)
-
-
-def _check_is(package: Path, name: str, integrity: str) -> None:
     with package.open("rb") as file:
         digest = hashlib.file_digest(file, "sha512").digest()
     found = "sha512-" + base64.b64encode(digest).decode()

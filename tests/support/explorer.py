@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
+from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
 SCENARIO = """
 name = "explored"
@@ -153,3 +154,13 @@ class Explored:
     def first(self, wanted: Callable[[BlockRecord], bool]) -> int:
         """The place of the first candidate that `wanted` holds for."""
         return next(at for at, block in enumerate(self.told.blocks) if wanted(block))
+
+    def details(self) -> Iterator[tuple[dict[str, Any], BlockRecord]]:
+        """Every candidate, as the page has it and as it was told."""
+        return zip(self.page.details(), self.told.blocks, strict=True)
+
+    def accepted(self) -> Iterator[tuple[dict[str, Any], BlockOutcome, int]]:
+        """Those that were accepted, with their places."""
+        for at, (detail, block) in enumerate(self.details()):
+            if block.outcome is not None:
+                yield detail, block.outcome, at

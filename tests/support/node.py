@@ -97,10 +97,11 @@ class Client:
             raise Refusal(answer["error"])
         return answer["result"]
 
-    async def refused(self, why: int | str, method: str, *params: Any) -> None:
+    async def refused(self, why: int | str, method: str, *params: Any) -> Refusal:
         """Assert that a call is refused, with a code or with words of the code and the message."""
-        with pytest.raises(Refusal, match=f"^{why}: " if isinstance(why, int) else why):
+        with pytest.raises(Refusal, match=f"^{why}: " if isinstance(why, int) else why) as refused:
             await self.call(method, *params)
+        return refused.value
 
     async def event(self, subscription: str) -> Any:
         """The next event of a subscription."""

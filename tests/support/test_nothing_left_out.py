@@ -1,6 +1,7 @@
 import subprocess
 from pathlib import Path
 
+import psycopg
 import pytest
 from support.processes import python
 
@@ -30,19 +31,9 @@ def pytest_collection_modifyitems(items):
 
 
 def _run(folder: Path, *arguments: object, where: str = "") -> subprocess.CompletedProcess[str]:
-    config = (
-        "-c",
-        ROOT / "pyproject.toml",
-        "--rootdir",
-        ROOT,
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:schemathesis",
-        "-p",
-        "conftest",
-    )
-    return python("-m", "pytest", *config, *arguments, folder / "test_some.py", folder=folder, CI=where)
+    config = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT, "-p", "no:cacheprovider", "-p", "no:schemathesis")
+    command = ("-m", "pytest", *config, "-p", "conftest", *arguments, folder / "test_some.py")
+    return python(*command, folder=folder, CI=where)
 
 
 @pytest.mark.parametrize(("where", "code", "words"), [("", 0, "1 skipped"), ("true", 1, "left out where CI is set")])
@@ -66,3 +57,14 @@ def test_workers_run_as_many_tests_as_one_process_and_two_tests_with_one_id_end_
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
     assert "several tests have the same id: " in done.stderr
     assert "(2 times)" in done.stderr
+
+
+# The database that tests bring.
+
+
+def test_a_test_gets_an_empty_database_of_its_own(postgres_url: str) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        found = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+        version = connection.info.server_version
+    assert found == (0,)
+    assert version >= 140000

@@ -2,10 +2,14 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
 from pathlib import Path
+
+from support.distributor import free_port
+from support.evm import KEYS
 
 ENVIRONMENT = {**os.environ, "PYTHONUNBUFFERED": "1"}
 
@@ -18,6 +22,7 @@ class Program:
         self.arguments = arguments
         self.environment = {**ENVIRONMENT, **environment}
         self.kills = 0
+        self.url = f"http://127.0.0.1:{arguments[-1]}"
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -41,3 +46,25 @@ class Program:
                 self._process.send_signal(signal.SIGKILL)
             await self._process.wait()
             self.kills += 1
+
+
+def adapter_of(folder: Path, name: str, *options: str) -> Program:
+    """An adapter with a store in the folder; it listens at its last word."""
+    place = ("--store", f"sqlite:{folder / name}.db", *options, "--port", str(free_port()))
+    return Program(folder / f"{name}.log", "distributor", "adapter", name, *place, EVM_KEY=KEYS[0])
+
+
+def distributor_over(folder: Path, adapters: dict[str, str], legacy: dict[str, str], **settings: object) -> Program:
+    """A distributor over adapters by their URLs; the chain ids of public ones among them."""
+    port = free_port()
+    fields = {"public_url": f"http://127.0.0.1:{port}", "port": port, "store": f"sqlite:{folder / 'd.db'}", **settings}
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in fields.items()]
+    for name, url in adapters.items():
+        lines.append(f"[adapters.{name}]\nurl = '{url}'\n")
+        if name in legacy:
+            lines.append(f"profile = 'legacy'\nchain_id = '{legacy[name]}'\n")
+    config = folder / "distributor.toml"
+    config.write_text("".join(lines), encoding="utf-8")
+    program = Program(folder / "distributor.log", "distributor", "serve", str(config))
+    program.url = str(fields["public_url"])
+    return program

@@ -46,9 +46,7 @@ def visible(network: Network, para: ParaId) -> dict[tuple[ParaId, PubsubKey], by
 
 @settings(max_examples=25)
 @given(st.data())
-def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(
-    data: st.DataObject,
-) -> None:
+def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(data: st.DataObject) -> None:
     setup = data.draw(networks())
     network = setup.network()
     known: dict[ParaId, dict[tuple[ParaId, PubsubKey], bytes]] = {}
@@ -67,9 +65,7 @@ def test_a_subscriber_knows_what_its_last_relay_parent_holds_and_nothing_else(
 
 @settings(max_examples=15)
 @given(st.data())
-def test_a_cheat_is_refused_with_a_verdict_that_is_due_whatever_the_network(
-    data: st.DataObject,
-) -> None:
+def test_a_cheat_is_refused_with_a_verdict_that_is_due_whatever_the_network(data: st.DataObject) -> None:
     setup = data.draw(networks(collators=collator_sets()))
     network = setup.network()
     for step in play(network, data.draw(histories_of(setup, max_actions=8))):
@@ -142,9 +138,7 @@ def test_what_is_drawn_prints_as_the_code_that_makes_it(setup: NetworkSetup, his
 
 @settings(max_examples=20)
 @given(networks(), st.data())
-def test_a_history_is_the_same_in_all_forks(
-    pubsub_networks: Networks, setup: NetworkSetup, data: st.DataObject
-) -> None:
+def test_a_history_is_the_same_in_forks(pubsub_networks: Networks, setup: NetworkSetup, data: st.DataObject) -> None:
     frozen = pubsub_networks.build(setup.config())
     history = data.draw(histories_of(setup, max_actions=6, settle=2))
     roots = []

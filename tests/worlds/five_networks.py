@@ -27,10 +27,9 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 from support.distributor import free_port
-from support.evm import KEYS
 from support.ganache import Ganache, ganache
 from support.public_adapter import PublicAdapter
-from support.worlds import Program
+from support.worlds import Program, adapter_of, distributor_over
 
 from pubsub_emulator.distributor.event import Event
 from pubsub_emulator.distributor.service.serve import served
@@ -94,15 +93,7 @@ async def _networks(folder: Path, besu: Ganache, polygon: Ganache) -> AsyncItera
         "polygon": ("--evm", polygon.ws, "--key-env", "EVM_KEY", "--finality", "1"),
     }
     chain = Program(folder / "node.log", "serve", "--dome-events", "hashnet", "--dev", "--port", str(node))
-    found = {
-        name: Program(
-            folder / f"{name}.log",
-            *("distributor", "adapter", name, "--store", f"sqlite:{folder / name}.db", *options),
-            *("--port", str(free_port())),
-            EVM_KEY=KEYS[0],
-        )
-        for name, options in chosen.items()
-    }
+    found = {name: adapter_of(folder, name, *options) for name, options in chosen.items()}
     try:
         await chain.start()
         await asyncio.gather(*(each.start() for each in found.values()))
@@ -131,20 +122,13 @@ async def demonstrate(folder: Path, public_url: str | None = None, chain_id: str
         adapters = await enter(_networks(folder, besu, polygon))
         urls = {
             "alastria": public_url or await enter(served(model.application(), "127.0.0.1", 0)),
-            **{name: f"http://127.0.0.1:{each.arguments[-1]}" for name, each in adapters.items()},
+            **{name: each.url for name, each in adapters.items()},
         }
         inbox_url = await enter(served(inbox, "127.0.0.1", 0)) + "/in"
         http = await enter(aiohttp.ClientSession())
-        port = free_port()
-        url = f"http://127.0.0.1:{port}"
-        config = folder / "distributor.toml"
-        tables = [f"[adapters.{name}]\nurl = '{each}'\n" for name, each in urls.items()]
-        tables[0] += f"profile = 'legacy'\nchain_id = '{chain_id}'\n"
-        config.write_text(
-            f"public_url = '{url}'\nport = {port}\nstore = 'sqlite:{folder / 'distributor.db'}'\n"
-            f"since = 'now'\nprivate_endpoints = true\ncall_timeout = 20\nreplication_delay = 0.5\n{''.join(tables)}"
-        )
-        distributor = Program(folder / "distributor.log", "distributor", "serve", str(config))
+        settings = {"since": "now", "private_endpoints": True, "call_timeout": 20, "replication_delay": 0.5}
+        distributor = distributor_over(folder, urls, {"alastria": chain_id}, **settings)
+        url = distributor.url
         stack.push_async_callback(distributor.kill)
         await distributor.start()
         wish = {"eventTypes": ["*"], "notificationEndpoint": inbox_url}

@@ -116,9 +116,7 @@ async def test_id20_ids_that_a_path_would_lose_are_probed_and_published_once(cha
 
 
 @alone
-async def test_the_largest_publication_fits_its_gas_and_the_contract_refuses_a_second(
-    chain: Ganache, contract: str
-) -> None:
+async def test_the_largest_publication_fits_its_gas_and_a_second_is_refused(chain: Ganache, contract: str) -> None:
     location = "https://a.example/".ljust(2048 - 270, "x") + "?hl=" + "%61" * 80
     event = event_of(1)[1]._replace(
         event_type="t" * 255, data_location=location, metadata=tuple("é" * 255 + str(n % 10) for n in range(32))
@@ -192,7 +190,7 @@ async def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction
 
 
 @alone
-async def test_a_final_block_that_is_taken_back_takes_its_events_along_until_they_are_published_again(
+async def test_a_final_block_that_is_taken_back_takes_its_events_along_until_published_again(
     slow: Ganache,
 ) -> None:
     async with _played(slow, finality=0) as ledger:

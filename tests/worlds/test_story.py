@@ -14,11 +14,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from support.distributor import free_port
-from support.evm import KEYS, STRANGER, ids, ledger_on
+from support.evm import STRANGER, ids, ledger_on
 from support.ganache import Ganache, ganache
 from support.public_adapter import PublicAdapter
-from support.worlds import Program
+from support.worlds import adapter_of, distributor_over
 from worlds.five_networks import EACH, KINDS, demonstrate
 
 from pubsub_emulator.client.errors import ClientError
@@ -136,9 +135,7 @@ def test_five_networks_of_each_kind_have_every_event_once(tmp_path: Path) -> Non
     assert seen.told.keys() == set(seen.published)
 
 
-def test_a_thousand_events_are_once_and_in_order_on_three_networks(
-    slow: Ganache, quick: Ganache, tmp_path: Path
-) -> None:
+def test_a_thousand_events_are_once_in_order_on_three_networks(slow: Ganache, quick: Ganache, tmp_path: Path) -> None:
     asyncio.run(_story(slow, quick, tmp_path))
 
 
@@ -150,35 +147,23 @@ async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
         "quick": await _contract(quick, 0, 0),
     }
     public = PublicAdapter("public")
-    ports = {name: free_port() for name in ("slow", "quick", "distributor")}
     chosen = {
         "slow": ("--evm", slow.ws, "--finality", str(FINALITY), "--stuck", "3"),
         "quick": ("--evm", quick.url, "--finality", "0", "--gas-price", "0"),
     }
     programs = {
-        name: Program(
-            folder / f"{name}.log",
-            *("distributor", "adapter", name, "--port", str(ports[name]), "--store", f"sqlite:{folder / name}.db"),
-            *("--contract", contracts[name], "--key-env", "EVM_KEY", *options),
-            EVM_KEY=KEYS[0],
-        )
+        name: adapter_of(folder, name, "--contract", contracts[name], "--key-env", "EVM_KEY", *options)
         for name, options in chosen.items()
     }
-    url = f"http://127.0.0.1:{ports['distributor']}"
     async with (
         asyncio.timeout(SECONDS),
         served(public.application(), "127.0.0.1", 0) as public_url,
         aiohttp.ClientSession() as http,
     ):
-        config = folder / "distributor.toml"
-        config.write_text(
-            f"public_url = '{url}'\nport = {ports['distributor']}\nstore = 'sqlite:{folder / 'd.db'}'\n"
-            "call_timeout = 6\nreplication_delay = 0.5\n"
-            f"[adapters.slow]\nurl = 'http://127.0.0.1:{ports['slow']}'\n"
-            f"[adapters.quick]\nurl = 'http://127.0.0.1:{ports['quick']}'\n"
-            f"[adapters.public]\nurl = '{public_url}'\nprofile = 'legacy'\nchain_id = '{public.chain_id}'\n"
-        )
-        programs["distributor"] = Program(folder / "distributor.log", "distributor", "serve", str(config))
+        urls = {**{name: each.url for name, each in programs.items()}, "public": public_url}
+        legacy = {"public": public.chain_id}
+        programs["distributor"] = distributor_over(folder, urls, legacy, call_timeout=6, replication_delay=0.5)
+        url = programs["distributor"].url
         ends = asyncio.Event()
         reorganising = None
         try:
