@@ -68,22 +68,6 @@ def test_what_waits_goes_with_a_fork_and_is_done_in_each() -> None:
     assert told[0] == told[1] == told[2]
 
 
-def test_neither_sees_what_the_other_does() -> None:
-    network = _network()
-    before = _stands(network)
-    fork = network.fork()
-    fork.publish(1000, KEY, b"elsewhere")
-    fork.send_downward(3000, b"message")
-    fork.send(1000, 3000, b"message")
-    fork.delete(1000, [KEY])
-    fork.step(2)
-    assert _stands(network) == before
-    moved = _stands(fork)
-    network.publish(1000, KEY, b"here")
-    network.step(5)
-    assert _stands(fork) == moved
-
-
 def test_even_a_write_to_a_state_stays_in_the_fork() -> None:
     network = _network()
     before = _stands(network)

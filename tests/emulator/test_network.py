@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
 from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, Step
 from pubsub_emulator.emulator.network.parachain import Pace, pack
@@ -13,7 +12,6 @@ from pubsub_emulator.emulator.network.records import (
     RelayRecord,
     SubscriptionRecord,
 )
-from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.relay.runtime import RelayConfig
 from pubsub_emulator.emulator.relay.xcm_messages import PUBLISHES_PER_MESSAGE
 from pubsub_emulator.primitives.pubsub import ValidFor, derive_child_key, key_from_data
@@ -21,7 +19,6 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.framework.origin import Root
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, PublisherDeregistered
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.runtime.relay.host_configuration import HostConfiguration
 from pubsub_emulator.runtime.relay.inclusion import CandidateRefused
 from pubsub_emulator.xcm import Publish, decode
@@ -123,34 +120,6 @@ def test_ps80_collators_take_turns() -> None:
     network = _cheating()
     slots = [record.candidate.header.aura_slot() for step in network.step(6) for record in step.records]
     assert [(slot or 0) % 2 for slot in slots] == [1, 0, 1, 0, 1, 0]
-
-
-@pytest.mark.parametrize(
-    ("strategy", "verdict"),
-    [
-        ("omit-node", Verdict.OMITTED_BELOW_BUDGET),
-        ("stranger", Verdict.BAD_SEAL),
-    ],
-)
-def test_ps53_a_cheat_is_refused_with_its_verdict_and_an_honest_one_follows(strategy: str, verdict: Verdict) -> None:
-    network = _cheating(strategy)
-    for index in range(6):
-        network.publish(SYSTEM, KEY, bytes([index]) * 100)
-        network.step()
-    summary = Summary()
-    network.observe(summary)
-    head = network.parachain(SUBSCRIBER).header
-    steps = network.step(4)
-    refused = [record for step in steps for record in step.refused]
-    assert refused
-    assert {record.refusal.verdict for record in refused if record.refusal is not None} <= set(
-        STRATEGIES[strategy].meets
-    )
-    assert verdict in {record.refusal.verdict for record in refused if record.refusal is not None}
-    assert {record.strategy for record in refused} == {strategy}
-    assert network.parachain(SUBSCRIBER).header.number == head.number + 4
-    assert summary.verdicts.total() == len(refused)
-    assert summary.undetected == 0
 
 
 def test_ps79_an_equivocating_collator_shows_two_sealed_blocks_for_one_slot() -> None:

@@ -302,9 +302,3 @@ def test_a_scenario_is_run_to_its_end_and_summed_up() -> None:
 
 def test_ps90_a_run_is_the_same_under_any_hash_seed() -> None:
     assert {found.strip() for found in printed(SCRIPT, "4711")} == {_run()[1].value.hex()}
-
-
-def test_ps50_a_scenario_that_cannot_work_says_why() -> None:
-    text = SMALL.replace('cache = "nodes"', "max_pov_size = 5_000_000")
-    with pytest.raises(SettingsError, match="max_pov_size 5000000 leaves"):
-        Simulation(parse_scenario(text, "small.toml"))

@@ -1,7 +1,6 @@
 """ND-20: what runtime APIs answer, checked against what then happens."""
 
 from collections.abc import Callable
-from functools import cache
 
 import pytest
 from support.accounts import KEY, PUBLISHER, SUBSCRIBER, call, network, runtime_of, signed, signer, storage_of
@@ -28,16 +27,17 @@ UNIT = 10**10
 CHAINS = (None, PUBLISHER)
 
 
-@cache
-def _made() -> Network:
+@pytest.fixture(scope="module")
+def made() -> Network:
     net = network()
     net.give_turn(PUBLISHER)
     net.step(1)
     return net
 
 
-def fresh() -> Network:
-    return _made().fork()
+@pytest.fixture
+def net(made: Network) -> Network:
+    return made.fork()
 
 
 def transfer(net: Network, chain: int | None, amount: int = 5 * UNIT) -> bytes:
@@ -45,8 +45,8 @@ def transfer(net: Network, chain: int | None, amount: int = 5 * UNIT) -> bytes:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_core_and_metadata_answer_what_the_runtime_says(chain: int | None) -> None:
-    here = at(fresh(), chain)
+def test_core_and_metadata_answer_what_the_runtime_says(net: Network, chain: int | None) -> None:
+    here = at(net, chain)
     assert api.call(here, "Core_version", b"") == runtime_version(here).encode()
     assert api.call(here, "Metadata_metadata", b"") == encode_bytes(metadata(here, 14))
     for version in (14, 15, 16):
@@ -58,8 +58,7 @@ def test_core_and_metadata_answer_what_the_runtime_says(chain: int | None) -> No
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_validity_is_what_a_pool_would_hear(chain: int | None) -> None:
-    net = fresh()
+def test_validity_is_what_a_pool_would_hear(net: Network, chain: int | None) -> None:
     here = at(net, chain)
     name = "TaggedTransactionQueue_validate_transaction"
     ask: Callable[[bytes], bytes] = lambda raw: api.call(here, name, b"\x02" + raw + bytes(32))  # noqa: E731
@@ -74,8 +73,7 @@ def test_validity_is_what_a_pool_would_hear(chain: int | None) -> None:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_the_fee_that_is_told_is_the_fee_that_is_paid(chain: int | None) -> None:
-    net = fresh()
+def test_the_fee_that_is_told_is_the_fee_that_is_paid(net: Network, chain: int | None) -> None:
     raw = transfer(net, chain)
     query = raw + len(raw).to_bytes(4, "little")
     info = Reader(api.call(at(net, chain), "TransactionPaymentApi_query_info", query))
@@ -93,8 +91,7 @@ def test_the_fee_that_is_told_is_the_fee_that_is_paid(chain: int | None) -> None
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_dry_run_says_what_then_happens_and_keeps_nothing(chain: int | None) -> None:
-    net = fresh()
+def test_a_dry_run_says_what_then_happens_and_keeps_nothing(net: Network, chain: int | None) -> None:
     root = at(net, chain).state.root()
     assert api.dry_run(at(net, chain), transfer(net, chain)) == b"\x00\x00"
     too_much = transfer(net, chain, 10**30)
@@ -112,8 +109,7 @@ def _dry_run(net: Network, chain: int | None, origin: Root | Signed, encoded: by
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_dry_run_of_a_call_tells_its_events(chain: int | None) -> None:
-    net = fresh()
+def test_a_dry_run_of_a_call_tells_its_events(net: Network, chain: int | None) -> None:
     what = call(net, chain, "Balances", "transfer_keep_alive", BOB.account, UNIT)
     answer = _dry_run(net, chain, Signed(ALICE.account), what.encoded)
     assert answer.take(3) == b"\x00\x00\x01"
@@ -126,8 +122,7 @@ def test_a_dry_run_of_a_call_tells_its_events(chain: int | None) -> None:
     assert _dry_run(net, chain, Root(), what.encoded, version=4).take(2) == b"\x01\x01"
 
 
-def test_a_dry_run_forwards_what_would_be_sent() -> None:
-    net = fresh()
+def test_a_dry_run_forwards_what_would_be_sent(net: Network) -> None:
     message = decode(bytes.fromhex("05042f0000"))
     send = call(net, None, "XcmPallet", "send", Location(0, (Parachain(SUBSCRIBER),)), message)
     answer = _dry_run(net, None, Root(), send.encoded).data
@@ -148,8 +143,8 @@ def test_a_dry_run_forwards_what_would_be_sent() -> None:
     assert not net.parachain(PUBLISHER).has_messages()
 
 
-def test_other_functions_and_arguments_are_refused() -> None:
-    here = at(fresh(), None)
+def test_other_functions_and_arguments_are_refused(net: Network) -> None:
+    here = at(net, None)
     with pytest.raises(api.UnknownFunction, match="Exported method Core_execute_block is not found"):
         api.call(here, "Core_execute_block", b"")
     for name, data in (("Core_version", b"\0"), ("AccountNonceApi_account_nonce", bytes(31))):
@@ -157,9 +152,9 @@ def test_other_functions_and_arguments_are_refused() -> None:
             api.call(here, name, data)
 
 
-def test_a_chain_without_accounts_has_no_runtime_to_ask() -> None:
+def test_a_chain_without_accounts_has_no_runtime_to_ask(net: Network) -> None:
     plain = Network.of(publishers=[1000], subscribers={2000: {1000: [KEY]}})
     for chain in (None, 2000):
         with pytest.raises(WithoutAccounts):
             api.call(at(plain, chain), "Core_version", b"")
-    assert runtime_of(fresh(), None).definition.version.spec_name == "pubsub-relay"
+    assert runtime_of(net, None).definition.version.spec_name == "pubsub-relay"

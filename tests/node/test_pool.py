@@ -35,10 +35,15 @@ def kinds(pool: Pool) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def net() -> Network:
-    made = network()
-    made.step(1)
-    return made
+def made() -> Network:
+    net = network()
+    net.step(1)
+    return net
+
+
+@pytest.fixture
+def net(made: Network) -> Network:
+    return made.fork()
 
 
 def test_nd16_a_nonce_that_is_ahead_waits_until_those_before_it_are_there(net: Network) -> None:
@@ -112,9 +117,7 @@ def test_nd16_a_full_pool_counts_bytes(net: Network) -> None:
     assert pool.ready() == (remark(net, BOB, 0, tip=1),)
 
 
-def test_nd16_with_each_block_the_included_leave_and_the_others_are_checked_again() -> None:
-    net = network()
-    net.step(1)
+def test_nd16_with_each_block_the_included_leave_and_the_others_are_checked_again(net: Network) -> None:
     pool = Pool()
     mine = [remark(net, ALICE, nonce) for nonce in range(3)]
     for raw in mine:
@@ -128,10 +131,9 @@ def test_nd16_with_each_block_the_included_leave_and_the_others_are_checked_agai
     assert pool.ready() == (mine[2],)
 
 
-def test_nd16_what_nothing_changed_for_is_not_read_again_and_all_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nd16_only_what_something_changed_for_is_read_again(net: Network, monkeypatch: pytest.MonkeyPatch) -> None:
     """An account's row, a birth block's hash and the end of an era are what a check depends on as blocks go by."""
-    net = network()
-    net.step(10)
+    net.step(9)
     pool = Pool()
     what = call(net, None, "System", "remark", b"")
     era = Era(64, net.relay.header.number % 64)
@@ -166,9 +168,7 @@ def test_nd16_what_nothing_changed_for_is_not_read_again_and_all_else_is(monkeyp
     assert pool.ready() == (others[0],)
 
 
-def test_nd8_what_was_in_blocks_left_behind_waits_again_if_it_is_valid() -> None:
-    net = network()
-    net.step(1)
+def test_nd8_what_was_in_blocks_left_behind_waits_again_if_it_is_valid(net: Network) -> None:
     before = net.snapshot()
     pool = Pool()
     raw = remark(net, ALICE, 0)
@@ -190,9 +190,8 @@ def test_nd8_what_was_in_blocks_left_behind_waits_again_if_it_is_valid() -> None
         st.tuples(st.sampled_from((ALICE, BOB, EVE)), st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=14
     )
 )
-def test_nd16_a_pool_never_offers_what_a_block_could_not_take(rows: list[tuple[Signer, int, int]]) -> None:
-    net = network()
-    net.step(1)
+def test_nd16_a_pool_never_offers_what_no_block_can_take(made: Network, rows: list[tuple[Signer, int, int]]) -> None:
+    net = made.fork()
     pool = Pool(max_extrinsics=6)
     for who, nonce, tip in rows:
         with suppress(Refused):

@@ -9,19 +9,13 @@ from pubsub_emulator.emulator.network.parachain import Parachain
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.primitives.pubsub import ValidFor, key_from_data
+from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.parachain.block import InvalidBlock, Verdict
 from pubsub_emulator.testing.actors import Cheats, Collators, NoSuchCheat, NothingToCheat
-from pubsub_emulator.testing.networks import Frozen, Networks
+from pubsub_emulator.testing.networks import Networks
 
 KEY = key_from_data(b"key")
-
-
-def test_a_published_value_arrives(pubsub_network: Network) -> None:
-    pubsub_network.publish(1000, KEY, b"7.42", ttl=100)
-    [delivery] = pubsub_network.step(3)[-1].deliveries(2000)
-    assert (delivery.value, delivery.ttl_state) == (b"7.42", ValidFor(100))
 
 
 def test_all_fixtures_of_a_test_speak_of_one_network(
@@ -35,16 +29,6 @@ def test_all_fixtures_of_a_test_speak_of_one_network(
     assert pubsub_parachains is pubsub_network.parachains
     assert pubsub_collators.network is pubsub_network
     assert pubsub_cheats.network is pubsub_network
-
-
-@pytest.mark.parametrize("again", range(3))
-def test_every_test_starts_from_the_base(pubsub_network: Network, pubsub_base: Frozen[Network], again: int) -> None:
-    del again
-    assert pubsub_network.number == pubsub_base.number == 0
-    pubsub_network.publish(1000, KEY, b"seen by nobody else")
-    pubsub_network.step(4)
-    assert pubsub_base.number == 0
-    assert pubsub_base.fork().step(4)[-1].deliveries(2000) == ()
 
 
 def test_what_is_frozen_stays_as_it_was(pubsub_networks: Networks, pubsub_network: Network) -> None:
