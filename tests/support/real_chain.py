@@ -123,14 +123,7 @@ class NewParachainSystem(Hooks):
     pallet = PARACHAIN_SYSTEM
 
     @dispatchable(0, weight=Weight(0, 0))
-    def set_validation_data(
-        self,
-        storage: Any,
-        origin: Any,
-        data: _Basic,
-        inbound_messages_data: _Inbound,
-        /,
-    ) -> None:
+    def set_validation_data(self, storage: Any, origin: Any, data: _Basic, inbound_messages_data: _Inbound, /) -> None:
         """The inherent."""
 
 
@@ -164,6 +157,10 @@ def _message(sent_at: int, data: bytes) -> bytes:
     return sent_at.to_bytes(4, "little") + encode_bytes(data)
 
 
+def _listed(items: list[bytes]) -> bytes:
+    return encode_compact(len(items)) + b"".join(items)
+
+
 def _validation(proof: RelayProof, parent_head: bytes) -> bytes:
     pov = (proof.max_pov or 0).to_bytes(4, "little")
     return encode_bytes(parent_head) + proof.relay_parent.to_bytes(4, "little") + proof.relay_root + pov
@@ -172,21 +169,13 @@ def _validation(proof: RelayProof, parent_head: bytes) -> bytes:
 def _inherent(proof: RelayProof, parent_head: bytes, version: int, relay: Header) -> bytes:
     start = _validation(proof, parent_head) + encode_bytes_list(proof.proof)
     down = [_message(m.sent_at, m.msg) for m in proof.downward]
+    sent = [(each.to_bytes(4, "little"), many) for each, many in proof.horizontal]
+    across = [(sender, [_message(m.sent_at, m.data) for m in many]) for sender, many in sent]
     if version == 1:
-        across = [
-            sender.to_bytes(4, "little")
-            + encode_compact(len(many))
-            + b"".join(_message(m.sent_at, m.data) for m in many)
-            for sender, many in proof.horizontal
-        ]
-        return start + encode_compact(len(down)) + b"".join(down) + encode_compact(len(across)) + b"".join(across)
-    pairs = [
-        sender.to_bytes(4, "little") + _message(m.sent_at, m.data) for sender, many in proof.horizontal for m in many
-    ]
+        return start + _listed(down) + _listed([sender + _listed(many) for sender, many in across])
     hashed = encode_compact(1) + (7).to_bytes(4, "little") + bytes(32)
     basic = start + encode_compact(1) + relay.encode() + b"\x01" + encode_bytes(PEER)
-    inbound = encode_compact(len(down)) + b"".join(down) + hashed + encode_compact(len(pairs)) + b"".join(pairs) + b"\0"
-    return basic + inbound
+    return basic + _listed(down) + hashed + _listed([sender + each for sender, many in across for each in many]) + b"\0"
 
 
 @dataclass
