@@ -345,7 +345,7 @@ def mutants() -> Iterator[Any]:
             yield pytest.param(rule, function, old, new, id=name)
 
 
-@pytest.mark.parametrize(("rule", "function", "old", "new"), mutants())
+@pytest.mark.parametrize(("rule", "function", "old", "new"), [*mutants()])
 def test_a_node_that_breaks_a_rule_is_caught_by_its_name(
     rule: str, function: Callable[..., Any], old: str, new: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

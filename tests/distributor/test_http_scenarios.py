@@ -1,4 +1,4 @@
-"""Scenarios of section 8 over real HTTP; those of interface and access are in the files beside this one (ID-3)."""
+"""Scenarios of section 8 over real HTTP; those of interface and access are beside this one (ID-3, ID-31, ID-41)."""
 
 import asyncio
 import contextlib

@@ -1,10 +1,8 @@
 """Stories with faults of every kind: the invariants of section 7 hold at every step and once all has settled."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,7 +18,6 @@ from pubsub_emulator.distributor.once.transaction import MEMBER, ROW
 from pubsub_emulator.distributor.service.adapters import Place
 from pubsub_emulator.distributor.service.public import shown_among
 from pubsub_emulator.distributor.simulation.network import SimulatedNetwork
-from pubsub_emulator.distributor.simulation.scenarios import SCENARIOS, play
 from pubsub_emulator.distributor.simulation.scenery import BEGIN, Faults
 from pubsub_emulator.distributor.simulation.stories import DistributorStory, event_of, tell
 from pubsub_emulator.distributor.simulation.world import World
@@ -29,9 +26,6 @@ NAME, EVENT = event_of(1)
 DESMOS = "https://desmos.example/0"
 BLOCK = "0x" + "ab" * 32
 ROWS = Notice(1, 1, EVENT, NAME, "", "", BLOCK)
-HERE = Path(__file__).parent
-OVER_HTTP = {34}
-"""Addresses are judged when a connection is made, so this is played over HTTP alone."""
 
 
 def _world(*networks: SimulatedNetwork, seed: int = 0, replicas: int = 1, run: int = 500, **rules: int) -> World:
@@ -385,31 +379,3 @@ def test_the_block_is_read_from_rows_and_notifications_and_what_is_no_hash_is_dr
     for wrong in ("0x12", 7, None, BLOCK + "00"):
         assert not parse_row({**notice.row(), "blockHash": wrong}).block
     assert parse_row({**notice.row(), "blockHash": BLOCK.upper().replace("X", "x")}).block == BLOCK
-
-
-# The scenarios of section 8 in virtual time; each also ends with every invariant of section 7.
-
-
-@pytest.mark.parametrize("number", SCENARIOS, ids=[f"{number} {SCENARIOS[number][0]}" for number in SCENARIOS])
-def test_scenario(number: int) -> None:
-    assert not play(number).failures
-
-
-def test_every_scenario_of_the_rules_is_played() -> None:
-    assert set(SCENARIOS) | OVER_HTTP == set(range(1, 40))
-
-
-def test_every_scenario_of_the_rules_is_played_over_http_too() -> None:
-    """Tests over real HTTP name the scenarios that they play."""
-    others = (HERE / "test_access.py", HERE / "test_public_adapter.py", HERE.parent / "cli" / "test_distributor.py")
-    named = set[int]()
-    for path in (*HERE.glob("test_http*.py"), *others):
-        found = re.findall(r"^(?:async )?def test_\w*?scenarios?_((?:\d+_)+)", path.read_text("utf-8"), re.MULTILINE)
-        named |= {int(number) for number in "".join(found).split("_") if number}
-    assert named >= set(range(1, 40))
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_id51_the_same_seed_has_the_same_digest(seed: int) -> None:
-    assert play(23, seed).world.digest() == play(23, seed).world.digest()
-    assert play(23, seed).world.digest() != play(23, seed + 1).world.digest()
