@@ -1,7 +1,7 @@
+import re
 import subprocess
 from pathlib import Path
 
-import psycopg
 import pytest
 from support.processes import python
 
@@ -19,6 +19,7 @@ def test_known():
 THREE = """
 import pytest
 
+@pytest.mark.xdist_group("one")
 @pytest.mark.parametrize("case", "abc")
 def test_something(case):
     pass
@@ -31,9 +32,9 @@ def pytest_collection_modifyitems(items):
 
 
 def _run(folder: Path, *arguments: object, where: str = "") -> subprocess.CompletedProcess[str]:
-    config = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT, "-p", "no:cacheprovider", "-p", "no:schemathesis")
-    command = ("-m", "pytest", *config, "-p", "conftest", *arguments, folder / "test_some.py")
-    return python(*command, folder=folder, CI=where)
+    config = ("-c", ROOT / "pyproject.toml", "--rootdir", ROOT)
+    plugins = ("-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "conftest")
+    return python("-m", "pytest", *config, *plugins, *arguments, folder / "test_some.py", folder=folder, CI=where)
 
 
 @pytest.mark.parametrize(("where", "code", "words"), [("", 0, "1 skipped"), ("true", 1, "left out where CI is set")])
@@ -46,25 +47,15 @@ def test_a_skipped_test_fails_where_ci_is_set(where: str, code: int, words: str,
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_workers_run_as_many_tests_as_one_process_and_two_tests_with_one_id_end_the_run(
+def test_workers_run_as_many_tests_as_one_process_a_group_in_one_and_two_tests_with_one_id_end_the_run(
     workers: int, tmp_path: Path
 ) -> None:
     (tmp_path / "test_some.py").write_text(THREE)
-    done = _run(tmp_path, "-n", workers, "--dist", "loadgroup")
+    done = _run(tmp_path, "-v", "-n", workers, "--dist", "loadgroup")
     assert "3 passed" in done.stdout, done.stdout + done.stderr
+    assert len(set(re.findall(r"^\[gw\d\]", done.stdout, re.MULTILINE))) == bool(workers)
     (tmp_path / "conftest.py").write_text(ONE_ID)
     done = _run(tmp_path, "-n", workers, "--dist", "loadgroup")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
     assert "several tests have the same id: " in done.stderr
     assert "(2 times)" in done.stderr
-
-
-# The database that tests bring.
-
-
-def test_a_test_gets_an_empty_database_of_its_own(postgres_url: str) -> None:
-    with psycopg.connect(postgres_url) as connection:
-        found = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
-        version = connection.info.server_version
-    assert found == (0,)
-    assert version >= 140000
