@@ -2,20 +2,20 @@
 
 import json
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
-from support.audits import SUBSCRIBER, all_rows, drop_a_node, small_network, write_history
+from support.audits import all_rows, drop_a_node, write_history
 from support.processes import python
 
+from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.manifest import canonical_json
 from pubsub_emulator.spark_audit.history.reader import History
-from pubsub_emulator.spark_audit.history.store import HistoryWriter
-from pubsub_emulator.spark_audit.judge.findings import Severity
 from pubsub_emulator.spark_audit.judge.results import REPORT, Results
 from pubsub_emulator.spark_audit.tables.parts import Tables
 
@@ -94,31 +94,6 @@ def test_asking_for_what_there_is_not_is_a_usage_error(tmp_path: Path) -> None:
         assert failure.value.exit_code == 2
 
 
-def test_the_severity_that_fails_a_run_is_chosen(tmp_path: Path) -> None:
-    history = write_history(tmp_path / "history", 5, cheats={3: drop_a_node})
-    for fail_on, code in ((Severity.ERROR, 0), (Severity.WARNING, 1), (Severity.INFO, 1), (None, 0)):
-        assert audit(history, tmp_path / "out", engine="python", fail_on=fail_on).exit_code == code, fail_on
-
-
-def test_a_chain_that_starts_in_the_middle_is_verified_only_when_its_start_is_trusted(tmp_path: Path) -> None:
-    """AU-1."""
-    network = small_network()
-    network.step(6)
-    with HistoryWriter(tmp_path / "history", "dev") as writer:
-        network.observe(writer)
-        start = network.parachain(SUBSCRIBER).header.hash().hex()
-        network.step(5)
-        network.finish()
-    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
-    assert result.exit_code == 3
-    row = next(row for row in result.chains if row["chain"] == SUBSCRIBER)
-    assert (row["status"], row["judged"]) == ("not verified", row["candidates"])
-    codes = [found["code"] for found in result.results.rows(schema.FINDINGS) if found["chain"] == SUBSCRIBER]
-    assert codes == ["UntrustedStart"]
-    trusted = audit(tmp_path / "history", tmp_path / "out", engine="python", trusted=[start])
-    assert next(row for row in trusted.chains if row["chain"] == SUBSCRIBER)["status"] == "verified"
-
-
 def test_the_report_says_what_was_done(tmp_path: Path) -> None:
     history = write_history(tmp_path / "history", 6, cheats={3: drop_a_node})
     seen: list[Progress] = []
@@ -153,3 +128,9 @@ def test_measures_add_up_to_what_the_proof_weighs(tmp_path: Path) -> None:
     publishers = list(result.results.rows(schema.PUBLISHER_MEASURES))
     for name in ("top_path_bytes", "child_node_bytes", "value_bytes", "cached_bytes"):
         assert sum(row[name] for row in publishers) == sum(row[name] for row in rows)
+
+
+def test_whoever_follows_waits_for_a_history_that_is_not_there_yet(tmp_path: Path) -> None:
+    stop = Event()
+    stop.set()
+    assert list(follow(tmp_path / "none", tmp_path / "out", stop)) == []

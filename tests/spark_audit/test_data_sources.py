@@ -1,7 +1,9 @@
 """The data sources of Spark: a history, its judgement and a node as DataFrames and streams (AU-14)."""
 
+import ast
 import asyncio
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,15 +15,17 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, In
-from support.audits import drop_a_node, include_invalid, write_history
+from support.audits import drop_a_node, flip, include_invalid, write_history
 from support.node import serving_beside
-from support.processes import PATIENCE
+from support.processes import PATIENCE, python
 from support.spark import run_stream
 
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, Results
+from pubsub_emulator.spark_audit.spark.context import LIGHT_JVM
 from pubsub_emulator.spark_audit.spark.sources import audit as audit_source
 from pubsub_emulator.spark_audit.spark.sources import register
 from pubsub_emulator.spark_audit.spark.sources.audit import AuditSource
@@ -95,9 +99,7 @@ def test_a_flipped_byte_is_an_error_or_a_row_of_quarantine(
     damaged = tmp_path / "damaged"
     shutil.copytree(history, damaged)
     path = next(damaged.glob("blocks/**/*.parquet"))
-    data = bytearray(path.read_bytes())
-    data[len(data) // 3] ^= 1
-    path.write_bytes(bytes(data))
+    flip(path, path.stat().st_size // 3)
     name = path.relative_to(damaged).as_posix()
     with pytest.raises(PySparkException, match=r"differs? from what was committed"):
         session.read.format("pubsub_history").load(str(damaged)).count()
@@ -248,3 +250,49 @@ def test_a_relay_chains_node_tells_what_it_judged() -> None:
     assert {(row["chain"], row["verdict"]) for row in refused} == {(2000, "OmittedBelowBudget"), (2000, "RootMismatch")}
     assert all(row["evidence"] for row in refused)
     assert len({row["block"] for row in found}) == len(found) > len(refused)
+
+
+# Spark Connect: a program that has a session and nothing else of Spark
+
+PROGRAM = """
+import sys
+from pyspark.sql import SparkSession
+from support.spark import run_stream
+from pubsub_emulator.spark_audit import register
+
+spark = SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+register(spark)
+path, url, out = sys.argv[1:]
+blocks = spark.read.format("pubsub_history").load(path)
+spark.sql(f"CREATE TEMPORARY VIEW judged USING pubsub_audit OPTIONS (path '{path}')")
+found = spark.sql("SELECT f.block, f.code FROM judged LATERAL VIEW explode(findings) AS f")
+node = spark.readStream.format("pubsub_node").option("table", "candidates").option("finalized", "false").load(url)
+run_stream(node.writeStream.format("parquet").option("path", out).option("checkpointLocation", out + "-offsets"))
+told = spark.read.parquet(out)
+joined = blocks.select("block").join(found, "block", "left").join(told, "block")
+joined = joined.select("block", "code", "verdict").collect()
+print(type(spark).__module__, [(bytes(row.block).hex(), row.code, row.verdict) for row in joined])
+spark.stop()
+"""
+
+
+def test_a_client_streams_from_a_node_and_joins_history_findings_and_node(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / "history", "node")
+    with serving_beside(observers=lambda _: [writer]) as node:
+        ask = {"jsonrpc": "2.0", "id": 1, "method": "pubsub_cheat", "params": [2000, ["omit-node"], 1]}
+        for todo in (node.step(3), node.post(ask), node.step(6)):
+            asyncio.run_coroutine_threadsafe(todo, node.loop).result(PATIENCE)
+        node.server.live.finish()
+        writer.close()
+        given = ("-c", PROGRAM, tmp_path / "history", node.urls[None], tmp_path / "out")
+        done = python(*given, folder=tmp_path, PYSPARK_PYTHON=sys.executable, JDK_JAVA_OPTIONS=LIGHT_JVM)
+    assert done.returncode == 0, done.stderr[-4000:]
+    module, _, told = done.stdout.strip().splitlines()[-1].partition(" ")
+    assert module == "pyspark.sql.connect.session"
+    joined = ast.literal_eval(told)
+    history = History.open(tmp_path / "history")
+    stored = {row["block"].hex() for row in history.rows(history.files(HISTORY_TABLES["blocks"]), [])}
+    assert {block for block, _, _ in joined} == stored, "all that is recorded was streamed"
+    assert len(joined) == len(stored)
+    assert all(code == verdict for _, code, verdict in joined)
+    assert {code for _, code, _ in joined} == {None, "OmittedBelowBudget", "RootMismatch"}

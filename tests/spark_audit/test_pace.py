@@ -1,4 +1,4 @@
-"""Units say how much of them is done, and engines hand it on (progress inside one long unit)."""
+"""Units say how much of them is done, and engines hand it on; a process of an engine does without pandas."""
 
 import json
 import os
@@ -11,6 +11,7 @@ from threading import Thread
 import pytest
 from support import pool_units
 from support.audits import write_history
+from support.processes import python
 
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import audit
@@ -99,3 +100,37 @@ def test_a_worker_whose_driver_is_killed_ends_and_notes_nothing(tmp_path: Path) 
     assert worker.wait(60) == 1
     worker.stdin.close()
     assert not noted.exists(), "a later run would take the error for one of the history's"
+
+
+# Memory
+
+SMALL = """
+import sys
+import pyarrow as pa
+from pubsub_emulator.spark_audit.engine.memory import give_back, spare
+
+spare()
+assert pa.Table.from_pylist([{"a": 1}]).num_rows == 1
+assert "pandas" not in sys.modules
+assert pa.default_memory_pool().backend_name == "system"
+give_back()
+import pandas
+"""
+
+HOST = """
+import sys
+from click.testing import CliRunner
+from pubsub_emulator.cli.main import pubsub
+from pubsub_emulator.cli.base.own_process import spare_memory
+
+CliRunner().invoke(pubsub, ["audit", "nothing", "--out", "out"])
+import pyarrow as pa
+spare_memory()
+assert len(pa.table({"a": [1]}).to_pandas()) == 1
+"""
+
+
+@pytest.mark.parametrize("script", [SMALL, HOST], ids=["a process of its own", "a host"])
+def test_arrow_looks_for_pandas_only_where_somebody_may_want_it(script: str, tmp_path: Path) -> None:
+    done = python("-c", script, folder=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -13,13 +13,14 @@ from click.testing import CliRunner
 from deltalake import DeltaTable
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from support.audits import add_junk, all_rows, drop_a_node, growing, write_history
+from support.audits import add_junk, all_rows, drop_a_node, flip, growing, write_history
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.spark_audit.audit import ledger
-from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 from pubsub_emulator.spark_audit.history.reader import History
 from pubsub_emulator.spark_audit.history.storage import open_store
 from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, ResultError
@@ -203,3 +204,38 @@ def test_au15_a_question_from_the_command_line(asked: AuditResult) -> None:
     assert document["rows"][0][1].startswith("1970-01-01T00:00:")
     with pytest.raises(AskError, match=r'Referenced column "nope" was not found.*; the tables are block_measures'):
         ask(asked.out, "SELECT nope")
+
+
+# SQL over a history: its tables as the manifests name them, each file compared first
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    return write_history(tmp_path / "run" / "history", 4)
+
+
+def test_every_table_of_a_history_can_be_asked(history: Path) -> None:
+    opened = History.open(history)
+    for name, table in HISTORY_TABLES.items():
+        rows = len(list(opened.rows(opened.files(table), [])))
+        assert ask(history, f"SELECT count(*) FROM {name}").rows == [(rows,)]  # noqa: S608  # names of our own
+    assert ask(history, "SELECT count(DISTINCT chain) FROM blocks").rows == [(3,)]
+
+
+def test_what_waits_for_an_audit_is_named(history: Path) -> None:
+    with pytest.raises(AskError, match=r"waste.*the tables are .*blocks.*`pubsub audit` makes .*waste"):
+        ask(history, "SELECT * FROM waste")
+
+
+def test_a_file_that_is_not_as_it_was_written_is_not_read(history: Path) -> None:
+    [entry, *_] = History.open(history).files(HISTORY_TABLES["blocks"])
+    flip(history / entry.path, entry.row_groups[0].offset)
+    with pytest.raises(AskError, match=entry.path):
+        ask(history, "SELECT 1")
+
+
+def test_a_folder_around_a_history_and_a_history_for_an_audit_are_told(history: Path) -> None:
+    with pytest.raises(AuditFailed, match="do you mean the folder `history` in it"):
+        audit(history.parent, history.parent / "out", engine="python")
+    with pytest.raises(ResultError, match=r"no run_report\.json; do you mean the folder `history` in it\?$"):
+        ask(history.parent, "SELECT 1")

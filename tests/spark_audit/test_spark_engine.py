@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 from support import pool_units
-from support.audits import add_junk, all_rows, drop_a_node, include_invalid, write_history
+from support.audits import add_junk, all_rows, drop_a_node, flip, include_invalid, write_history
 
 from pubsub_emulator.spark_audit.audit.rounds import Progress
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
@@ -29,9 +29,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_history(path, 6, cheats={3: include_invalid}, name="captured")
     import_relay_proofs([ROOT / "examples" / "mainnet"], path)
     (entry,) = History.open(path).files(schema.BLOCKS, "dev", 2001, 1)
-    data = bytearray((path / entry.path).read_bytes())
-    data[entry.row_groups[0].offset + 5] ^= 1
-    (path / entry.path).write_bytes(data)
+    flip(path / entry.path, entry.row_groups[0].offset + 5)
     return path
 
 

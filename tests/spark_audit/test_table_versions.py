@@ -112,50 +112,34 @@ def _cell(cell: Any) -> Any:
     return cell.isoformat()[:19].replace(" ", "T") if hasattr(cell, "isoformat") else cell
 
 
-@pytest.mark.slow
-def test_a_kill_after_any_step_leaves_one_state_in_every_engine_that_has_no_jvm(
-    states: dict[str, dict[Files, Path]],
-) -> None:
-    assert {len(known) for known in states.values()} <= {1, 2}, "the state before the run, or that after it"
-    assert len(states["block_measures"]) == 2
-    for name, known in states.items():
-        for files, folder in known.items():
-            by_delta = _rows(DeltaTable(str(_table(folder, name))).to_pyarrow_table())
-            by_polars = _rows(pl.read_delta(str(_table(folder, name))).to_arrow())
-            by_pandas = DeltaTable(str(_table(folder, name))).to_pandas()
-            listed = [str(_table(folder, name) / file) for file in sorted(files)]
-            by_duckdb = duckdb.connect().from_parquet(listed).fetchall()
-            assert _plain(by_delta) == _plain(by_polars) == _plain(by_duckdb), name
-            assert by_pandas.map(repr).value_counts().to_dict() == _words(_table(folder, name)), name
-
-
 def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
-def _words(place: Path) -> dict[Any, int]:
-    """How often each row of a table is there, in the words that pandas has for it."""
-    return DeltaTable(str(place)).to_pyarrow_table().to_pandas().map(repr).value_counts().to_dict()
-
-
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_kill_after_any_step_leaves_one_state_in_spark(
+def test_a_kill_after_any_step_leaves_one_state_in_every_engine(
     spark: SparkContext, states: dict[str, dict[Files, Path]]
 ) -> None:
+    assert {len(known) for known in states.values()} <= {1, 2}, "the state before the run, or that after it"
+    assert len(states["block_measures"]) == 2
     session = SparkSession(spark)
     session.conf.set("spark.sql.session.timeZone", "UTC")
     for name, known in states.items():
+        places = {file: _table(folder, name) / file for files, folder in known.items() for file in files}
+        read = session.read.parquet(*[spark_path(f"file://{place}") for place in places.values()])
+        kinds = {kind for _, kind in read.dtypes if "int" in kind or "decimal" in kind}
+        assert kinds <= {"bigint", "array<bigint>"}
+        by_spark = _rows(read.select("*", "_metadata.file_name").toArrow())
         for files, folder in known.items():
-            listed = [spark_path(f"file://{_table(folder, name) / file}") for file in sorted(files)]
-            read = session.read.parquet(*listed)
-            assert _plain(_rows(read.toArrow())) == _plain(
-                _rows(DeltaTable(str(_table(folder, name))).to_pyarrow_table())
-            )
-            assert {kind for _, kind in read.dtypes if "int" in kind or "decimal" in kind} <= {
-                "bigint",
-                "array<bigint>",
-            }
+            log = DeltaTable(str(_table(folder, name)))
+            by_delta = log.to_pyarrow_table()
+            by_polars = pl.read_delta(str(_table(folder, name))).to_arrow()
+            by_duckdb = duckdb.connect().from_parquet([str(places[file]) for file in sorted(files)]).fetchall()
+            assert _plain(_rows(by_delta)) == _plain(_rows(by_polars)) == _plain(by_duckdb), name
+            assert _plain(_rows(by_delta)) == _plain([row[:-1] for row in by_spark if row[-1] in files]), name
+            words = [each.map(repr).value_counts().to_dict() for each in (log.to_pandas(), by_delta.to_pandas())]
+            assert words[0] == words[1], name
 
 
 def test_a_reader_of_an_older_version_finds_its_files_until_their_time_is_over(grown: Path, tmp_path: Path) -> None:

@@ -1,21 +1,31 @@
 """What the report draws is what the tables hold: added up here row by row, in plain Python."""
 
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.audits import KEYS, SUBSCRIBER, small_network
 from support.forged_report import Reported, block, chain, forge
 
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.network.parachain import Pace
+from pubsub_emulator.emulator.observers.metrics import Metrics
+from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.row import Row
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge.aggregate import nearest_rank
 from pubsub_emulator.spark_audit.judge.results import Results
-from pubsub_emulator.spark_audit.report.breakdown import MOST_PARTS, where_bytes_go
-from pubsub_emulator.spark_audit.report.culprits import culprits, unread
+from pubsub_emulator.spark_audit.report import charts
+from pubsub_emulator.spark_audit.report.axes import NARROW, WIDE, Spec, powers_of_two, steps
+from pubsub_emulator.spark_audit.report.breakdown import MOST_PARTS, ByteShare, where_bytes_go
+from pubsub_emulator.spark_audit.report.culprits import Collator, culprits, unread
 from pubsub_emulator.spark_audit.report.delays import MOST_BARS, delays
-from pubsub_emulator.spark_audit.report.savings import savings
+from pubsub_emulator.spark_audit.report.savings import Savings, savings
 from pubsub_emulator.spark_audit.report.series import MOST_BINS, bin_width, bytes_over_time
 from pubsub_emulator.spark_audit.report.words import percent, size
 
@@ -179,3 +189,82 @@ def test_sizes_are_in_binary_units(count: int, words: str) -> None:
 @pytest.mark.parametrize(("part", "whole", "words"), [(0, 0, "none"), (0, 5, "0 %"), (1, 3, "33 %"), (1, 300, "0.3 %")])
 def test_shares_are_told_with_what_precision_they_have(part: int, whole: int, words: str) -> None:
     assert percent(part, whole) == words
+
+
+def test_delays_are_those_that_the_network_saw(tmp_path: Path) -> None:
+    config = small_network().config
+    paces = {SUBSCRIBER: Pace(every=3)}
+    slow = [replace(each, pace=paces.get(each.spec.para_id, each.pace)) for each in config.parachains]
+    network, seen = Network(replace(config, parachains=tuple(slow))), Metrics()
+    with HistoryWriter(tmp_path / "history", "dev") as writer:
+        network.observe(writer)
+        for at in range(12):
+            network.publish(1000, KEYS[at % len(KEYS)], b"value %d" % at)
+            for step in network.step():
+                seen.note(network, step)
+        network.finish()
+    rows = list(audit(tmp_path / "history", tmp_path / "out", engine="python").results.rows(schema.PUBLISHER_MEASURES))
+    found = Counter(delay for row in rows for delay in row["delays"])
+    assert found == seen.subscribers[SUBSCRIBER].latency
+    assert len(found) > 1
+    assert all(row["delays"] == sorted(row["delays"]) for row in rows)
+
+
+WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
+
+
+def _ordered(spec: Spec) -> list[str]:
+    """The rows of a bar chart, from the top."""
+    order: list[str] = spec["encoding"]["y"]["sort"]
+    return order
+
+
+@WIDTHS
+def test_collators_whose_names_look_alike_stay_apart(width: int) -> None:
+    keys = [bytes(4) + bytes([at]) * 28 for at in range(3)]
+    places = [(network, 2000) for network in ("a" * 40 + "1", "a" * 40 + "2")]
+    found = [Collator(place, key, findings=Counter({"BadSeal": 2})) for place in places for key in keys]
+    spec = charts.collators(found, width, {})
+    assert len(set(_ordered(spec))) == 6
+    assert {row["collator"] for row in spec["datasets"]["rows"]} == set(_ordered(spec))
+    assert all(row["findings"] == 2 for row in spec["datasets"]["rows"])
+
+
+@WIDTHS
+def test_chains_of_networks_with_long_names_stay_apart_and_keep_their_number(width: int) -> None:
+    rows = [Savings(("network-" * 9 + str(at), 2000 + at % 2), 1, 10, 4, 3, 2, 1, 5, -3) for at in range(6)]
+    spec = charts.savings(rows, width, {})
+    assert len(set(_ordered(spec))) == 6
+    assert all(("2000", "2001")[at % 2] in name for at, name in enumerate(_ordered(spec)))
+    shown = spec["datasets"]["rows"]
+    assert [sum(row["bytes"] for row in shown if row["chain"] == name) for name in _ordered(spec)] == [10] * 6
+
+
+@given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=30))
+def test_an_icicle_has_no_gap_and_no_overlap(sizes: list[int]) -> None:
+    ranked = sorted(sizes, reverse=True)
+    parts = tuple(ByteShare(f"publisher {at}", size, (ByteShare("values", size),)) for at, size in enumerate(ranked))
+    rows = charts.where_bytes_go(ByteShare("dev 1", sum(ranked), parts), WIDE)["datasets"]["rows"]
+    for level in (0, 1):
+        slabs = [row for row in rows if row["top"] == level]
+        assert [row["from"] for row in slabs] == [0, *(row["to"] for row in slabs)][:-1]
+        assert slabs[-1]["to"] == sum(ranked)
+    assert sum(row["to"] - row["from"] for row in rows if row["top"] == 2) == sum(ranked)
+
+
+@given(st.integers(-(1 << 50), 0), st.integers(0, 1 << 50), st.integers(2, 8))
+def test_ticks_are_even_hold_nought_and_are_few(least: int, most: int, count: int) -> None:
+    ticks = steps(least, most, count)
+    assert 0 in ticks
+    assert len(ticks) <= count + 1
+    assert len({after - before for before, after in pairwise(ticks)}) <= 1
+    assert least <= ticks[0] <= ticks[-1] <= most
+
+
+@given(st.integers(1, 1 << 40), st.integers(0, 20))
+def test_sizes_on_a_logarithmic_axis_are_powers_of_two_within_it(low: int, doublings: int) -> None:
+    high = low << doublings
+    powers = powers_of_two(low, high)
+    assert len(powers) <= 7
+    assert all(low <= power <= high and power.bit_count() == 1 for power in powers)
+    assert powers or doublings == 0
