@@ -92,6 +92,11 @@ def _padded(seed: bytes, size: int) -> bytes:
     return seed + b" " * (size - len(seed))
 
 
+def _stuffed(document: bytes, size: int) -> bytes:
+    """A JSON object with one long text more: it is read sooner than as many spaces."""
+    return document[:-1] + b',"x":"' + b"x" * (size - len(document) - 7) + b'"}'
+
+
 def _parsed(data: bytes) -> Any:
     return parse_json(data, "input")
 
@@ -122,11 +127,14 @@ def _journal(path: Path) -> Any:
     return journal.read_journal(read_bytes(path, journal.MOST_BYTES, journal.BadJournal), "journal")
 
 
+_TURN: Final = b'{"action":{"kind":"turn","para":2000}}'
+
+
 def _turns(size: int) -> bytes:
     head = _journal_head() + b"\n"
-    line = b'{"action":{"kind":"turn","para":2000}}'.ljust(1 << 20) + b"\n"
-    whole, rest = divmod(size - len(head), len(line))
-    return head + line * (whole - 1) + line[:-1].ljust(len(line) + rest - 1) + b"\n"
+    whole, rest = divmod(size - len(head), 1 << 20)
+    line, last = (_stuffed(_TURN, (1 << 20) - 1 + more) + b"\n" for more in (0, rest))
+    return head + line * (whole - 1) + last
 
 
 def _answer(data: bytes) -> Any:
@@ -315,18 +323,17 @@ async def _unread(count: int) -> None:
                 return
 
 
-_TURN: Final = b'{"action":{"kind":"turn","para":2000}}'
 _COMPUTE: Final = 2000
 """Bytes of memory a byte where an input is small and what it names is not."""
 
 PROBES: Final[dict[str, Probe]] = {
     "emulator.untrusted:MOST_DEPTH": Probe(lambda size: b"[" * size + b"]" * size, _parsed),
     "emulator.untrusted:MOST_VALUES": Probe(lambda size: b"[" + b"1," * (size - 1) + b"1]", _parsed),
-    "emulator.untrusted:MOST_BYTES": Probe(lambda size: _padded(b"{}", size), _file(read_json)),
+    "emulator.untrusted:MOST_BYTES": Probe(lambda size: _stuffed(b'{"a":1}', size), _file(read_json)),
     "emulator.untrusted:MOST_TEXT": Probe(lambda size: _padded(TINY, size), _file(load_scenario), 40),
-    "client.state_file:MOST_BYTES": Probe(lambda size: _padded(_exported(), size), _file(read_state)),
+    "client.state_file:MOST_BYTES": Probe(lambda size: _stuffed(_exported(), size), _file(read_state)),
     "client.state_file:LONGEST_KEY": Probe(lambda size: _exported(**{f"0x{'11' * size}": "0x00"}), _file(read_state)),
-    "client.rpc:MAX_MESSAGE": Probe(lambda size: _padded(b'{"jsonrpc":"2.0","id":1,"result":"0x00"}', size), _answer),
+    "client.rpc:MAX_MESSAGE": Probe(lambda size: _stuffed(b'{"jsonrpc":"2.0","id":1,"result":"0x00"}', size), _answer),
     "client.rpc:MAX_WAITING": Probe(
         lambda count: count.to_bytes(4, "big"), lambda data: asyncio.run(_unread(int.from_bytes(data, "big")))
     ),
