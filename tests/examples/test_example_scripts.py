@@ -1,12 +1,14 @@
 """Every example runs, prints what examples/README.md says it prints, and stands in its index."""
 
+import json
 import re
 import runpy
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.processes import python
+from support.processes import program, python
+from support.rules import SCENARIO
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.scenario.file import load_scenario
@@ -72,3 +74,18 @@ def test_the_workflow_s_command_is_one_that_there_is(tmp_path: Path) -> None:
         for name in ("scenarios/prices.proof-snapshot", '"$kept"'):
             command = command.replace(name, kept)  # noqa: PLW2901  # the command, filled in
         assert CliRunner().invoke(pubsub, command.split()).exit_code == 0, command
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rules", sorted(EXAMPLES.glob("rules/*.py")), ids=lambda path: path.stem)
+def test_a_rule_runs_under_audit_and_fuzz_without_a_wrong_verdict(tmp_path: Path, rules: Path) -> None:
+    (tmp_path / "small.toml").write_text(SCENARIO, encoding="utf-8")
+    run = program("run", "small.toml", "--rules", rules, "--out", "out", "--json", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["verdicts"] == {}
+    asked = ("audit", "out/history", "--out", "audit", "--rules", rules, "--engine", "python", "--fail-on", "error")
+    audited = program(*asked, "--json", folder=tmp_path)
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+    assert json.loads(audited.stdout)["quarantined"] == 0
+    fuzzed = program("fuzz", "--cases", 60, "--rules", rules, "--out", "surprises", folder=tmp_path)
+    assert fuzzed.returncode == 0, fuzzed.stdout + fuzzed.stderr

@@ -4,20 +4,6 @@ import os
 import subprocess
 from pathlib import Path
 
-SCENARIO = """
-name = "short"
-seed = "short"
-relay_blocks = 8
-[[publishers]]
-paras = [1000]
-keys = 3
-update_rate = 1.0
-[[subscribers]]
-para = 2000
-subscribe = [{ publishers = [1000] }]
-collators = [{ strategies = ["omit-node"] }, {}]
-"""
-
 
 def run(*command: str | Path, cwd: Path, code: int = 0) -> str:
     """What a program prints, without this one's Python settings; its exit code must be `code`."""
