@@ -63,23 +63,6 @@ def test_au16_a_run_writes_its_history_where_an_audit_can_follow_it(
     assert pubsub(monkeypatch, "audit", history, "--out", tmp_path / "audit", "--engine", "python") == 1
 
 
-def test_an_audit_of_no_history_is_wrong_usage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert pubsub(monkeypatch, "audit", tmp_path, "--out", tmp_path / "a", "--engine", "python") == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("pubsub: there is no history at ")
-
-
-def test_real_relay_proofs_are_imported_and_audited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    proofs = sorted((ROOT / "pubsub_emulator" / "spark_audit" / "mainnet").glob("moonbeam-*.json"))
-    out = tmp_path / "real"
-    assert pubsub(monkeypatch, "import-relay-proofs", *proofs, "--out", out) == 0
-    assert "2 relay proofs" in capsys.readouterr().out
-    assert pubsub(monkeypatch, "audit", out, "--out", tmp_path / "audit", "--engine", "python") == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -87,6 +70,7 @@ def test_real_relay_proofs_are_imported_and_audited(
         (("run", "missing.toml", "--out", "o"), "pubsub: missing.toml: No such file or directory"),
         (("run", "nothing", "--out", "o"), "pubsub: nothing: "),
         (("audit", "nowhere", "--out", "o"), "pubsub: Invalid value for 'HISTORY': nowhere: there is no such folder"),
+        (("run", ".", "--out", "o"), "pubsub: .: a folder, and no TOML file"),
         (("fly",), "pubsub: No such command 'fly'"),
         (("demo", "--engine", "steam"), "pubsub: Invalid value for '--engine'"),
         (("import-relay-proofs", "none.json", "--out", "o"), "pubsub: Invalid value for 'FILES...'"),
@@ -139,24 +123,6 @@ def test_a_full_disk_is_one_line_exit_code_four_and_leaves_nothing(
     assert error.startswith("pubsub: ")
     assert "No space left on device" in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny.toml"]
-
-
-def test_without_the_audit_extra_a_run_keeps_no_history_and_an_audit_says_in_one_line_what_brings_it(
-    tmp_path: Path, scenario: Path
-) -> None:
-    def pubsub(*arguments: object) -> subprocess.CompletedProcess[str]:
-        code = "import sys; sys.modules['pyarrow'] = None; from pubsub_emulator.cli.main import main; main()"
-        return python("-c", code, *arguments)
-
-    done = pubsub("run", scenario, "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    assert "no history was written: it needs pyarrow" in done.stdout
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["summary.json"]
-    done = pubsub("audit", tmp_path / "out", "--out", tmp_path / "audit")
-    assert done.returncode == 4
-    assert "this needs pyarrow" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "audit").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another thing there")
@@ -252,10 +218,3 @@ def test_without_a_command_help_is_shown_as_it_stands_and_the_usage_is_wrong(
     shown = capsys.readouterr().err
     assert shown.startswith("Usage: pubsub [OPTIONS] COMMAND [ARGS]...\n\n")
     assert "..." not in shown.partition("Commands:")[2].partition("Examples:")[0]
-
-
-def test_a_folder_in_the_place_of_a_scenario_is_told_what_is_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert pubsub(monkeypatch, "run", tmp_path, "--out", tmp_path / "out") == 2
-    assert f"pubsub: {tmp_path}: a folder, and no TOML file" in capsys.readouterr().err

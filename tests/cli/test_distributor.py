@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support.distributor import free_port
 from support.processes import program
 
 from pubsub_emulator.cli.commands.distributor.command import command
@@ -93,14 +94,6 @@ def config(path: Path, port: int, adapters: dict[str, str]) -> Path:
         lines += [f"[adapters.{name}]", f'url = "{url}"']
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
-
-
-def free_port() -> int:
-    import socket  # noqa: PLC0415
-
-    with socket.socket() as made:
-        made.bind(("127.0.0.1", 0))
-        return int(made.getsockname()[1])
 
 
 def test_scenario_17_served_killed_and_started_again_it_publishes_once(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from pubsub_emulator.cli.commands.icrc72.command import command
+from pubsub_emulator.cli.commands.icrc72.modules import read_module
 from pubsub_emulator.emulator.settings import SettingsError
 from pubsub_emulator.icrc72.campaign import written
 from pubsub_emulator.icrc72.errors import Icrc72Error
@@ -179,3 +180,14 @@ def test_what_nobody_took_or_handled_is_said(tmp_path: Path) -> None:
     code, shown = played(tmp_path, SMALL + FAULT.format(70, "stop", "reader"))
     assert code == 0
     assert "reader       is stopped" in shown
+
+
+def test_what_is_no_module_is_refused_by_its_name(tmp_path: Path) -> None:
+    place = tmp_path / "no.wasm"
+    with pytest.raises(Icrc72Error, match=r"no\.wasm: cannot be read"):
+        read_module(place)
+    place.write_bytes(b"hi\n")
+    with pytest.raises(Icrc72Error, match=r"no\.wasm: not a WebAssembly module"):
+        read_module(place)
+    place.write_bytes(b"\0asm\1\0\0\0")
+    assert read_module(place) == b"\0asm\1\0\0\0"

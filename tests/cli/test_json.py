@@ -46,16 +46,6 @@ def test_refused_publishes_are_counted_by_their_cause_and_so_are_failed_calls(ra
     assert f"TooManyStoredKeys {publisher['cut_short']}" in shown
 
 
-def test_an_audit_tells_its_summary_and_keeps_its_exit_code(ran: tuple[Path, dict[str, Any]]) -> None:
-    folder, document = ran
-    arguments = ("audit", folder / "out/history", "--out", folder / "audit", "--engine", "python")
-    found = _document(*arguments, code=1)
-    assert found["codes"]["OmittedBelowBudget"] == document["verdicts"]["OmittedBelowBudget"]
-    assert found["exit_code"] == 1
-    assert {row["chain"] for row in found["chains"]} == {1000, 3000}
-    assert found["digest"].startswith("0x")
-
-
 def test_a_difference_is_told_and_so_is_equality(ran: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     folder, _ = ran
     history = folder / "out/history"

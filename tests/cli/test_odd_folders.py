@@ -11,10 +11,10 @@ from typing import Final
 
 import click
 import pytest
+from command_reference import leaves
 from support.audits import write_history
 from support.command import TINY, pubsub
 
-import pubsub_emulator.cli.main as program
 from pubsub_emulator.cli.base.options import Address
 from pubsub_emulator.spark_audit.audit.run import audit
 from pubsub_emulator.spark_audit.history import schema
@@ -85,24 +85,15 @@ ELSEWHERE: Final = {
 """Commands with a path that are not in the list, and why."""
 
 
-def _with_paths(group: click.Group, before: str = "") -> set[str]:
-    context = click.Context(group)
-    found = set()
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            found |= _with_paths(command, f"{before}{name} ")
-        elif command is not None and any(
-            isinstance(each.type, (click.Path, Address)) or each.name in {"scenario", "source"}
-            for each in command.params
-        ):
-            found.add(f"{before}{name}")
-    return found
-
-
 def test_every_command_with_a_path_is_tried_or_named() -> None:
     tried = {re.match(r"(?:icrc72 |vectors )?[a-z0-9-]+", line)[0] for line in COMMANDS}
-    assert _with_paths(program.pubsub) == tried | set(ELSEWHERE)
+    paths = {
+        name
+        for name, command, _ in leaves()
+        for each in command.params
+        if isinstance(each.type, (click.Path, Address)) or each.name in {"scenario", "source"}
+    }
+    assert paths == tried | set(ELSEWHERE)
 
 
 def _prepare(folder: Path) -> Path:

@@ -325,46 +325,6 @@ def test_every_command_has_help_and_examples_that_it_can_read(stepped: Session, 
     assert found.summary in told(stepped, "help")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "status",
-        "headers",
-        "headers relay",
-        "headers 3000",
-        "events",
-        "events 3000",
-        "events relay 2",
-        "deliveries",
-        "verdicts",
-        "ledger 3000",
-        "ledger 3000 3",
-        "storage relay",
-        "storage 3000",
-        "storage relay Broadcaster.PublishedKeys",
-        "storage relay broadcaster::publishedkeys 1000",
-        "storage 3000 ProcessedRoots",
-        "storage relay 0x3a6368696c645f73746f726167653a64656661756c743a707562737562e8030000",
-        "child",
-        "child 1000",
-        "cache 3000",
-        "cache 3000 1000",
-        "cursor",
-        "subscriptions",
-        "collators",
-        "strategies",
-        "snapshots",
-        "# only a comment",
-        "",
-    ],
-)
-def test_looking_shows_something_and_changes_nothing(stepped: Session, line: str) -> None:
-    before, journal, state = _hash(stepped), list(stepped.journal), stepped.chain(3000).state.root()
-    shown = told(stepped, line)
-    assert bool(shown) == (not line.startswith("#") and bool(line))
-    assert (_hash(stepped), stepped.journal, stepped.chain(3000).state.root()) == (before, journal, state)
-
-
 def test_a_ledger_is_that_of_the_block_asked_for(session: Session) -> None:
     told(session, "step 5")
     record = next(each for each in _moments(session)[3].records if each.chain == 3000)

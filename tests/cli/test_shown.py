@@ -10,14 +10,13 @@ from threading import Thread
 import click
 import pyarrow as pa
 import pytest
+from command_reference import leaves
 from support.audits import drop_a_node, write_history
 from support.command import pubsub
 from support.history_forgery import load, store
 from support.pages import ROOT
 
 from pubsub_emulator.cli.exits import DEFECT
-from pubsub_emulator.cli.main import COMMANDS
-from pubsub_emulator.cli.main import pubsub as program
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 
 EVIL = "\x1b]0;owned\x07\x1b[8m\u202e\u2066\x9b2J"
@@ -44,32 +43,16 @@ def test_only_the_screen_prints() -> None:
     assert found == PRINTING | LIGHT
 
 
-def commands() -> Iterator[tuple[tuple[str, ...], list[click.Parameter]]]:
-    """Every command with the parameters that are paths of what exists."""
-    context = click.Context(program)
-
-    def of(names: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], list[click.Parameter]]]:
-        if isinstance(command, click.Group):
-            for name in command.list_commands(context):
-                yield from of((*names, name), command.get_command(context, name) or click.Command(name))
-        else:
-            paths = [each for each in command.params if isinstance(each, click.Argument) and _reads(each)]
-            if paths:
-                yield names, paths
-
-    for name in COMMANDS:
-        yield from of((name,), program.get_command(context, name) or click.Command(name))
+def _paths(command: click.Command) -> int:
+    """How many arguments are paths of what exists."""
+    return sum(isinstance(each, click.Argument) and getattr(each.type, "exists", False) for each in command.params)
 
 
-def _reads(parameter: click.Parameter) -> bool:
-    return getattr(parameter.type, "exists", False)
-
-
-READING = sorted({names for names, _ in commands()})
+READING = {name: _paths(command) for name, command, _ in leaves() if _paths(command)}
 
 
 def test_the_commands_that_read_files_are_found() -> None:
-    assert {("evidence",), ("inspect",), ("open-proof",), ("replay",), ("audit",), ("score",), ("diff",)} <= {*READING}
+    assert {"evidence", "inspect", "open-proof", "replay", "audit", "score", "diff"} <= {*READING}
 
 
 def _printed(capfd: pytest.CaptureFixture[str]) -> str:
@@ -83,16 +66,15 @@ def _printed(capfd: pytest.CaptureFixture[str]) -> str:
 TEXTS = (EVIL, "x" * (1 << 20), json.dumps({"format": EVIL, "name": EVIL, "network": EVIL}, ensure_ascii=False))
 
 
-@pytest.mark.parametrize("names", READING, ids=" ".join)
+@pytest.mark.parametrize("name", READING)
 def test_a_file_with_escape_sequences_in_its_name_and_text_is_told_of_in_plain_lines(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path, names: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path, name: str
 ) -> None:
     for number, text in enumerate(TEXTS):
         path = tmp_path / f"{number}{EVIL}.json"
         path.write_text(text, encoding="utf-8")
-        count = len(dict(commands())[names])
-        out = [f"--out={tmp_path / 'out'}"] if names[0] in {"audit", "import-relay-proofs"} else []
-        pubsub(monkeypatch, *names, *[path] * count, *out)
+        out = [f"--out={tmp_path / 'out'}"] if name in {"audit", "import-relay-proofs"} else []
+        pubsub(monkeypatch, *name.split(), *[path] * READING[name], *out)
         assert "owned" in _printed(capfd) or number == 1
 
 

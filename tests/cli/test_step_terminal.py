@@ -145,13 +145,6 @@ def test_a_script_on_standard_input_is_followed_without_prompts_or_colours(tmp_p
     assert again.stdout.startswith("relay block 4: ")
 
 
-def test_a_script_ends_at_the_first_line_that_cannot_be_done_and_names_it(tmp_path: Path, scenario: Path) -> None:
-    done = _script(tmp_path, "step\nfly\nstep\n", str(scenario))
-    assert done.returncode == 2
-    assert done.stderr.startswith("pubsub: standard input:2: there is no command 'fly'")
-    assert done.stdout.count("relay block") == 1
-
-
 def test_an_interrupted_script_ends_with_130_after_a_whole_block(tmp_path: Path, scenario: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, "-m", "pubsub_emulator.cli.main", "step", str(scenario)],
@@ -171,10 +164,3 @@ def test_an_interrupted_script_ends_with_130_after_a_whole_block(tmp_path: Path,
     assert running.returncode == 130
     assert "interrupted; the network is at relay block" in error
     assert "tiny: relay block" not in out
-
-
-def test_a_file_that_is_no_session_is_named(tmp_path: Path) -> None:
-    (tmp_path / "x.json").write_text("{}")
-    done = _script(tmp_path, "", "x.json")
-    assert done.returncode == 2
-    assert done.stderr == "pubsub: x.json: format: not 'pubsub-session/1'; `write` makes session files\n"
