@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.command import TINY
 from support.processes import program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,26 +22,8 @@ def silence(situation, draws):
     return tuple(map(Drop, changed)) or None
 """
 
-SCENARIO = """
-name = "silent"
-seed = "silent"
-relay_blocks = 12
-
-[[publishers]]
-paras = [1000]
-keys = 2
-value_size = 40
-
-[[subscribers]]
-name = "reader"
-para = 2000
-subscribe = [{ publishers = [1000], keys = 2 }]
-
-[[subscribers.collators]]
-
-[[subscribers.collators]]
-strategies = ["silence"]
-"""
+SCENARIO = TINY.replace("[[subscribers.collators]]", "[[subscribers.collators]]\n\n[[subscribers.collators]]")
+SCENARIO = SCENARIO.replace("omit-node", "silence")
 
 
 @pytest.fixture
@@ -59,7 +42,7 @@ def test_a_scenario_names_a_strategy_of_ones_own(folder: Path) -> None:
 
 
 def test_a_session_and_a_campaign_know_it_too(folder: Path) -> None:
-    session = program("step", "silent.toml", "--cheats", "mine.py", given="step 3\ncheat 2000 silence\n", folder=folder)
+    session = program("step", "silent.toml", "--cheats", "mine.py", given="step 3\ncheat 3000 silence\n", folder=folder)
     assert session.returncode == 0, session.stderr
     campaign = program("fuzz", "--cases", "30", "--cheats", "mine.py", "--strategy", "silence", "--json", folder=folder)
     assert campaign.returncode == 0, campaign.stderr

@@ -1,21 +1,27 @@
-"""A run judges what is new, keeps the rest, and never leaves half an output (AU-6, AU-7)."""
+"""A run judges what is new, round by round, keeps the rest, and leaves no half output (AU-6, AU-7, AU-16, AU-17)."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
-from support.audits import all_rows, drop_a_node, write_history
+from support.audits import SUBSCRIBER, all_rows, drop_a_node, flip, growing, write_history
 from support.processes import python
 
+from pubsub_emulator.spark_audit.audit import ledger, rounds
 from pubsub_emulator.spark_audit.audit.follow import follow
 from pubsub_emulator.spark_audit.audit.ledger import LEDGER
-from pubsub_emulator.spark_audit.audit.rounds import Progress
-from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
-from pubsub_emulator.spark_audit.history import schema
-from pubsub_emulator.spark_audit.history.manifest import canonical_json
+from pubsub_emulator.spark_audit.audit.rounds import Progress, Rounds
+from pubsub_emulator.spark_audit.audit.run import AuditFailed, AuditResult, audit
+from pubsub_emulator.spark_audit.history import reader, schema
+from pubsub_emulator.spark_audit.history.listing import Listing
+from pubsub_emulator.spark_audit.history.manifest import COMMITS, Commit, canonical_json
 from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.storage import LocalStore, Store
+from pubsub_emulator.spark_audit.judge.findings import Thresholds
 from pubsub_emulator.spark_audit.judge.results import REPORT, Results
 from pubsub_emulator.spark_audit.tables.parts import Tables
 
@@ -134,3 +140,210 @@ def test_whoever_follows_waits_for_a_history_that_is_not_there_yet(tmp_path: Pat
     stop = Event()
     stop.set()
     assert list(follow(tmp_path / "none", tmp_path / "out", stop)) == []
+
+
+SEGMENTS = 7
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two networks of seven segments each, with a cheat."""
+    path = tmp_path_factory.mktemp("rounds") / "history"
+    for name in ("one", "two"):
+        list(growing(path, 2 * SEGMENTS - 1, cheats={4: drop_a_node}, name=name))
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(long: Path) -> AuditResult:
+    """All of it in one round."""
+    return audit(long, long.with_name("whole"), engine="python")
+
+
+@pytest.fixture(scope="module")
+def but_one(long: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The audit of all but the last segment."""
+    history = shutil.copytree(long, tmp_path_factory.mktemp("but-one") / "history")
+    max((history / COMMITS).glob("two-*.json")).unlink()
+    return audit(history, history.with_name("out"), engine="python").store.folder  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three segments a round, two receipts a page, and folds of one chain."""
+    monkeypatch.setattr(rounds, "ROUND", 3)
+    monkeypatch.setattr(rounds, "ROUND_OF_CORE", 1)
+    monkeypatch.setattr(rounds, "FOLDED", 1)
+    monkeypatch.setattr(ledger, "PAGE", 2)
+
+
+def _same(result: AuditResult, whole: AuditResult) -> None:
+    told = [(each.digest, each.codes, each.exit_code, each.chains, each.head) for each in (result, whole)]
+    assert told[0] == told[1]
+    assert all_rows(result) == all_rows(whole)
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_au17_rounds_give_what_one_round_gives(long: Path, whole: AuditResult, tmp_path: Path) -> None:
+    result = audit(long, tmp_path / "out", engine="python")
+    assert result.units_judged == whole.units_judged == 2 * SEGMENTS
+    _same(result, whole)
+    again = audit(long, tmp_path / "out", engine="python")
+    assert (again.units_judged, again.units_skipped) == (0, 2 * SEGMENTS)
+    _same(again, whole)
+
+
+def test_a_chain_with_most_of_all_blocks_is_folded_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = write_history(tmp_path / "history", 6, segment_length=2, skew=4)
+    whole = audit(history, tmp_path / "whole", engine="python")
+    sizes = [row["candidates"] for row in whole.chains]
+    assert 2 * max(sizes) > sum(sizes)
+    for folded in (1, 6):
+        monkeypatch.setattr(rounds, "ROUND", folded)
+        monkeypatch.setattr(rounds, "FOLDED", folded)
+        _same(audit(history, tmp_path / f"out{folded}", engine="python"), whole)
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_au6_a_run_that_is_killed_goes_on_behind_its_last_round(
+    long: Path, whole: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = 2
+    real, done = Rounds._round, [0]
+
+    def kill(run: Rounds, *given: Any) -> Any:
+        if done[0] == at:
+            raise KeyboardInterrupt
+        done[0] += 1
+        return real(run, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rounds, "_round", kill)
+        with pytest.raises(KeyboardInterrupt):
+            audit(long, tmp_path / "out", engine="python")
+    assert not (tmp_path / "out" / "run_report.json").exists()
+    result = audit(long, tmp_path / "out", engine="python")
+    assert result.units_judged == 2 * SEGMENTS - 3 * at
+    _same(result, whole)
+
+
+def test_au17_one_more_segment_reads_one_manifest_of_before(
+    but_one: Path, long: Path, whole: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history, out = long, shutil.copytree(but_one, tmp_path / "out")
+    real = reader.read_manifest
+    read: list[str] = []
+
+    def counted(store: Store, name: str) -> Commit:
+        read.append(name)
+        return real(store, name)
+
+    monkeypatch.setattr(reader, "read_manifest", counted)
+    monkeypatch.setattr(rounds, "read_manifest", counted)
+    result = audit(history, out, engine="python")
+    assert result.units_judged == 1
+    manifests = sorted(path.name for path in (history / COMMITS).glob("*.json"))
+    assert sorted(read) == [manifests[0], *manifests[-2:]], "the first names the rules of the history"
+    assert (result.digest, result.codes) == (whole.digest, whole.codes)
+
+
+@pytest.mark.parametrize(
+    "case",  # what happens to a file, its table, segments judged: the new one and those that need or check the file
+    [
+        ("nothing", schema.BLOCKS, 1),
+        ("changed", schema.BLOCKS, 2),
+        ("changed", schema.RELAY_HEADERS, 3),
+        ("changed", schema.EVENTS, 2),
+        ("lost", schema.NODES, 2),
+        ("added", schema.NODES, 2),
+    ],
+)
+def test_au11_a_file_of_an_old_segment_is_noticed_when_a_new_segment_comes(
+    but_one: Path, long: Path, whole: AuditResult, tmp_path: Path, case: tuple[str, schema.Table, int]
+) -> None:
+    harm, table, judged = case
+    history = shutil.copytree(long, tmp_path / "history")
+    out = shutil.copytree(but_one, tmp_path / "out")
+    chain = SUBSCRIBER if table == schema.BLOCKS else None
+    path = history / History.open(history).files(table, "two", chain, 2)[0].path
+    if harm == "changed":
+        os.utime(path, ns=(1, 1))
+    elif harm == "lost":
+        path.unlink()
+    elif harm == "added":
+        path.with_name(f"{path.name[:9]}{'0' * 16}.parquet").write_bytes(b"")
+    result = audit(history, out, engine="python")
+    lost = [row["path"] for row in result.results.rows(schema.QUARANTINE)]
+    assert lost[:1] == ([str(path.relative_to(history))] if harm == "lost" else [])
+    assert result.report["uncommitted_files"] == (harm == "added")
+    assert result.units_judged == judged
+    if harm != "lost":
+        _same(result, whole)
+
+
+@pytest.mark.parametrize("known", [{}, {"one": 3}, {"one": 6, "two": 2}, {"one": 3, "gone": 9}])
+def test_what_is_known_changes_no_number_of_a_listing(long: Path, known: dict[str, int]) -> None:
+    plain, listing = (Listing.of(LocalStore(long), each) for each in ({}, known))
+    lasts = {"one": 6, "two": 6} | known
+    assert listing.sums(lasts) == plain.sums(lasts)
+    fresh = [commit for commit in History.open(long).commits if commit.segment > known.get(commit.network, -1)]
+    assert fresh
+    for commit in fresh:
+        place = (commit.network, commit.segment)
+        assert listing.read_by(*place) == plain.read_by(*place)
+        assert listing.surplus(commit) == plain.surplus(commit) == 0
+    files = {entry.path for commit in fresh for entry in commit.files}
+    assert listing.beyond(known) == plain.beyond(known) == len(files)
+
+
+def test_au16_a_run_looks_once_at_each_file_and_keeps_numbers_of_new_segments_only(
+    long: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audit(long, tmp_path / "out", engine="python")
+    listings: list[Listing] = []
+    real = Listing.of
+    monkeypatch.setattr(Listing, "of", lambda *given: listings.append(real(*given)) or listings[-1])
+    assert audit(long, tmp_path / "out", engine="python").units_judged == 0
+    (listing,) = listings
+    assert {segment for _, segment, _ in listing._sums} == {SEGMENTS - 1}
+
+
+@pytest.mark.usefixtures("short_rounds")
+def test_au6_a_file_that_changed_costs_its_segment_and_leaves_no_row_of_before(
+    long: Path, whole: AuditResult, tmp_path: Path
+) -> None:
+    history = shutil.copytree(long, tmp_path / "history")
+    first = audit(history, tmp_path / "out", engine="python")
+    (entry,) = History.open(history).files(schema.BLOCKS, "one", SUBSCRIBER, 3)
+    path = history / entry.path
+    data = path.read_bytes()
+    os.utime(path, ns=(1, 1))
+    touched = audit(history, tmp_path / "out", engine="python")
+    assert touched.units_judged == 1
+    _same(touched, whole)
+    flip(path, entry.row_groups[0].offset + 5)
+    damaged = audit(history, tmp_path / "out", engine="python")
+    assert damaged.quarantined == 1
+    assert len(list(damaged.results.rows(schema.BLOCK_MEASURES))) < first.candidates
+    path.write_bytes(data)
+    mended = audit(history, tmp_path / "out", engine="python")
+    assert mended.units_judged == 1
+    _same(mended, whole)
+
+
+def test_other_thresholds_judge_nothing_again(long: Path, tmp_path: Path) -> None:
+    limits = Thresholds(relay_lag=1, at_budget_blocks=1, stalled_blocks=1)
+    audit(long, tmp_path / "out", engine="python")
+    changed = audit(long, tmp_path / "out", engine="python", thresholds=limits)
+    assert (changed.units_judged, changed.units_skipped) == (0, 2 * SEGMENTS)
+    _same(changed, audit(long, tmp_path / "other", engine="python", thresholds=limits))
+
+
+def test_a_network_that_is_gone_leaves_nothing(long: Path, tmp_path: Path) -> None:
+    history = shutil.copytree(long, tmp_path / "history")
+    audit(history, tmp_path / "out", engine="python")
+    for path in (history / COMMITS).glob("one-*.json"):
+        path.unlink()
+    left = audit(history, tmp_path / "out", engine="python")
+    assert left.units_judged == 0
+    _same(left, audit(history, tmp_path / "other", engine="python"))

@@ -136,11 +136,18 @@ async def test_au18_a_publish_that_nobody_reads_accuses_nobody(tmp_path: Path) -
     assert not [part for part in parts if part["kind"] in {"unread", "unplaced"}]
 
 
+def _saying(document: dict[str, Any], *methods: str) -> Fault:
+    """A node with one answer to these methods."""
+
+    async def fault(asked: str, _params: list[Any], _before: int) -> dict[str, Any] | None:
+        return document if asked.startswith(methods) else None
+
+    return fault
+
+
 @story
 async def test_au18_a_node_that_does_not_tell_its_name_is_fetched_from_all_the_same(tmp_path: Path) -> None:
-    async def nameless(method: str, _params: list[Any], _before: int) -> dict[str, Any] | None:
-        return {"error": {"code": -32601, "message": "Method not found"}} if method == "system_chain" else None
-
+    nameless = _saying({"error": {"code": -32601, "message": "Method not found"}}, "system_chain")
     assert (await _from_nodes(tmp_path / "out", [(real_chain(), nameless)])).fetched == 11
     assert read_names(open_store(tmp_path / "out"), "polkadot") == ({}, None)
 
@@ -312,9 +319,7 @@ async def test_au18_what_is_whole_is_kept_and_the_same_command_goes_on(tmp_path:
     chain = real_chain()
 
     async def until(method: str, params: list[Any], _before: int) -> dict[str, Any] | None:
-        if method == "chain_getBlock" and params[0] == chain.hashes[9]:
-            return {"result": None}
-        return None
+        return {"result": None} if (method, *params) == ("chain_getBlock", chain.hashes[9]) else None
 
     said = r"block 9, 0x.*, is unknown to the node: it pruned the block or is on another fork"
     with pytest.raises(WrongBlock, match=said):
@@ -327,11 +332,8 @@ async def test_au18_what_is_whole_is_kept_and_the_same_command_goes_on(tmp_path:
 
 @story
 async def test_au18_a_node_without_old_states_is_told_of(tmp_path: Path) -> None:
-    async def without(method: str, _params: list[Any], _before: int) -> dict[str, Any] | None:
-        if method.startswith("state_"):
-            return {"error": {"code": 4003, "message": "Client error: UnknownBlock: State already discarded"}}
-        return None
-
+    said = "Client error: UnknownBlock: State already discarded"
+    without = _saying({"error": {"code": 4003, "message": said}}, "state_")
     with pytest.raises(WrongBlock, match=r"no node tells the runtime of block 1; .*archive node.*State already"):
         await _from_nodes(tmp_path / "out", [(real_chain(), without)])
 

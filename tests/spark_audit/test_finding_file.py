@@ -33,6 +33,7 @@ from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.judge.evidence import EvidenceError, judge
 from pubsub_emulator.spark_audit.judge.finding_file import FindingError, check_finding, finding_text
 from pubsub_emulator.spark_audit.judge.findings import finding_id
+from pubsub_emulator.spark_audit.judge.results import Results
 from pubsub_emulator.trie import Trie
 
 SPEC = RuntimeSpec(ParaId(2000), {}).encode()
@@ -52,11 +53,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def findings(audited: Path) -> list[Finding]:
-    report = json.loads((audited / "run_report.json").read_bytes())
-    from pubsub_emulator.spark_audit.history.storage import open_store  # noqa: PLC0415  # the same
-    from pubsub_emulator.spark_audit.judge.results import Results  # noqa: PLC0415  # what is tested must not need it
-
-    return list(Results(open_store(audited), report).rows(schema.FINDINGS))
+    return list(Results.open(audited).rows(schema.FINDINGS))
 
 
 @pytest.fixture(scope="module")

@@ -64,40 +64,44 @@ def _outdate(history: Path, version: int) -> None:
         (history / COMMITS / name).write_bytes(canonical_json({**whole, "digest": digest}))
 
 
-def _write_two(path: Path) -> str | None:
-    """A history of two networks, and its head."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / "history"
     write_history(path, 6, cheats={3: drop_a_node})
-    write_history(path, 3, name="other")
-    return History.open(path).head
+    return write_history(path, 3, name="other")
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> tuple[Path, str | None]:
-    """A history of two networks in an older format, and the head that it had before."""
-    path = tmp_path / "history"
-    head = _write_two(path)
-    _outdate(path, manifest.BY_CHAIN)
-    return path, head
+def two(made: Path, tmp_path: Path) -> tuple[Path, str | None]:
+    """A history of two networks, and its head."""
+    return shutil.copytree(made, tmp_path / "history"), History.open(made).head
+
+
+@pytest.fixture
+def old(two: tuple[Path, str | None]) -> tuple[Path, str | None]:
+    """The same in an older format."""
+    _outdate(two[0], manifest.BY_CHAIN)
+    return two
 
 
 @pytest.mark.parametrize("version", [manifest.UNCHAINED, manifest.BY_CHAIN])
-def test_au15_a_migrated_history_is_what_it_would_have_been(tmp_path: Path, version: int) -> None:
-    path, head = tmp_path / "old", _write_two(tmp_path / "new")
-    shutil.copytree(tmp_path / "new", path)
+def test_au15_a_migrated_history_is_what_it_would_have_been(
+    made: Path, two: tuple[Path, str | None], tmp_path: Path, version: int
+) -> None:
+    path, head = two
     _outdate(path, version)
     before = len(list(path.rglob("*.parquet")))
     done = migrate(path)
     assert (done.manifests, done.head) == (done.segments, head)
-    files, due = (sorted(each.relative_to(at) for each in at.rglob("*.*")) for at in (path, tmp_path / "new"))
+    files, due = (sorted(each.relative_to(at) for each in at.rglob("*.*")) for at in (path, made))
     assert files == due
     assert len(list(path.rglob("*.parquet"))) < before
     assert audit(path, tmp_path / "audit", engine="python", head=head).codes["OmittedBelowBudget"] == 1
     assert migrate(path).manifests == 0
 
 
-def test_au15_the_layout_of_a_history_is_in_no_digest(tmp_path: Path) -> None:
-    path = tmp_path / "history"
-    _write_two(path)
+def test_au15_the_layout_of_a_history_is_in_no_digest(two: tuple[Path, str | None], tmp_path: Path) -> None:
+    path, _ = two
     new = audit(path, tmp_path / "new", engine="python")
     _outdate(path, manifest.BY_CHAIN)
     old = audit(path, tmp_path / "old", engine="python")
@@ -105,9 +109,10 @@ def test_au15_the_layout_of_a_history_is_in_no_digest(tmp_path: Path) -> None:
     assert old.quarantined == 0
 
 
-def test_au15_a_history_that_went_on_in_the_present_format_is_migrated_whole(tmp_path: Path) -> None:
-    path = tmp_path / "history"
-    head = _write_two(path)
+def test_au15_a_history_that_went_on_in_the_present_format_is_migrated_whole(
+    two: tuple[Path, str | None], tmp_path: Path
+) -> None:
+    path, head = two
     segments = load(path)
     store(segments[:-1], tmp_path / "mixed")
     _outdate(tmp_path / "mixed", manifest.BY_CHAIN)
@@ -122,10 +127,9 @@ def test_au15_a_history_that_went_on_in_the_present_format_is_migrated_whole(tmp
     assert History.open(tmp_path / "mixed").head == head
 
 
-def test_au15_an_old_history_is_told_what_to_do(tmp_path: Path) -> None:
-    _write_two(tmp_path / "history")
-    _outdate(tmp_path / "history", manifest.UNCHAINED)
-    assert {fault.error for fault in History.open(tmp_path / "history").faults} == {
+def test_au15_an_old_history_is_told_what_to_do(two: tuple[Path, str | None]) -> None:
+    _outdate(two[0], manifest.UNCHAINED)
+    assert {fault.error for fault in History.open(two[0]).faults} == {
         "manifest format 1 is not known, only formats 2 and 3 are: `pubsub migrate` brings it up to date"
     }
 

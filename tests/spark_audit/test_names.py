@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 from support.audits import SUBSCRIBER, drop_a_node, write_history
+from support.command import TINY
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import audit
@@ -19,21 +20,6 @@ from pubsub_emulator.spark_audit.tables.ask import ask
 PUBLISHER = 1000
 EVIL = "<script>alert(1)</script>"
 QUESTION = "SELECT chain, name FROM chains ORDER BY chain"
-SCENARIO = """
-name = "named"
-seed = "1"
-relay_blocks = 6
-[[publishers]]
-paras = [1000]
-keys = 2
-[[subscribers]]
-para = 2000
-name = "the reader"
-subscribe = [{ publishers = "all" }]
-[[subscribers]]
-para = 2001
-subscribe = [{ publishers = "all" }]
-"""
 
 
 @pytest.fixture
@@ -48,13 +34,13 @@ def _name(history: Path, names: dict[int, str]) -> None:
 
 def test_au15_a_scenarios_names_are_in_tables_and_report(tmp_path: Path) -> None:
     scenario, out = tmp_path / "named.toml", tmp_path / "audit"
-    scenario.write_text(SCENARIO, encoding="utf-8")
+    scenario.write_text(TINY.replace("para = 3000", 'para = 3000\nname = "the reader"'), encoding="utf-8")
     ran = CliRunner().invoke(pubsub, ["run", str(scenario), "--out", str(tmp_path / "run")])
     assert ran.exit_code == 0, ran.output
     arguments = ["audit", str(tmp_path / "run" / "history"), "--out", str(out), "--engine", "python", "--report"]
     audited = CliRunner().invoke(pubsub, arguments)
-    assert "named 2000 the reader" in audited.output
-    assert ask(out, QUESTION).rows == [(1000, None), (2000, "the reader"), (2001, None)]
+    assert "tiny 3000 the reader" in audited.output
+    assert ask(out, QUESTION).rows == [(1000, None), (3000, "the reader")]
     assert "the reader" in (out / "report" / "report.html").read_text(encoding="utf-8")
 
 

@@ -94,10 +94,10 @@ def test_the_largest_real_proof_is_told_apart_by_name() -> None:
     assert sum(part["name"].startswith("Hrmp.HrmpChannels(") for part in parts) == 38
 
 
-def test_proofs_stand_in_the_same_tables_and_rebuild_to_the_byte(tmp_path: Path) -> None:
-    imported = import_relay_proofs([MAINNET], tmp_path)
+def test_proofs_stand_in_the_same_tables_rebuild_to_the_byte_and_are_opened_by_an_audit(tmp_path: Path) -> None:
+    imported = import_relay_proofs([MAINNET], tmp_path / "history")
     assert (imported.proofs, imported.already_there) == (11, 0)
-    history = History.open(tmp_path)
+    history = History.open(tmp_path / "history")
     faults: list[Fault] = []
     rows = list(history.rows(history.files(schema.BLOCKS), faults))
     nodes = {
@@ -111,6 +111,12 @@ def test_proofs_stand_in_the_same_tables_and_rebuild_to_the_byte(tmp_path: Path)
         row = by_root[proof.relay_root]
         assert tuple(nodes[row["network"], row["segment"], each] for each in row["proof"]) == proof.proof
         assert (row["number"], row["block"], row["status"]) == (proof.number, proof.block, "imported")
+    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
+    assert (result.exit_code, result.candidates, result.judged) == (0, 11, 11)
+    assert result.proof_bytes == sum(weight for _nodes, weight in TOTALS.values())
+    assert {row["status"] for row in result.chains} == {"opened"}
+    parts = list(result.results.rows(schema.PROOF_PARTS))
+    assert sum(part["bytes"] for part in parts) == result.proof_bytes
 
 
 def test_importing_again_adds_only_what_is_new(tmp_path: Path) -> None:
@@ -118,16 +124,6 @@ def test_importing_again_adds_only_what_is_new(tmp_path: Path) -> None:
     again = import_relay_proofs([MAINNET], tmp_path)
     assert (again.proofs, again.already_there) == (7, 4)
     assert import_relay_proofs([MAINNET], tmp_path).proofs == 0
-
-
-def test_the_audit_opens_imported_proofs_and_is_clean(tmp_path: Path) -> None:
-    import_relay_proofs([MAINNET], tmp_path / "history")
-    result = audit(tmp_path / "history", tmp_path / "out", engine="python")
-    assert (result.exit_code, result.candidates, result.judged) == (0, 11, 11)
-    assert result.proof_bytes == sum(weight for _nodes, weight in TOTALS.values())
-    assert {row["status"] for row in result.chains} == {"opened"}
-    parts = list(result.results.rows(schema.PROOF_PARTS))
-    assert sum(part["bytes"] for part in parts) == result.proof_bytes
 
 
 def _tampered(history: Path, change: Callable[[dict[str, Any], list[dict[str, Any]]], None]) -> None:
