@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.accounts import KEY, PUBLISHER, call, network, signed, signer
 from support.audits import (
     SUBSCRIBER,
     Cheat,
@@ -20,17 +21,20 @@ from support.audits import (
 
 from pubsub_emulator.collator.author import seal
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord
+from pubsub_emulator.primitives import signatures
 from pubsub_emulator.primitives.ed25519 import sign
 from pubsub_emulator.primitives.header import aura_seal
 from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.types import RelayBlockNumber
-from pubsub_emulator.runtime.parachain.block import Candidate, Verdict, extrinsics_root
+from pubsub_emulator.runtime.parachain.block import Candidate, Verdict
 from pubsub_emulator.spark_audit.audit.run import AuditResult, audit
 from pubsub_emulator.spark_audit.history import schema
+from pubsub_emulator.spark_audit.history.canonical import digest_rows
+from pubsub_emulator.spark_audit.history.reader import History
+from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.spark_audit.judge.evidence import judge
 from pubsub_emulator.spark_audit.judge.findings import Severity, Thresholds
-
-ROOT = Path(__file__).resolve().parents[2]
+from pubsub_emulator.spark_audit.judge.results import Results
 
 
 def _run(tmp_path: Path, **history: Any) -> AuditResult:
@@ -58,34 +62,23 @@ def _bad_parent(scene: Scene) -> list[BlockRecord]:
     return [scene.judged(Candidate(seal(header, scene.seed), scene.record.candidate.inherent)), scene.record]
 
 
-def _misreport(scene: Scene) -> list[BlockRecord]:
-    honest = scene.record.candidate
-    inherent = replace(honest.inherent, messages_used=77)
-    header = replace(honest.header, extrinsics_root=extrinsics_root(inherent))
-    return [scene.judged(Candidate(seal(header, scene.seed), inherent)), scene.record]
-
-
 def _reproof(change: Callable[[tuple[bytes, ...]], tuple[bytes, ...]]) -> Callable[[Scene], list[BlockRecord]]:
     def cheat(scene: Scene) -> list[BlockRecord]:
-        return [scene.judged(scene.with_proof(change(scene.record.candidate.inherent.proof))), scene.record]
+        return [scene.judged(scene.with_inherent(proof=change(scene.record.candidate.inherent.proof))), scene.record]
 
     return cheat
-
-
-def _wrong_state(scene: Scene) -> list[BlockRecord]:
-    return [scene.judged(scene.with_state_root(bytes(32))), scene.record]
 
 
 CHEATS: dict[Verdict, Callable[[Scene], list[BlockRecord]]] = {
     Verdict.BAD_SEAL: _bad_seal,
     Verdict.BAD_PARENT: _bad_parent,
-    Verdict.MESSAGES_MISREPORTED: _misreport,
+    Verdict.MESSAGES_MISREPORTED: lambda scene: [scene.judged(scene.with_inherent(messages_used=77)), scene.record],
     Verdict.DUPLICATE_NODE: _reproof(lambda proof: (*proof, proof[-1])),
     Verdict.UNSORTED_PROOF: _reproof(lambda proof: tuple(reversed(proof))),
     Verdict.ROOT_MISMATCH: _reproof(lambda _proof: ()),
     Verdict.OMITTED_BELOW_BUDGET: drop_a_node,
     Verdict.UNUSED_NODES: add_junk,
-    Verdict.STATE_ROOT_MISMATCH: _wrong_state,
+    Verdict.STATE_ROOT_MISMATCH: lambda scene: [scene.judged(scene.with_state_root(bytes(32))), scene.record],
 }
 
 
@@ -158,12 +151,9 @@ def test_a_relay_parent_that_came_later_was_not_there_when_the_block_was_judged(
     """A collator may guess the number of a relay block to come, which the history holds by now."""
 
     def guess(scene: Scene) -> list[BlockRecord]:
-        honest = scene.record.candidate
-        number = RelayBlockNumber(scene.record.included_at + 1)
-        inherent = replace(honest.inherent, relay_parent_number=number)
-        header = replace(honest.header, extrinsics_root=extrinsics_root(inherent))
         unknown = replace(scene, record=replace(scene.record, relay_storage_root=None))
-        return [unknown.judged(Candidate(seal(header, scene.seed), inherent)), scene.record]
+        guessed = scene.with_inherent(relay_parent_number=RelayBlockNumber(scene.record.included_at + 1))
+        return [unknown.judged(guessed), scene.record]
 
     result = _run(tmp_path, cheats={6: guess})
     assert [(row["code"], row["severity"]) for row in _findings(result)] == [("RootMismatch", "warning")]
@@ -221,3 +211,76 @@ def test_old_relay_parents_and_standing_still_are_habits(tmp_path: Path) -> None
     assert result.exit_code == 0, "habits fail no run unless asked for"
     again = audit(tmp_path / "history", tmp_path / "out", engine="python", thresholds=strict, fail_on=Severity.INFO)
     assert (again.exit_code, again.units_judged) == (1, 0)
+
+
+def recorded(path: Path, steps: int = 8) -> tuple[Path, int, int]:
+    """A history in which accounts sign and one collator forges: how many extrinsics were included, and refusals."""
+    net = network(subscriber=((("forge-extrinsic",), 500_000), ((), 0)))
+    included = refused = 0
+    with HistoryWriter(path, "signed") as writer:
+        net.observe(writer)
+        for at in range(steps):
+            publish = call(net, PUBLISHER, "Publisher", "publish", [(KEY, b"%d" % at, 0)])
+            net.offer(PUBLISHER, [signed(net, PUBLISHER, publish, signer("Eve"))])
+            transfer = call(net, SUBSCRIBER, "Balances", "transfer_keep_alive", signer("Bob").account, 10**10)
+            net.offer(SUBSCRIBER, [signed(net, SUBSCRIBER, transfer, signer("Alice"))])
+            [step] = net.step()
+            refused += len(step.refused)
+            included += sum(len(record.candidate.extrinsics) for record in step.records if record.outcome is not None)
+        net.finish()
+    return path, included, refused
+
+
+def test_nd35_a_history_with_extrinsics_is_verified_but_for_those_that_were_forged(tmp_path: Path) -> None:
+    path, included, refused = recorded(tmp_path / "history")
+    assert included
+    assert refused
+    result = audit(path, tmp_path / "out", engine="python")
+    assert result.codes == {Verdict.BAD_EXTRINSIC.value: refused}
+    assert {chain["status"] for chain in result.chains} == {"verified"}
+    rows = list(Results.open(tmp_path / "out").rows(schema.BLOCK_MEASURES))
+    assert sum(row["extrinsics_bytes"] or 0 for row in rows) > 0
+    assert all((row["extrinsics_state_bytes"] or 0) > 0 for row in rows if row["extrinsics_bytes"])
+    assert all(
+        row["ref_time"] > 0 and row["proof_size"] > row["proof_bytes"] for row in rows if row["status"] == "included"
+    )
+
+
+def test_nd35_without_a_library_a_history_is_quarantined_and_nobody_accused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, _, _ = recorded(tmp_path / "history", 3)
+
+    def missing(name: str, package: str) -> None:
+        raise signatures.MissingLibrary(f"{package} is not here, nor is {name}")
+
+    signatures.verify.cache_clear()
+    monkeypatch.setattr(signatures, "_library", missing)
+    result = audit(path, tmp_path / "out", engine="python")
+    assert result.codes == {}
+    assert any("is not here" in row["error"] for row in Results.open(tmp_path / "out").rows(schema.QUARANTINE))
+
+
+def test_nd15_a_file_without_extrinsics_is_what_it_always_was(tmp_path: Path) -> None:
+    history = History.open(write_history(tmp_path / "history", 4))
+    assert {entry.version for entry in history.files(schema.BLOCKS)} == {schema.BLOCKS.version}
+    base = schema.BLOCK_MEASURES
+    rows = [{column.name: None for column in base.columns}]
+    assert base.for_rows(rows) is base
+    assert base.for_rows([{**rows[0], "extrinsics_bytes": 0}]) is base
+    assert base.for_rows([{**rows[0], "extrinsics_bytes": 1}]).version == base.version + 1
+    assert digest_rows(base, rows) == digest_rows(base, [{**rows[0], "extrinsics_bytes": 0}])
+    assert digest_rows(base, rows) != digest_rows(base, [{**rows[0], "extrinsics_bytes": 1}])
+
+
+def test_nd15_both_versions_of_a_table_are_read_and_no_other(tmp_path: Path) -> None:
+    path, _, _ = recorded(tmp_path / "history", 2)
+    history = History.open(path)
+    versions = {entry.version for entry in history.files(schema.BLOCKS)}
+    assert schema.BLOCKS.version + 1 in versions
+    assert schema.BLOCKS.version_of(schema.BLOCKS.version) is schema.BLOCKS
+    assert schema.BLOCKS.version_of(schema.BLOCKS.wider.version + 1) is None
+    schema.BLOCKS.check(schema.BLOCKS.schema)
+    schema.BLOCKS.check(schema.BLOCKS.wider.schema)
+    with pytest.raises(schema.SchemaError, match="version"):
+        schema.BLOCKS.check(replace(schema.BLOCKS, version=schema.BLOCKS.wider.version + 1, added=()).schema)

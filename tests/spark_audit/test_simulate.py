@@ -36,7 +36,7 @@ pytestmark = pytest.mark.xdist_group("simulate")
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Simulated]:
     path = tmp_path_factory.mktemp("simulate") / "large"
-    return path, simulate(Simulation(2, 700, "9", 400_000), path, PythonMapper)
+    return path, simulate(Simulation(2, 420, "11", 500_000), path, PythonMapper)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_the_audit_finds_every_planted_cheat_and_nothing_else(
     large: tuple[Path, Simulated], judged: AuditResult
 ) -> None:
     path, simulated = large
-    assert simulated.candidates >= 1400
+    assert simulated.candidates >= 840
     assert judged.candidates == simulated.candidates
     assert {row["status"] for row in judged.chains} == {"verified"}
     scored = score(path, judged.out)

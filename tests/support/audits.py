@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from pubsub_emulator.collator.author import seal
 from pubsub_emulator.emulator.network import Network
@@ -45,10 +46,10 @@ class Scene:
         outcome, refusal = judge_block(ChainHead(self.parent, self.state), candidate, relay)
         return replace(self.record, candidate=candidate, outcome=outcome, refusal=refusal)
 
-    def with_proof(self, proof: tuple[bytes, ...]) -> Candidate:
-        """The honest candidate with another proof, sealed anew by its author."""
+    def with_inherent(self, **changes: Any) -> Candidate:
+        """The honest candidate with another inherent, sealed anew by its author."""
         honest = self.record.candidate
-        inherent = replace(honest.inherent, proof=proof)
+        inherent = replace(honest.inherent, **changes)
         header = replace(honest.header, extrinsics_root=extrinsics_root(inherent))
         return Candidate(seal(header, self.seed), inherent)
 
@@ -162,13 +163,13 @@ def flip(path: Path, at: int) -> None:
 
 def drop_a_node(scene: Scene) -> list[BlockRecord]:
     """The author leaves out the last node first, and is honest after that was refused."""
-    return [scene.judged(scene.with_proof(scene.record.candidate.inherent.proof[:-1])), scene.record]
+    return [scene.judged(scene.with_inherent(proof=scene.record.candidate.inherent.proof[:-1])), scene.record]
 
 
 def add_junk(scene: Scene) -> list[BlockRecord]:
     """The author adds a node that nobody needs."""
     junk = tuple(sorted((*scene.record.candidate.inherent.proof, b"\xffjunk")))
-    return [scene.judged(scene.with_proof(junk)), scene.record]
+    return [scene.judged(scene.with_inherent(proof=junk)), scene.record]
 
 
 def include_invalid(scene: Scene) -> list[BlockRecord]:
@@ -179,11 +180,11 @@ def include_invalid(scene: Scene) -> list[BlockRecord]:
 
 def refuse_valid(scene: Scene) -> list[BlockRecord]:
     """The chain refuses a valid block first, with the verdict on another one."""
-    refusal = scene.judged(scene.with_proof(())).refusal
+    refusal = scene.judged(scene.with_inherent(proof=())).refusal
     return [replace(scene.record, outcome=None, refusal=refusal), scene.record]
 
 
 def refuse_for_another_reason(scene: Scene) -> list[BlockRecord]:
     """The chain refuses an invalid block with the wrong verdict."""
     junk = add_junk(scene)[0]
-    return [replace(junk, refusal=scene.judged(scene.with_proof(())).refusal), scene.record]
+    return [replace(junk, refusal=scene.judged(scene.with_inherent(proof=())).refusal), scene.record]
