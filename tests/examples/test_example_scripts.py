@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.processes import program, python
+from support.processes import program
 from support.rules import SCENARIO
 
 from pubsub_emulator.cli.main import pubsub
@@ -23,24 +23,6 @@ def test_the_index_names_every_file_and_folder_once() -> None:
     linked = re.findall(r"\]\(([^)#.][^)]*)\)", INDEX)
     there = [f"{path.name}/" if path.is_dir() else path.name for path in EXAMPLES.iterdir() if path.name[0] not in "._"]
     assert sorted(linked) == sorted(name for name in there if name != "README.md")
-
-
-def _run_by(script: Path) -> pytest.ParameterSet:
-    """A script; one with a Spark of its own shares the worker of others, which it could not share its JVM with."""
-    starts = "pyspark" in script.read_text(encoding="utf-8")
-    return pytest.param(script, id=script.stem, marks=[pytest.mark.spark] if starts else [])
-
-
-@pytest.mark.parametrize("script", [_run_by(script) for script in SCRIPTS])
-def test_an_example_prints_what_the_index_says(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = re.search(rf"\]\({script.name}\)[^`]*```\n(.*?)```", INDEX, re.DOTALL)
-    assert shown is not None
-    if "pyspark" in script.read_text(encoding="utf-8"):
-        done = python(str(script))
-        assert (done.stdout, done.returncode) == (shown.group(1), 0), done.stderr
-        return
-    runpy.run_path(str(script), run_name="__main__")
-    assert capsys.readouterr().out == shown.group(1)
 
 
 def test_the_readme_shows_the_example_of_ten_lines_as_it_is() -> None:
@@ -89,3 +71,21 @@ def test_a_rule_runs_under_audit_and_fuzz_without_a_wrong_verdict(tmp_path: Path
     assert json.loads(audited.stdout)["quarantined"] == 0
     fuzzed = program("fuzz", "--cases", 60, "--rules", rules, "--out", "surprises", folder=tmp_path)
     assert fuzzed.returncode == 0, fuzzed.stdout + fuzzed.stderr
+
+
+def _shared(script: Path) -> pytest.ParameterSet:
+    """A script; one that starts Spark uses that of all tests."""
+    return pytest.param(script, id=script.stem, marks=[pytest.mark.spark] if "pyspark" in script.read_text() else [])
+
+
+@pytest.mark.parametrize("script", [_shared(script) for script in SCRIPTS])
+def test_an_example_prints_what_the_index_says(
+    script: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = re.search(rf"\]\({script.name}\)[^`]*```\n(.*?)```", INDEX, re.DOTALL)
+    assert shown is not None
+    if request.node.get_closest_marker("spark"):
+        request.getfixturevalue("spark")
+        monkeypatch.setattr("pyspark.sql.SparkSession.stop", lambda _session: None)
+    runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out == shown.group(1)
