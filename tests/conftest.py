@@ -90,7 +90,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             if config.getoption("--no-browser"):
                 item.add_marker(pytest.mark.skip(reason="--no-browser"))
         groups = {str(mark.args[0]) for mark in item.iter_markers("xdist_group")}
-        if groups and config.getoption("loadgroup", default=False):
+        if groups and config.getoption("loadgroup", default=False) and hasattr(item, "id"):
             # What pytest-xdist 3.8 does itself, but to an attribute that pytest 9.2 no longer reads.
             group = min(groups, key=lambda name: (name != "spark", name))
             item._id = type(item.id).parse(f"{item.nodeid}@{group}")

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pubsub_emulator.cli import screen
-from pubsub_emulator.cli.screen import tables
-from pubsub_emulator.cli.screen import Spoken
+from pubsub_emulator.cli.screen import Spoken, tables
 
 WORDS = ("omit-child-root-path", "OmittedBelowBudget", "1,234,567", "0x" + "ab" * 20, "a few plain words")
 HEADER = ("strategy", "verdict", "bytes", "hash", "why it is so")
