@@ -389,12 +389,7 @@ def docs(args: list[str]) -> int:
 
 def lint() -> int:
     """Every linter, also after one has complained; the first bad exit code counts."""
-    codes = [
-        tool("ruff", "check"),
-        tool("ruff", "format", "--check"),
-        tool("mypy"),
-        tool("lint-imports"),
-    ]
+    codes = [tool("ruff", "check"), tool("ruff", "format", "--check"), tool("mypy"), tool("lint-imports")]
     return next((code for code in codes if code), 0)
 
 

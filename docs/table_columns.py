@@ -81,12 +81,5 @@ def described(table: Table) -> str:
 def columns() -> list[str]:
     """Every table and column, in the words of the schemas."""
     shared = [f"| `{name}` | {doc} |" for name, doc in common()]
-    intro = [
-        NOTE,
-        "",
-        "### Common columns",
-        "",
-        "| column | |",
-        "|---|---|",
-    ]
+    intro = [NOTE, "", "### Common columns", "", "| column | |", "|---|---|"]
     return [*intro, *shared, "", *map(described, TABLES.values())]

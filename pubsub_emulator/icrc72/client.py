@@ -75,12 +75,7 @@ class App(RoleCanister):
         self.subscriber: Subscriber | None = None
         if published or not subscribed:
             self.publisher = Publisher(
-                orchestrator,
-                self.inbox,
-                _pairs(published, new_publication),
-                settings,
-                archive=archive,
-                keep=keep,
+                orchestrator, self.inbox, _pairs(published, new_publication), settings, archive=archive, keep=keep
             )
             self.publisher.on_refused = self.on_refused
             cores.append(self.publisher)

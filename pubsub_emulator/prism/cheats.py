@@ -11,13 +11,7 @@ from pubsub_emulator.events.cheats import Cheat
 from pubsub_emulator.prism.core.errors import Reason
 from pubsub_emulator.prism.core.filters import TYPES, FilterType
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.messages import (
-    AtalaOperation,
-    RevokeCredentials,
-    SignedAtalaOperation,
-    decode,
-    encode,
-)
+from pubsub_emulator.prism.core.messages import AtalaOperation, RevokeCredentials, SignedAtalaOperation, decode, encode
 from pubsub_emulator.prism.core.process import OperationType, Status
 from pubsub_emulator.prism.tables.operations import Event
 

@@ -7,14 +7,7 @@ from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch,
 from pubsub_emulator.prism.core import signatures, well_formed
 from pubsub_emulator.prism.core.errors import Rejected
 from pubsub_emulator.prism.core.filters import Filter, FilterType, matches, normal_form
-from pubsub_emulator.prism.core.identifiers import (
-    METHOD,
-    MerkleProof,
-    is_in_batch,
-    merkle_tree,
-    read_long_form,
-    sha256,
-)
+from pubsub_emulator.prism.core.identifiers import METHOD, MerkleProof, is_in_batch, merkle_tree, read_long_form, sha256
 from pubsub_emulator.prism.core.messages import (
     CreateDID,
     CredentialBatchData,

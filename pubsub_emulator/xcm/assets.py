@@ -193,13 +193,7 @@ declare(
     },
 )
 
-declare(
-    AssetFilter,
-    {
-        0: ("Definite", {"inner": Assets}),
-        1: ("Wild", {"inner": WildAsset}),
-    },
-)
+declare(AssetFilter, {0: ("Definite", {"inner": Assets}), 1: ("Wild", {"inner": WildAsset})})
 
 declare(
     AssetTransferFilter,

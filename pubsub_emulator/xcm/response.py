@@ -122,11 +122,7 @@ AssetTransferFilters = Annotated[
 
 declare(
     MaybeErrorCode,
-    {
-        0: ("Success", {}),
-        1: ("Error", {"inner": ErrorCode}),
-        2: ("TruncatedError", {"inner": ErrorCode}),
-    },
+    {0: ("Success", {}), 1: ("Error", {"inner": ErrorCode}), 2: ("TruncatedError", {"inner": ErrorCode})},
 )
 
 declare(
@@ -141,9 +137,4 @@ declare(
     },
 )
 
-declare(
-    Hint,
-    {
-        0: ("AssetClaimer", {"location": Location}),
-    },
-)
+declare(Hint, {0: ("AssetClaimer", {"location": Location})})

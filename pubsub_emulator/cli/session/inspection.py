@@ -150,14 +150,7 @@ def _verdicts(session: Session, given: Given) -> Iterator[Shown]:
 def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], wanted: Iterable[ParaId]) -> Grid:
     """The refused blocks of some parachains as a table."""
     rows = tuple(
-        (
-            block.number,
-            str(each.para),
-            each.number,
-            str(each.verdict),
-            each.strategy or "",
-            "; ".join(each.evidence),
-        )
+        (block.number, str(each.para), each.number, str(each.verdict), each.strategy or "", "; ".join(each.evidence))
         for block in blocks
         for each in block.refused
         if each.para in wanted

@@ -130,10 +130,7 @@ def _ensure_same_rules(path: Path, wanted: object) -> None:
 
 
 def read(
-    path: Path,
-    into: list[Session],
-    begun: Callable[[Session], object] = lambda _session: None,
-    forks: Forks = NO_FORKS,
+    path: Path, into: list[Session], begun: Callable[[Session], object] = lambda _session: None, forks: Forks = NO_FORKS
 ) -> Iterator[Shown]:
     """Play a file's commands in a new session and add it to `into` if it ends at the block that the file names.
 

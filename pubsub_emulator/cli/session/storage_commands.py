@@ -141,12 +141,7 @@ def _child(session: Session, given: Given) -> Iterator[Shown]:
             f"child tries at relay block {session.number}",
             ("publisher", "keys", "bytes", "root"),
             tuple(
-                (
-                    str(para),
-                    len(trie),
-                    sum(len(entry) for _, entry in trie.items()),
-                    words(trie.root()),
-                )
+                (str(para), len(trie), sum(len(entry) for _, entry in trie.items()), words(trie.root()))
                 for para, trie in sorted(found.items())
             ),
         )

@@ -19,12 +19,7 @@ from pubsub_emulator.distributor.service.interface import Interface, listed, wan
 from pubsub_emulator.distributor.service.metrics import Metrics
 from pubsub_emulator.distributor.service.poster import Poster
 from pubsub_emulator.distributor.service.problems import Problem, bad, json_body, not_found, problems
-from pubsub_emulator.distributor.service.requests import (
-    Wish,
-    check_receiver,
-    parse_number,
-    parse_query,
-)
+from pubsub_emulator.distributor.service.requests import Wish, check_receiver, parse_number, parse_query
 from pubsub_emulator.serving.guard import LOCAL, Names
 
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)

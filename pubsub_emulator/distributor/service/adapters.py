@@ -10,13 +10,7 @@ import aiohttp
 from yarl import URL
 
 from pubsub_emulator.distributor.core.messages import Answer, Hook, No, Unknown, Yes
-from pubsub_emulator.distributor.event import (
-    BadEventError,
-    Event,
-    Notice,
-    block_of,
-    parse_row,
-)
+from pubsub_emulator.distributor.event import BadEventError, Event, Notice, block_of, parse_row
 
 NO_STATUSES: Final = frozenset({400, 409, 413, 415, 422})
 MOST_ANSWER: Final = 16 * 2**20

@@ -32,12 +32,7 @@ from pubsub_emulator.emulator.network.arguments import (
 from pubsub_emulator.emulator.network.block_time import relay_time
 from pubsub_emulator.emulator.network.config import NetworkConfig, ParachainConfig, with_forks
 from pubsub_emulator.emulator.network.parachain import CollatorConfig, Parachain, make_collators
-from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
-    CheckpointRecord,
-    Observer,
-    RelayRecord,
-)
+from pubsub_emulator.emulator.network.records import AuthorityRecord, CheckpointRecord, Observer, RelayRecord
 from pubsub_emulator.emulator.network.round import Round, subscriptions
 from pubsub_emulator.emulator.network.schedule import ATTEMPTS, Schedule
 from pubsub_emulator.emulator.network.step import Snapshot, Step, unknown_parachain

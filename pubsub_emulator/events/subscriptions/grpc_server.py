@@ -69,12 +69,7 @@ class Tls:
 class Methods:
     """The methods of one service."""
 
-    def __init__(
-        self,
-        name: str,
-        codes: Mapping[type[Exception], grpc.StatusCode],
-        callers: Callers,
-    ) -> None:
+    def __init__(self, name: str, codes: Mapping[type[Exception], grpc.StatusCode], callers: Callers) -> None:
         self.name = name
         self.handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {}
         self._codes = codes

@@ -71,11 +71,7 @@ class EventService(Streams, Generic[F]):
     """Subscriptions to one log with filters of type `F`; use it as an asynchronous context manager."""
 
     def __init__(
-        self,
-        store: LogReader,
-        registry: Registry[F],
-        limits: Limits | None = None,
-        recorder: Recorder | None = None,
+        self, store: LogReader, registry: Registry[F], limits: Limits | None = None, recorder: Recorder | None = None
     ) -> None:
         super().__init__(limits or Limits())
         self.store = store

@@ -7,15 +7,7 @@ from dataclasses import dataclass, field
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.alerts import error_entry
-from pubsub_emulator.icrc72.broadcaster.state import (
-    BroadcasterState,
-    ChainKey,
-    Forward,
-    Note,
-    Queue,
-    Stored,
-    Window,
-)
+from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, ChainKey, Forward, Note, Queue, Stored, Window
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, EventNotification

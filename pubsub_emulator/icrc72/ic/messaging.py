@@ -6,15 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pubsub_emulator.icrc72.ic.canister import (
-    GUARANTEED,
-    SYS_TRANSIENT,
-    SYS_UNKNOWN,
-    Answer,
-    Canister,
-    CleanUp,
-    Then,
-)
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Canister, CleanUp, Then
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening, Observer

@@ -274,10 +274,5 @@ QUESTIONS: Final[Mapping[str, Callable[[OnStep], tuple[Figure, ...]]]] = {
 def sweep_figure(parameter: str, y: str, measured: Iterable[Measurement]) -> Figure:
     """The figure of a sweep."""
     return Figure(
-        f"{y}-by-{parameter}",
-        f"{y} by {parameter}",
-        tuple(each.row() for each in measured),
-        parameter,
-        y,
-        "cache",
+        f"{y}-by-{parameter}", f"{y} by {parameter}", tuple(each.row() for each in measured), parameter, y, "cache"
     )

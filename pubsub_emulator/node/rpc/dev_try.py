@@ -222,8 +222,4 @@ def _details(before: At, after: At, body: list[bytes], done: Run) -> dict[str, o
     extrinsics = [
         {**decode_extrinsic(before, raw), "success": success} for raw, success in zip(body, done.successes, strict=True)
     ]
-    return {
-        "timestamp": str(NOW.get(Storage(after.state))),
-        "events": decode_events(after),
-        "extrinsics": extrinsics,
-    }
+    return {"timestamp": str(NOW.get(Storage(after.state))), "events": decode_events(after), "extrinsics": extrinsics}

@@ -14,13 +14,7 @@ from pubsub_emulator.primitives.type_info import Variant, Variants
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, decode
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.address import OtherAddress
-from pubsub_emulator.runtime.framework.events import (
-    ApplyExtrinsic,
-    EventRecord,
-    Finalization,
-    Initialization,
-    Phase,
-)
+from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord, Finalization, Initialization, Phase
 
 
 def _found(info: Variants, index: int) -> Variant:

@@ -234,11 +234,7 @@ _SCHEMA: Final[dict[type, dict[int, _Field]]] = {
     RemoveKey: {1: _Field("key_id", "text")},
     AddService: {1: _Field("service", Service)},
     RemoveService: {1: _Field("service_id", "text")},
-    UpdateService: {
-        1: _Field("service_id", "text"),
-        2: _Field("type", "text"),
-        3: _Field("service_endpoints", "text"),
-    },
+    UpdateService: {1: _Field("service_id", "text"), 2: _Field("type", "text"), 3: _Field("service_endpoints", "text")},
     PatchContext: {1: _Field("context", "text", repeated=True)},
     IssueCredentialBatch: {1: _Field("credential_batch_data", CredentialBatchData)},
     CredentialBatchData: {1: _Field("issuer_did", "text"), 2: _Field("merkle_root", "bytes")},

@@ -26,17 +26,7 @@ from pubsub_emulator.prism.core.messages import (
     decode,
     is_canonical,
 )
-from pubsub_emulator.prism.core.state import (
-    USAGES,
-    Batch,
-    Did,
-    DidLedger,
-    Key,
-    created,
-    deactivated,
-    revoked,
-    updated,
-)
+from pubsub_emulator.prism.core.state import USAGES, Batch, Did, DidLedger, Key, created, deactivated, revoked, updated
 from pubsub_emulator.prism.core.well_formed import SECP256K1, check, key_point
 
 

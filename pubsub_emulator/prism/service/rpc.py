@@ -17,13 +17,7 @@ from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.grpc_server import CODES, Methods, Refused, Tls, serving
 from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.service import START
-from pubsub_emulator.prism.core.errors import (
-    AlreadyThere,
-    BadRequest,
-    NotCancellable,
-    NothingAnchors,
-    UnknownOperation,
-)
+from pubsub_emulator.prism.core.errors import AlreadyThere, BadRequest, NotCancellable, NothingAnchors, UnknownOperation
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import is_hex_hash
 from pubsub_emulator.prism.core.process import Status

@@ -18,15 +18,7 @@ from pubsub_emulator.events.log.store import SPAN, Page, Store
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import Value
 from pubsub_emulator.prism.core.identifiers import sha256
-from pubsub_emulator.prism.core.process import (
-    Examined,
-    OperationType,
-    Outcome,
-    Status,
-    examine,
-    judge,
-    read_object,
-)
+from pubsub_emulator.prism.core.process import Examined, OperationType, Outcome, Status, examine, judge, read_object
 from pubsub_emulator.prism.tables.ledger import Kept, SqlLedger
 from pubsub_emulator.prism.tables.schema import prepare
 

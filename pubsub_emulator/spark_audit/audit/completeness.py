@@ -86,13 +86,7 @@ def _start(network: NetworkAccount, number: int, trusted: frozenset[str], notes:
 
 
 def _note(  # noqa: PLR0917  # what a finding is made of
-    network: NetworkAccount,
-    number: int,
-    code: str,
-    subject: bytes,
-    evidence: bytes,
-    detail: str,
-    segment: int | None,
+    network: NetworkAccount, number: int, code: str, subject: bytes, evidence: bytes, detail: str, segment: int | None
 ) -> Row:
     return finding_row(
         network=network.network,

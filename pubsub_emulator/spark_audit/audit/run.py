@@ -22,13 +22,7 @@ from pubsub_emulator.spark_audit.audit.completeness import judge_chain
 from pubsub_emulator.spark_audit.audit.ledger import NetworkLedger
 from pubsub_emulator.spark_audit.audit.rounds import REPLACED, Progress, Rounds, Watcher
 from pubsub_emulator.spark_audit.choice import choose_engine, open_mapper
-from pubsub_emulator.spark_audit.engine.engine import (
-    ENGINES,
-    EngineLost,
-    Mapper,
-    WrongMaster,
-    check_form,
-)
+from pubsub_emulator.spark_audit.engine.engine import ENGINES, EngineLost, Mapper, WrongMaster, check_form
 from pubsub_emulator.spark_audit.history import schema
 from pubsub_emulator.spark_audit.history.address import Address, StorageError
 from pubsub_emulator.spark_audit.history.canonical import digest_rows, encode_row

@@ -32,15 +32,7 @@ from pubsub_emulator.spark_audit.real_proofs.values import plain_name
 Row = Mapping[str, object]
 
 _COLUMNS: Final = {
-    "blocks": (
-        "number",
-        "hash",
-        "parent_hash",
-        "state_root",
-        "block_time",
-        "relay_block_number",
-        "relay_state_root",
-    ),
+    "blocks": ("number", "hash", "parent_hash", "state_root", "block_time", "relay_block_number", "relay_state_root"),
     "extrinsics": ("block_number", "section", "method", "params"),
 }
 _NUMBER: Final = {"blocks": "number", "extrinsics": "block_number"}

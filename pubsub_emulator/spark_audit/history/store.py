@@ -101,12 +101,7 @@ class HistoryWriter(Observer):
         """A chain has a new collator set."""
         self._chain(record.chain).authorities = record.keys
         self._authorities.append(
-            {
-                "network": self.network,
-                "chain": record.chain,
-                "from_block": record.from_block,
-                "keys": list(record.keys),
-            }
+            {"network": self.network, "chain": record.chain, "from_block": record.from_block, "keys": list(record.keys)}
         )
 
     def subscriptions(self, record: SubscriptionRecord) -> None:

@@ -31,14 +31,7 @@ _SAME: Final = (
     "relay_parent",
     "max_pov",
 )
-_SUMMED: Final = (
-    "top_path_bytes",
-    "child_node_bytes",
-    "value_bytes",
-    "cache_charges",
-    "row_charges",
-    "cached_bytes",
-)
+_SUMMED: Final = ("top_path_bytes", "child_node_bytes", "value_bytes", "cache_charges", "row_charges", "cached_bytes")
 
 
 def row_measures(row: Row, nodes: Mapping[int, bytes], *, judged: bool) -> Row:

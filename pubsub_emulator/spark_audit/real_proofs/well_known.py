@@ -28,16 +28,8 @@ _ITEMS: Final[dict[str, tuple[str, ...]]] = {
         "NextRandomness",
         "Randomness",
     ),
-    "Configuration": (
-        "ActiveConfig",
-        "BypassConsistencyCheck",
-        "PendingConfigs",
-    ),
-    "Dmp": (
-        "DeliveryFeeFactor",
-        "DownwardMessageQueueHeads",
-        "DownwardMessageQueues",
-    ),
+    "Configuration": ("ActiveConfig", "BypassConsistencyCheck", "PendingConfigs"),
+    "Dmp": ("DeliveryFeeFactor", "DownwardMessageQueueHeads", "DownwardMessageQueues"),
     "Hrmp": (
         "HrmpChannelContents",
         "HrmpChannelDigests",
@@ -56,10 +48,7 @@ _ITEMS: Final[dict[str, tuple[str, ...]]] = {
         "UpgradeGoAheadSignal",
         "UpgradeRestrictionSignal",
     ),
-    "Timestamp": (
-        "DidUpdate",
-        "Now",
-    ),
+    "Timestamp": ("DidUpdate", "Now"),
     "Ump": (
         "CounterForOverweight",
         "NeedsDispatch",

@@ -14,11 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from pubsub_emulator.emulator.network.records import (
-    BlockRecord,
-    Observer,
-    RelayRecord,
-)
+from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.spark_audit.engine.engine import Answer

@@ -66,11 +66,7 @@ def java_version(home: Path) -> int | None:
     """The feature version that `bin/java` of a home reports; none when it does not run."""
     try:
         probe = subprocess.run(  # noqa: S603  # the binary under test is the point
-            [str(home / "bin" / "java"), "-version"],
-            capture_output=True,
-            text=True,
-            timeout=_PROBE_SECONDS,
-            check=True,
+            [str(home / "bin" / "java"), "-version"], capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -23,13 +23,7 @@ import pyarrow as pa
 
 from pubsub_emulator.spark_audit.history.manifest import canonical_json, digest_of
 from pubsub_emulator.spark_audit.history.storage import Store
-from pubsub_emulator.spark_audit.judge.results import (
-    RESULT_TABLES,
-    TABLES,
-    ResultError,
-    Rows,
-    read_file,
-)
+from pubsub_emulator.spark_audit.judge.results import RESULT_TABLES, TABLES, ResultError, Rows, read_file
 from pubsub_emulator.spark_audit.tables.delta import LOG, DataFile, log_table, read_log
 from pubsub_emulator.spark_audit.tables.pack import (
     SOURCES,

@@ -8,8 +8,7 @@ from pubsub_emulator.cli.base import options
 
 
 @click.command(
-    "demo",
-    epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --engine python\n  pubsub demo --out out/again\n",
+    "demo", epilog="\b\nExamples:\n  pubsub demo\n  pubsub demo --engine python\n  pubsub demo --out out/again\n"
 )
 @click.option(
     "--out", type=options.OUT, default=Path("out/demo"), show_default=True, help="Folder for history and audit."

@@ -91,11 +91,7 @@ def demonstrate(seed: int) -> Result:
     say(f"{found.events} events, published through two distributors and by strangers")
     table("Networks", ("network", "events in its log"), found.on_networks.items())
     table("Faults", ("what went wrong", "times"), found.happened.items())
-    table(
-        "Subscribers",
-        ("subscriber", "acknowledged"),
-        found.acknowledged.items(),
-    )
+    table("Subscribers", ("subscriber", "acknowledged"), found.acknowledged.items())
     for each in found.surprises:
         say(f"surprise: {each}")
     if not found.surprises:

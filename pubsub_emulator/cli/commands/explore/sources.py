@@ -9,12 +9,7 @@ from pubsub_emulator.cli.inspect.folders import history_folder
 from pubsub_emulator.cli.inspect.kinds import NO_TOML, kind_of
 from pubsub_emulator.cli.screen import stage
 from pubsub_emulator.emulator.fixtures import parse_fixture
-from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
-    BlockRecord,
-    CheckpointRecord,
-    RelayRecord,
-)
+from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.explorer.cards import Picture
 from pubsub_emulator.explorer.judged import block_card, cards_page, judge_again

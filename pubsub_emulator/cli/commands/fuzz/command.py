@@ -21,9 +21,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "\n\b\nExit codes:\n  0 every verdict was as expected, 1 surprises\n",
 )
 @click.option(
-    "--cases",
-    type=click.IntRange(min=0),
-    help="Cases to try: 5000 by default, or as many as --minutes allow.",
+    "--cases", type=click.IntRange(min=0), help="Cases to try: 5000 by default, or as many as --minutes allow."
 )
 @click.option("--seed", default="0", show_default=True, help="The same seed tries the same cheats.")
 @click.option(

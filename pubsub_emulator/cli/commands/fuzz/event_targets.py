@@ -138,12 +138,7 @@ def _publications() -> Iterable[bytes]:
 
 @target("publication", "bodies that a distributor is sent", _publications, "distributor", text=True)
 def _read_publication(data: bytes) -> str:
-    from pubsub_emulator.distributor.event import (
-        BadEventError,
-        parse_notification,
-        parse_publication,
-        parse_row,
-    )
+    from pubsub_emulator.distributor.event import BadEventError, parse_notification, parse_publication, parse_row
 
     body, said = parse_json(data, "body"), []
     readers: tuple[Callable[[object], object], ...] = (parse_publication, parse_notification, parse_row)

@@ -67,11 +67,7 @@ def trace(scenario: str, namespace: str, number: int, svg: Path | None) -> Resul
 @click.option("--seed", default="0", show_default=True, help="The same seed plays the same stories.")
 @click.option("--cheats/--no-cheats", default=True, show_default=True, help="Also let every cheat act once.")
 @click.option(
-    "--out",
-    type=options.OUT,
-    default=Path("out/stories"),
-    show_default=True,
-    help="Folder for surprises, each shrunk.",
+    "--out", type=options.OUT, default=Path("out/stories"), show_default=True, help="Folder for surprises, each shrunk."
 )
 @click.option("--replay", "again", type=options.FILE, help="Play one surprise again instead.")
 @with_json_option
@@ -83,18 +79,13 @@ def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *,
 
 
 @command.command(
-    "serve",
-    epilog="\b\nExamples:\n  pubsub icrc72 serve demo\n  pubsub icrc72 serve my-subnets.toml --port 4943\n",
+    "serve", epilog="\b\nExamples:\n  pubsub icrc72 serve demo\n  pubsub icrc72 serve my-subnets.toml --port 4943\n"
 )
 @click.argument("scenario")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @options.names
 @click.option(
-    "--origin",
-    "origins",
-    multiple=True,
-    metavar="ORIGIN",
-    help="A further origin of pages that may call; repeatable.",
+    "--origin", "origins", multiple=True, metavar="ORIGIN", help="A further origin of pages that may call; repeatable."
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=4943, show_default=True, help="0 selects a free one.")
 def serve(scenario: str, host: str, names: tuple[str, ...], origins: tuple[str, ...], port: int) -> None:

@@ -6,8 +6,7 @@ from pubsub_emulator.cli.base import options
 
 
 @click.command(
-    "lab",
-    epilog="\b\nExamples:\n  pubsub lab\n  pubsub lab demo\n  pubsub lab my-network.toml --no-open --port 8000\n",
+    "lab", epilog="\b\nExamples:\n  pubsub lab\n  pubsub lab demo\n  pubsub lab my-network.toml --no-open --port 8000\n"
 )
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @options.own_cheats

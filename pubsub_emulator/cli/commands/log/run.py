@@ -77,14 +77,7 @@ def _run_scenario(name: str, store: SqlStore, until: int | None) -> None:
 
 
 def read_log(  # noqa: PLR0917  # the options of the command
-    place: str,
-    after: int,
-    limit: int | None,
-    kinds: Sequence[str],
-    chain: str | None,
-    text: str | None,
-    *,
-    wait: bool,
+    place: str, after: int, limit: int | None, kinds: Sequence[str], chain: str | None, text: str | None, *, wait: bool
 ) -> None:
     """Print matching rows of a log, and wait for more if wanted. Raises `PubsubError`."""
     where = _where(kinds, chain, text)

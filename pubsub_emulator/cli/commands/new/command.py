@@ -13,12 +13,7 @@ from pubsub_emulator.cli.base import options
     "  pubsub new mine.toml --schema\n  pubsub new --list\n  pubsub new --schema > scenario.schema.json\n",
 )
 @click.argument("file", required=False, type=options.NEW_FILE)
-@click.option(
-    "--like",
-    metavar="NAME",
-    shell_complete=options.complete_scenario,
-    help="Copy a bundled scenario.",
-)
+@click.option("--like", metavar="NAME", shell_complete=options.complete_scenario, help="Copy a bundled scenario.")
 @click.option("--schema", is_flag=True, help="Also write the JSON Schema for editors; without FILE, print it.")
 @click.option("--list", "listing", is_flag=True, help="List the bundled scenarios and end.")
 def command(file: Path | None, like: str | None, *, schema: bool, listing: bool) -> None:

@@ -98,12 +98,7 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
         keeps = options.dev or replayed is not None
         forks = stack.enter_context(opened(given.fork, given.fork_para))
         simulation = Simulation(
-            scenario,
-            genesis_slot=slot,
-            accounts=True,
-            dome_events=given.dome_events,
-            prism=given.prism,
-            forks=forks,
+            scenario, genesis_slot=slot, accounts=True, dome_events=given.dome_events, prism=given.prism, forks=forks
         )
         for line in forks_told(forks):
             say(line)

@@ -43,14 +43,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 @options.rules
 @with_json_option
 def command(  # noqa: PLR0917  # click passes each option by name
-    networks: int,
-    blocks: int,
-    seed: str,
-    out: str,
-    cheat_rate: float,
-    unjudged: bool,
-    master: str | None,
-    engine: str,
+    networks: int, blocks: int, seed: str, out: str, cheat_rate: float, unjudged: bool, master: str | None, engine: str
 ) -> Result:
     """Simulate large histories: many networks, one per task, with cheats of every strategy.
 

@@ -113,13 +113,7 @@ class Tour:
     def prism(self) -> Iterator[str]:
         """Anchor a DID on the same relay chain, and read it back from its log."""
         from pubsub_emulator.prism.core.messages import AddKey, Usage
-        from pubsub_emulator.prism.make import (
-            Secret,
-            atala_object,
-            create_did,
-            public_key,
-            update_did,
-        )
+        from pubsub_emulator.prism.make import Secret, atala_object, create_did, public_key, update_did
         from pubsub_emulator.prism.tables.processor import Processor
 
         master, issuing = (Secret.of(blake2_256(name).hex()) for name in (b"tour/master", b"tour/issuing"))
