@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.scenarios import scenario
 
 from pubsub_emulator.cli.commands.icrc72.command import command
 from pubsub_emulator.cli.commands.icrc72.modules import read_module
@@ -16,21 +17,7 @@ from pubsub_emulator.icrc72.scenario_file import load
 from pubsub_emulator.icrc72.stories import Plan
 from pubsub_emulator.primitives.errors import PubsubError
 
-SMALL = """
-subnets = 2
-rounds = 80
-broadcasters = [0, 1]
-[[publisher]]
-name = "prices"
-subnet = 0
-namespace = "org.example.price"
-from = 60
-until = 64
-[[subscriber]]
-name = "reader"
-subnet = 1
-pattern = "org.**"
-"""
+SMALL = scenario("canisters")
 
 
 def test_the_demonstration_handles_all_and_has_one_digest() -> None:

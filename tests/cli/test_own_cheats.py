@@ -83,10 +83,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_place(folder: Path, text
     ("body", "said"),
     [
         ("    return 1 // 0", "cheats.py, line 9: strategy 'silence': ZeroDivisionError: integer division"),
-        (
-            "    return [Drop(b'')]",
-            "cheats.py, line 7: strategy 'silence' returned list; a proposal is a tuple",
-        ),
+        ("    return [Drop(b'')]", "cheats.py, line 7: strategy 'silence' returned list; a proposal is a tuple"),
         ("    return (Drop(bytes(32)), 7)", "line 7: strategy 'silence' returned a tuple whose step 2 is an int;"),
         (
             "    return (Drop('hello'),)",

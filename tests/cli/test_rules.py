@@ -62,14 +62,8 @@ def test_the_lab_takes_rules(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            CAP.replace("lifetime(", "life("),
-            "line 5: RulesError: no rule is called 'life'",
-        ),
-        (
-            CAP.replace("para, size, now", "para"),
-            "takes 4 arguments: ttl, para, size, now",
-        ),
+        (CAP.replace("lifetime(", "life("), "line 5: RulesError: no rule is called 'life'"),
+        (CAP.replace("para, size, now", "para"), "takes 4 arguments: ttl, para, size, now"),
         ("x = 1\n", "no rule in it"),
         (CAP.replace("lifetime(ttl, para, size, now)", "decode(data)"), "`encode` and `decode` are replaced together"),
         ("def lifetime(:\n", "line 1: SyntaxError"),

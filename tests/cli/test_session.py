@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.command import told
+from support.scenarios import scenario
 
 from pubsub_emulator import child_root_key, derive_child_key, key_from_data
 from pubsub_emulator.cli.screen.pages import Doing, Grid
@@ -27,21 +28,7 @@ from pubsub_emulator.runtime.relay.babe import EPOCH_INDEX
 KEY_IN_XCM = "34"
 """The number of `Publish`, before the key."""
 
-SCENARIO = """
-name = "tiny"
-seed = "tiny"
-relay_blocks = 30
-
-[[publishers]]
-paras = [1000, 2100]
-keys = 4
-update_rate = 0.3
-
-[[subscribers]]
-name = "reader"
-para = 3000
-subscribe = [{ publishers = "all", missing_keys = 1 }]
-"""
+SCENARIO = scenario("session")
 
 
 @pytest.fixture

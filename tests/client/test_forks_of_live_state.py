@@ -169,11 +169,7 @@ def test_an_older_block_is_forked_by_number_or_hash(running: Running) -> None:
     for at in (3, f"0x{old.relay.hash.hex()}"):
         with open_fork(running.urls[None], at) as fork:
             assert (fork.number, fork.block, fork.root) == (3, old.relay.hash, old.relay.header.state_root)
-    for at, words in (
-        (99, "no block 99"),
-        ("0x" + "00" * 32, "no block 0x00"),
-        ("newest", "not a block's number"),
-    ):
+    for at, words in ((99, "no block 99"), ("0x" + "00" * 32, "no block 0x00"), ("newest", "not a block's number")):
         with pytest.raises(PubsubError, match=words), open_fork(running.urls[None], at):
             pass
 

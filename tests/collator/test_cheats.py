@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.cheats import SITUATIONS, found, names, situations
+from support.scenarios import scenario
 
 from pubsub_emulator.collator import cheats
 from pubsub_emulator.collator.cheats import (
@@ -239,19 +240,7 @@ def test_a_draw_for_one_number_is_a_keyed_hash() -> None:
     assert draw(bytes(99), b"", 0) == draw(bytes(64), b"", 0)
 
 
-SCENARIO = """
-name = "own"
-seed = "own"
-relay_blocks = 6
-[[publishers]]
-paras = [1000]
-keys = 3
-update_rate = 1.0
-[[subscribers]]
-para = 2000
-subscribe = [{ publishers = [1000] }]
-collators = [{ strategies = ["tests/omit-largest"] }, {}]
-"""
+SCENARIO = scenario("own_cheats")
 
 
 @cheat("tests/omit-largest", "leave out what is largest", Verdict.OMITTED_BELOW_BUDGET, Verdict.ROOT_MISMATCH)

@@ -152,12 +152,7 @@ def test_id42_others_are(address: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "private", "status"),
-    [
-        ("127.0.0.1", True, 200),
-        ("localhost", True, 200),
-        ("127.0.0.1", False, None),
-        ("localhost", False, None),
-    ],
+    [("127.0.0.1", True, 200), ("localhost", True, 200), ("127.0.0.1", False, None), ("localhost", False, None)],
 )
 @alone
 async def test_id42_scenario_34_the_address_connected_to_decides(

@@ -69,9 +69,7 @@ def test_ps31_a_value_published_in_relay_block_n_is_delivered_on_a_relay_parent_
 
 
 def test_ps11_an_offboarded_publisher_loses_its_data_at_a_session_and_can_send_no_more() -> None:
-    network = Network(
-        replace(_network().config, relay=replace(RelayConfig(), session_length=4), segment_length=100),
-    )
+    network = Network(replace(_network().config, relay=replace(RelayConfig(), session_length=4), segment_length=100))
     network.publish(PUBLISHER, KEY, b"value")
     network.step(3)
     network.call(Root(), "Registrar", "deregister", PUBLISHER)

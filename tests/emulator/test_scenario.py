@@ -3,49 +3,19 @@ from pathlib import Path
 
 import pytest
 from support.processes import printed
+from support.scenarios import scenario
 
 from pubsub_emulator.emulator.observers.digest import RunDigest
 from pubsub_emulator.emulator.observers.summary import Summary
 from pubsub_emulator.emulator.scenario import Scenario, Subscriber, SubscriptionSettings, missing_key, published_key
-from pubsub_emulator.emulator.scenario.file import (
-    BUNDLE,
-    load_bundled,
-    load_scenario,
-    parse_document,
-    parse_scenario,
-)
+from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario, parse_document, parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.settings import SettingsError
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished
 
-GOOD = """\
-name = "small"
-seed = "one"
-relay_blocks = 20
-
-[[publishers]]
-paras = [1000, 2100]
-keys = 3
-value_size = { min = 10, max = 40 }
-update_rate = 0.25
-
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = "all", missing_keys = 1 }]
-
-[[subscribers.collators]]
-
-[[subscribers.collators]]
-strategies = ["omit-node"]
-rate = 0.5
-
-[[subscribers.load]]
-first_block = 5
-last_block = 9
-downward_messages = 4
-"""
+GOOD = scenario("good")
 
 
 def _refusal(text: str) -> str:
@@ -227,50 +197,7 @@ def test_a_scenario_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         load_bundled("nothing")
 
 
-SMALL = """
-name = "small"
-seed = "s"
-relay_blocks = 24
-segment_length = 10
-relay = { session_length = 6 }
-
-[[publishers]]
-paras = [1000, 2100]
-keys = 12
-value_size = { min = 10, max = 90 }
-update_rate = 0.2
-delete_rate = 0.05
-ttl = [0, 5]
-fill_per_block = 8
-
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = "all", missing_keys = 1 }]
-cache = "nodes"
-blocks_per_relay_block = 2
-
-[[subscribers.collators]]
-strategies = ["omit-node", "add-junk"]
-rate = 0.5
-
-[[subscribers.collators]]
-
-[[subscribers.load]]
-first_block = 4
-last_block = 9
-downward_messages = 2
-senders = [1000]
-horizontal_size = 5000
-
-[[subscribers.orders]]
-at_block = 12
-call = "redeliver"
-publisher = 1000
-
-[[subscribers.changes]]
-at_block = 15
-subscribe = [{ publishers = [2100], keys = 6 }]
-"""
+SMALL = scenario("small")
 
 SCRIPT = f"""
 from pubsub_emulator.emulator.observers.digest import RunDigest

@@ -198,11 +198,7 @@ def test_evidence_is_drawn_in_red(explored: Explored) -> None:
     assert seen[Verdict.OMITTED_BELOW_BUDGET] > 2
 
 
-@given(
-    st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True),
-    st.integers(1, 4),
-    st.data(),
-)
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True), st.integers(1, 4), st.data())
 def test_a_walk_came_by_what_lies_between_start_and_stop(paras: list[int], keys: int, data: st.DataObject) -> None:
     each_keys = tuple(PubsubKey(bytes((number,)) * 32) for number in range(keys))
     items = [(ParaId(para), key) for para in sorted(paras) for key in each_keys]

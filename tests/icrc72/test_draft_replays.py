@@ -162,9 +162,7 @@ def test_an_alert_that_cannot_be_read_says_which_entry() -> None:
 CYCLES_PRICE = class_(("perEvent", nat(5)), ("currency", text("cycles")))
 
 
-def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing(
-    lab: Lab,
-) -> None:
+def test_row_8_rp_4_r4_s001_069_a_ledger_with_a_fee_pays_everybody_less_the_fee_and_keeps_nothing(lab: Lab) -> None:
     ledger, _, price = lab.with_ledger(fee=10)
     source = lab.published(60, **{keys.PRICING: price})
     probe = lab.probe(1)

@@ -132,9 +132,7 @@ def test_ic_36_a_canister_offers_what_its_services_describe_and_nothing_else(at:
 
 
 @pytest.mark.parametrize("at", range(len(KINDS)), ids=KINDS)
-def test_row_1_ic_10_ic_11_every_method_is_served_over_candid_and_users_call_no_update(
-    at: int,
-) -> None:
+def test_row_1_ic_10_ic_11_every_method_is_served_over_candid_and_users_call_no_update(at: int) -> None:
     kind, network, who, described = canisters()[at]
     lab = Lab()
     lab.network = network

@@ -277,12 +277,7 @@ FIELDS: list[tuple[Callable[..., m.CreateDID], str, list[Any], list[Any]]] = [
         [ED25519, m.ECKeyData("X25519", HASH)],
         [m.CompressedECKeyData("ed25519", HASH), m.CompressedECKeyData("X25519", HASH[1:])],
     ),
-    (
-        service_of,
-        "type",
-        ["a  b", "a" * 100, '["a", "b c"]'],
-        ["", " a", "a" * 101, "[]", '["a", 1]', '{"a": 1}'],
-    ),
+    (service_of, "type", ["a  b", "a" * 100, '["a", "b c"]'], ["", " a", "a" * 101, "[]", '["a", 1]', '{"a": 1}']),
     (
         service_of,
         "service_endpoint",

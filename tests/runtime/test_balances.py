@@ -118,11 +118,7 @@ def test_ps12_a_hold_moves_from_free_to_reserved_and_is_named_by_its_reason() ->
     assert raw is not None
     assert raw.hex() == "086500" + (40).to_bytes(16, "little").hex() + "4600" + (5).to_bytes(16, "little").hex()
     assert pallet.release(storage, PUBLISHER, ALICE, 40) == 40
-    assert events.events(storage) == [
-        Held(PUBLISHER, ALICE, 40),
-        Held(OTHER, ALICE, 5),
-        Released(PUBLISHER, ALICE, 40),
-    ]
+    assert events.events(storage) == [Held(PUBLISHER, ALICE, 40), Held(OTHER, ALICE, 5), Released(PUBLISHER, ALICE, 40)]
 
 
 def test_an_account_encodes_as_in_frame_system() -> None:

@@ -143,8 +143,7 @@ def test_a_channel_is_not_opened_beyond_what_its_recipient_could_take() -> None:
 def test_what_a_block_sends_has_to_fit_its_channels() -> None:
     storage, pallet = Storage(State()), Hrmp()
     ACTIVE.put(
-        storage,
-        replace(HostConfiguration(), hrmp_channel_max_total_size=10, hrmp_max_message_num_per_candidate=2),
+        storage, replace(HostConfiguration(), hrmp_channel_max_total_size=10, hrmp_max_message_num_per_candidate=2)
     )
     pallet.open_channel(storage, A, B, 2, 6)
     pallet.open_channel(storage, A, C, 9, 6)
@@ -243,8 +242,7 @@ class MessagesAreNeverLost(RuleBasedStateMachine):
         out = [OutboundHrmpMessage(self.paras[to], data) for to, data in sorted(messages.items())]
         try:
             with_storage_layer(
-                self.storage,
-                lambda: self.hrmp.queue_outbound(self.storage, self.paras[sender], out, at(self.now)),
+                self.storage, lambda: self.hrmp.queue_outbound(self.storage, self.paras[sender], out, at(self.now))
             )
         except DispatchError:
             return

@@ -54,10 +54,7 @@ def _start() -> RelayChain:
 
 
 def _block(
-    downward: int = 1,
-    watermark: int = 1,
-    across: Sequence[OutboundHrmpMessage] = (),
-    head: bytes = b"new head",
+    downward: int = 1, watermark: int = 1, across: Sequence[OutboundHrmpMessage] = (), head: bytes = b"new head"
 ) -> BackedCandidate:
     commitments = CandidateCommitments(UP, tuple(across), head, downward, RelayBlockNumber(watermark))
     return BackedCandidate(A, RelayBlockNumber(1), commitments)

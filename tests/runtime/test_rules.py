@@ -97,9 +97,7 @@ SHARED = make_rules("mine.py", DIGEST, {"place": lambda para: (b"all", para.to_b
 
 
 @pytest.mark.parametrize(
-    ("other", "cache"),
-    [(BACKWARDS, "nodes"), (SHARED, "slots"), (SHARED, "none")],
-    ids=["encoding", "place", "bare"],
+    ("other", "cache"), [(BACKWARDS, "nodes"), (SHARED, "slots"), (SHARED, "none")], ids=["encoding", "place", "bare"]
 )
 def test_entries_of_another_encoding_or_place_are_counted_expired_and_delivered_alike(other: Rules, cache: str) -> None:
     group = {"paras": [1000, 1001], "keys": 30, "value_size": {"min": 0, "max": 300}, "ttl": [0, 3]}

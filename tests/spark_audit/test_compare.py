@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from support.audits import flip
+from support.scenarios import scenario
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.fixtures import FixtureMaker, make_fixture, read_fixture, write_fixture
@@ -25,33 +26,7 @@ from pubsub_emulator.spark_audit.compare import CompareError, compare
 from pubsub_emulator.spark_audit.history.store import HistoryWriter
 from pubsub_emulator.trie import Trie
 
-SCENARIO = """
-name = "{name}"
-seed = "{seed}"
-relay_blocks = 14
-segment_length = 6
-
-[[publishers]]
-paras = [1000, 2100]
-keys = 8
-value_size = 40
-update_rate = 0.3
-
-[[subscribers]]
-para = 3000
-subscribe = [{{ publishers = "all" }}]
-
-[[subscribers.collators]]
-strategies = ["omit-node", "wrong-state-root"]
-rate = 0.5
-
-[[subscribers.collators]]
-
-[[subscribers]]
-para = 3001
-subscribe = [{{ publishers = [1000] }}]
-cache = "{cache}"
-"""
+SCENARIO = scenario("compared")
 
 
 class Recorder(FixtureMaker):

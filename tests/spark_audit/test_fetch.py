@@ -29,6 +29,7 @@ from support.real_chain import (
     runtime_metadata,
     telling,
 )
+from support.scenarios import scenario
 
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.primitives.header import Header
@@ -164,24 +165,7 @@ async def test_au18_nodes_that_all_rest_are_told_and_that_the_same_command_goes_
     assert set(told) == {"nobody listens at ws://127.0.0.1:1"}
 
 
-LAGGING = """
-name = "lagging"
-seed = "node"
-relay_blocks = 100
-
-[[publishers]]
-paras = [1000]
-keys = 900
-value_size = 2000
-
-[[subscribers]]
-para = 2000
-cache = "nodes"
-max_pov_size = 1400000
-reserve_minimum = true
-every = 14
-subscribe = [{ publishers = [1000], keys = "all" }]
-"""
+LAGGING = scenario("lagging")
 """Its subscriber stops at its budget, and goes on from nodes that it has stored."""
 
 

@@ -1,120 +1,22 @@
 """Runs a command of `pubsub` in the process of the tests."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support.scenarios import scenario
 
 from pubsub_emulator.cli.main import main
 from pubsub_emulator.cli.main import pubsub as program
 from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.cli.session import Session
 
-TINY = """
-name = "tiny"
-seed = "tiny"
-relay_blocks = 8
-segment_length = 4
-
-[[publishers]]
-paras = [1000]
-keys = 4
-update_rate = 0.5
-
-[[subscribers]]
-para = 3000
-subscribe = [{ publishers = "all" }]
-
-[[subscribers.collators]]
-strategies = ["omit-node"]
-"""
+TINY = scenario("tiny")
 """A scenario of one publisher, and a subscriber whose only collator cheats."""
 
 
-LINES = (
-    "publish 1000 DOT/USD 7.42 100",
-    "publish 1000 big 0x" + "00" * 3000,
-    "subscribe 2000 1000 DOT/USD",
-    "subscribe 2000 1000 X/Y",
-    "subscriptions",
-    "status",
-    "step 4",
-    "status",
-    "headers",
-    "headers 2000",
-    "events",
-    "events relay 3",
-    "events 2000",
-    "deliveries",
-    "deliveries 2000 2",
-    "subscriptions 2000",
-    "child",
-    "child 1000",
-    "child 1000 DOT/USD",
-    "publishers",
-    "save a",
-    "cheat 2000 omit-node",
-    "collators",
-    "publish 1000 DOT/USD 7.43 100",
-    "dry-run 2",
-    "until verdict",
-    "to 12",
-    "verdicts",
-    "verdicts 1000",
-    "candidates 2000 7",
-    "ledger 2000",
-    "ledger 2000 4",
-    "storage relay",
-    "storage 2000",
-    "storage relay broadcaster::publishedkeys 1000",
-    "storage relay 0x3a6368696c645f73746f726167653a64656661756c743a707562737562e8030000",
-    "# only a comment",
-    "storage relay Broadcaster.PublishedKeys",
-    "storage 2000 ProcessedRoots",
-    "cache 2000",
-    "cache 2000 1000",
-    "cursor",
-    "honest 2000",
-    "order 2000 redeliver 1000",
-    "until delivery 2000",
-    "unsubscribe 2000 1000 X/Y",
-    "runtime 2000 max_cache_bytes 5000000",
-    "runtime 2000",
-    "step 2",
-    "runtime 2000",
-    "delete 1000 1000/0",
-    "until removal any 9",
-    "delete 1000 1000/0",
-    "step",
-    "until event NewHeadNoted 9",
-    "set relay Babe.EpochIndex 12",
-    "set 2000 0x1234 0x00ff",
-    "step 2",
-    "storage relay Babe.EpochIndex",
-    "storage 2000 0x1234",
-    "save b",
-    "branch other a",
-    "publish 1000 elsewhere 1",
-    "step 3",
-    "snapshots",
-    "diff a",
-    "diff main other relay",
-    "diff main now 2000 Subscriber.ProcessedRoots",
-    "switch main",
-    "restore a",
-    "step",
-    "restore b",
-    "forget a",
-    "head 9",
-    "step 2",
-    "headers relay",
-    "strategies",
-    "help",
-    "help publish",
-    "call pubsub_collators 2000",
-    "call chain_getBlockHash 5",
-    "call system_chain",
-)
+LINES = tuple(Path(__file__).with_name("session.txt").read_text().replace("{zeros}", "00" * 3000).splitlines())
 """What may be said in a session over the scenario `node`, each command of it."""
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from support.scenarios import scenario
+
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer, RelayRecord
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder
@@ -18,68 +20,7 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.view import Item
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
 
-SCENARIO = """
-name = "explored"
-description = "Every cache policy, cheats of many kinds, and values so large that walks stop."
-seed = "explored"
-relay_blocks = 26
-[relay]
-# A value may be so long that the stop rule fires some 36,000 bytes into a budget of 1 MiB.
-max_value_length = 1_012_000
-max_stored_keys = 12
-[[publishers]]
-paras = [1000, 2000]
-keys = 8
-value_size = { min = 1, max = 60 }
-update_rate = 0.2
-delete_rate = 0.05
-ttl = [0, 0, 6]
-[[publishers]]
-paras = [1001]
-keys = 12
-value_size = 3400
-update_rate = 0.1
-[[subscribers]]
-name = "slots"
-para = 3000
-cache = "slots"
-max_pov_size = 1_600_000
-reserve_minimum = true
-subscribe = [{ publishers = "all", missing_keys = 1 }]
-[[subscribers.collators]]
-[[subscribers.collators]]
-strategies = ["omit-node", "add-junk", "stale-root", "unknown-relay-parent", "wrong-state-root", "duplicate-node"]
-rate = 0.8
-[[subscribers.load]]
-first_block = 5
-last_block = 12
-downward_messages = 2
-downward_size = 30
-senders = [1000, 2000]
-horizontal_size = 20
-[[subscribers]]
-name = "nodes"
-para = 3001
-cache = "nodes"
-max_pov_size = 1_600_000
-reserve_minimum = true
-subscribe = [{ publishers = "all" }]
-blocks_per_relay_block = 2
-[[subscribers.collators]]
-strategies = ["omit-publisher", "add-unsubscribed-path", "add-cached-node", "truncate-early", "stranger"]
-rate = 0.7
-[[subscribers.collators]]
-[[subscribers]]
-name = "none"
-para = 3002
-cache = "none"
-max_pov_size = 1_600_000
-reserve_minimum = true
-subscribe = [{ publishers = [1000, 2000], keys = 5 }]
-[[subscribers.collators]]
-strategies = ["add-needless-node", "empty-proof", "bit-flip"]
-rate = 0.5
-"""
+SCENARIO = scenario("explored")
 """Few blocks with much in them."""
 
 

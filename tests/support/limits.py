@@ -390,8 +390,7 @@ PROBES: Final[dict[str, Probe]] = {
         lambda levels: b"DIDL\x01\x6e\0\x01\0" + b"\1" * levels + b"\0", Decoder(parse_types("(reserved)")).decode
     ),
     "icrc72.ic.candid.wire:SPARE": Probe(
-        lambda count: b"DIDL\x01\x6d\x7f\x01\0" + _leb(count + 16 * 12 - 1),
-        Decoder(parse_types("(vec null)")).decode,
+        lambda count: b"DIDL\x01\x6d\x7f\x01\0" + _leb(count + 16 * 12 - 1), Decoder(parse_types("(vec null)")).decode
     ),
 }
 

@@ -159,10 +159,7 @@ class Running:
 
 @asynccontextmanager
 async def serving(
-    scenario: Scenario | None = None,
-    observers: Observers | None = None,
-    journal: Writer | None = None,
-    **options: Any,
+    scenario: Scenario | None = None, observers: Observers | None = None, journal: Writer | None = None, **options: Any
 ) -> AsyncIterator[Running]:
     """A node with manual building and development methods, unless told otherwise."""
     given = {"port": 0, "dev": True, "build": Build.MANUAL, **options}

@@ -172,10 +172,7 @@ async def until(holds: Any) -> None:
 
 
 def play(
-    log: Any,
-    story: Callable[[Running], Coroutine[Any, Any, None]],
-    chain: Branches | None = None,
-    **options: Any,
+    log: Any, story: Callable[[Running], Coroutine[Any, Any, None]], chain: Branches | None = None, **options: Any
 ) -> None:
     """A story of a node over a log, two minutes at most."""
 

@@ -32,8 +32,7 @@ class RedisServer:
 
         place = ("--port", "0", "--unixsocket", str(self.folder / "redis.sock"), "--dir", str(self.folder))
         self._process = subprocess.Popen(
-            [REDIS_SERVER_PATH, *place, "--save", "", "--appendonly", "yes", *self.options],
-            stdout=subprocess.DEVNULL,
+            [REDIS_SERVER_PATH, *place, "--save", "", "--appendonly", "yes", *self.options], stdout=subprocess.DEVNULL
         )
         client = redis.Redis.from_url(self.url)
         patience = time.monotonic() + 20

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import NamedTuple
 
+from support.scenarios import scenario
 from support.told import beside
 
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -14,24 +15,7 @@ from pubsub_emulator.icrc72.scenario import Run
 from pubsub_emulator.icrc72.scenario_file import parse
 from pubsub_emulator.serving.guard import LOCAL
 
-SCENARIO = """
-subnets = 2
-rounds = 1000000
-broadcasters = [0, 1]
-
-[[publisher]]
-name = "prices"
-subnet = 0
-namespace = "org.example.price"
-until = 100
-every = 5
-replay = true
-
-[[subscriber]]
-name = "desk"
-subnet = 1
-pattern = "org.example.price"
-"""
+SCENARIO = scenario("replica")
 
 
 class Replica(NamedTuple):

@@ -292,10 +292,7 @@ class Chain:
         self.slot = candidate.header.aura_slot() or 0
 
     def step(
-        self,
-        relay: Relay,
-        downward: Sequence[InboundDownwardMessage] = (),
-        horizontal: HorizontalMessages = (),
+        self, relay: Relay, downward: Sequence[InboundDownwardMessage] = (), horizontal: HorizontalMessages = ()
     ) -> BlockOutcome:
         candidate = self.author(relay, downward, horizontal)
         outcome = self.judge(candidate, relay)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
+from support.scenarios import scenario
 
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.emulator.scenario.file import parse_scenario
@@ -32,21 +33,7 @@ pytest_plugins = ["pytester"]
 # Loaded once and here: a run within a test forgets the modules that it was the first to load.
 LOADED = import_module("pubsub_emulator.testing.networks")
 
-SCENARIO = """
-name = "small"
-description = "Twenty keys, a fifth of them new in each block."
-seed = "small"
-relay_blocks = 8
-
-[[publishers]]
-paras = [1000, 1001]
-keys = 20
-update_rate = 0.2
-
-[[subscribers]]
-para = 2000
-subscribe = [{ publishers = "all", keys = 10 }]
-"""
+SCENARIO = scenario("snapshots")
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,7 @@ ACTIONS = st.lists(
         st.builds(lambda key, value: lambda trie: trie.insert(key, value), KEYS, VALUES),
         st.builds(lambda key: lambda trie: trie.remove(key), KEYS),
         st.builds(
-            lambda changes: lambda trie: trie.update(changes),
-            st.dictionaries(KEYS, st.none() | VALUES, max_size=4),
+            lambda changes: lambda trie: trie.update(changes), st.dictionaries(KEYS, st.none() | VALUES, max_size=4)
         ),
         st.builds(lambda prefix, after: lambda trie: list(trie.items(prefix, after)), KEYS, st.none() | KEYS),
         st.builds(lambda key: lambda trie: _proof(trie, key), KEYS),

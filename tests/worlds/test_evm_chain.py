@@ -190,9 +190,7 @@ async def test_a_block_that_is_taken_back_before_it_is_final_costs_a_transaction
 
 
 @alone
-async def test_a_final_block_that_is_taken_back_takes_its_events_along_until_published_again(
-    slow: Ganache,
-) -> None:
+async def test_a_final_block_that_is_taken_back_takes_its_events_along_until_published_again(slow: Ganache) -> None:
     async with _played(slow, finality=0) as ledger:
         await _mined(slow, ledger, 1)
         snapshot = slow.call("evm_snapshot")

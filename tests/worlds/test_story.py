@@ -142,10 +142,7 @@ def test_a_thousand_events_are_once_in_order_on_three_networks(slow: Ganache, qu
 async def _story(slow: Ganache, quick: Ganache, folder: Path) -> None:
     draw = random.Random(1)
     events = [_event(number, number % 3) for number in range(EVENTS)]
-    contracts = {
-        "slow": await _contract(slow, FINALITY, None),
-        "quick": await _contract(quick, 0, 0),
-    }
+    contracts = {"slow": await _contract(slow, FINALITY, None), "quick": await _contract(quick, 0, 0)}
     public = PublicAdapter("public")
     chosen = {
         "slow": ("--evm", slow.ws, "--finality", str(FINALITY), "--stuck", "3"),

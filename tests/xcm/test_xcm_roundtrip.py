@@ -123,9 +123,7 @@ BELOW = Asset(Location(0, (OnlyChild(),)), Fungible(10))
 
 
 @pytest.mark.parametrize(
-    "assets",
-    [(), (TEN, ABOVE), (TEN, BELOW, ABOVE), (NFT, NAMED), (TEN, NAMED), (ABOVE, NFT), (NFT, ABOVE)],
-    ids=str,
+    "assets", [(), (TEN, ABOVE), (TEN, BELOW, ABOVE), (NFT, NAMED), (TEN, NAMED), (ABOVE, NFT), (NFT, ABOVE)], ids=str
 )
 def test_sorted_assets_survive(assets: tuple[Asset, ...]) -> None:
     """PS-20: fungibles before instances within a class; a larger class may always follow."""

@@ -78,11 +78,7 @@ def test_zero_weight_is_a_no_op_that_keeps_the_cursor_ps15(policy: TtlPolicy) ->
     world.at(2)
     before = world.root()
     least = least_weight(world.config)
-    for too_little in (
-        WEIGHT_ZERO,
-        Weight(least.ref_time - 1, 2**63),
-        Weight(2**63, least.proof_size - 1),
-    ):
+    for too_little in (WEIGHT_ZERO, Weight(least.ref_time - 1, 2**63), Weight(2**63, least.proof_size - 1)):
         assert world.idle(too_little) == WEIGHT_ZERO
     assert world.root() == before
     assert world.count(1000) == 5
@@ -312,11 +308,7 @@ rows_of_publishers = st.dictionaries(
     now=st.integers(1, 8),
 )
 def test_a_sweep_with_room_for_the_table_leaves_nothing_that_is_due(
-    rows: dict[tuple[int, int], int],
-    marks: dict[int, int],
-    start: tuple[int, int, int] | None,
-    visits: int,
-    now: int,
+    rows: dict[tuple[int, int], int], marks: dict[int, int], start: tuple[int, int, int] | None, visits: int, now: int
 ) -> None:
     """PS-15, PS-18: wherever laps were cut before; room for each row, and once more for each publisher."""
     names = numbered(6)

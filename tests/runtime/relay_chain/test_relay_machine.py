@@ -140,10 +140,7 @@ class Relaying(RuleBasedStateMachine):
         self.chain = world.start(config)
         self.model = RelayModel(config)
 
-    @rule(
-        sent=st.lists(candidates, max_size=3),
-        asked=st.lists(calls, max_size=3),
-    )
+    @rule(sent=st.lists(candidates, max_size=3), asked=st.lists(calls, max_size=3))
     def a_block(self, sent: list[tuple[int, list[Message]]], asked: list[tuple[Any, ...]]) -> None:
         self.build(sent, asked)
 

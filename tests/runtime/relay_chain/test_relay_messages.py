@@ -126,11 +126,7 @@ def _nested(depth: int) -> bytes:
 
 P = world.publish("new")
 GOOD = world.message(P)
-CORRUPT, UNSUPPORTED, BAD_FORMAT = (
-    MessageErrorKind.Corrupt,
-    MessageErrorKind.Unsupported,
-    MessageErrorKind.BadFormat,
-)
+CORRUPT, UNSUPPORTED, BAD_FORMAT = (MessageErrorKind.Corrupt, MessageErrorKind.Unsupported, MessageErrorKind.BadFormat)
 NEVER_RUN: dict[str, tuple[bytes, MessageErrorKind]] = {
     "no bytes": (b"", CORRUPT),
     "trailing byte": (GOOD + b"\0", CORRUPT),
@@ -343,9 +339,7 @@ def test_ps11_messages_that_still_wait_when_their_para_leaves_go_with_it_and_not
     heavy = [world.message(*(world.publish(i, b"") for i in range(3)))] * 3
     world.step(chain, [world.candidate(chain, BOUNDARY, *heavy)])
     world.step(
-        chain,
-        [world.candidate(chain, SYSTEM, *light)],
-        [world.call(ROOT, "deregister", SYSTEM, pallet="Registrar")],
+        chain, [world.candidate(chain, SYSTEM, *light)], [world.call(ROOT, "deregister", SYSTEM, pallet="Registrar")]
     )
     assert world.waiting(chain, SYSTEM) == light
     assert chain.number == 4

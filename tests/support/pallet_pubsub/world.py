@@ -27,11 +27,7 @@ POOR = AccountId(b"\xcc" * 32)
 ROOT = Root()
 
 MOCK = Config(
-    max_value_length=1024,
-    max_stored_keys=50,
-    max_total_storage_size=2048,
-    max_publishers=1000,
-    publisher_deposit=100,
+    max_value_length=1024, max_stored_keys=50, max_total_storage_size=2048, max_publishers=1000, publisher_deposit=100
 )
 """The limits that upstream's scenarios speak of."""
 
