@@ -15,7 +15,7 @@ from pubsub_emulator.cli.commands.new.run import TEMPLATE
 from pubsub_emulator.cli.main import SCENARIOS
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_scenario
 from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
-from pubsub_emulator.emulator.scenario.model import Scenario
+from pubsub_emulator.emulator.scenario.model import RelaySettings, Scenario
 from pubsub_emulator.emulator.settings import SettingsError
 
 
@@ -42,7 +42,7 @@ def test_every_line_of_the_template_that_is_commented_out_is_a_field_with_its_de
     document = tomllib.loads(text)
     found = Scenario.model_validate(document)
     assert found.subscribers[0].orders[0].call == "redeliver"
-    assert found.relay.session_length == Scenario.model_fields["relay"].default.session_length
+    assert found.relay.session_length == RelaySettings().session_length
     assert found.subscribers[0].max_pov_size == type(found.subscribers[0]).model_fields["max_pov_size"].default
 
 

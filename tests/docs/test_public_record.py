@@ -36,6 +36,9 @@ def record() -> dict[str, list[str]]:
         text = path.read_text(encoding="utf-8")
         lines = text.splitlines()
         for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ClassDef) and "RuleBasedStateMachine" in map(ast.unparse, node.bases):
+                for row in _named_in(ast.get_docstring(node) or ""):
+                    named.setdefault(row, []).append(f"{path.relative_to(ROOT)}::{node.name}")
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
                 for row in sorted(_named_in("\n".join(lines[first - 1 : node.end_lineno]))):

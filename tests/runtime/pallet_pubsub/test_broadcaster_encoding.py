@@ -62,6 +62,7 @@ def test_hot_paths_use_the_same_keys_as_the_items() -> None:
 
 @pytest.mark.parametrize("publisher", vectors("child_tries.json", "publishers"), ids=lambda p: str(p["para_id"]))
 def test_publishing_makes_the_child_root_that_sp_trie_and_smoldot_make_ps1_ps2(publisher: dict[str, Any]) -> None:
+    """A8, A32; defect 24: `when_inserted` is a height of the relay chain."""
     para = publisher["para_id"]
     world = World(Config(publisher_deposit=0))
     assert derive_child_key(para) == unhex(publisher["child_storage_key"])

@@ -219,6 +219,16 @@ def test_defect_27_the_expiry_index_reads_due_rows_only_ps19() -> None:
     assert swept[TtlPolicy.SCAN] <= 101 // 5 + 1
 
 
+def test_defect_28_a_full_number_of_sweeps_costs_no_empty_one_ps19() -> None:
+    """6 rows, 3 a sweep: the third sweep wraps and examines rows instead of only clearing its cursor."""
+    world = World(MOCK, now=1, max_ttl_scans_per_idle=3)
+    for key in numbered(6):
+        world.publish(1000, key, b"", 2)
+    for number, left in ((1, 6), (1, 6), (3, 3), (3, 0)):
+        world.at(number).idle()
+        assert world.count(1000) == left
+
+
 class Hostile:
     """A publisher that keeps the cursor with itself: rows just ahead of it, those behind deleted, every block."""
 

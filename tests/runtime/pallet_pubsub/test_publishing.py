@@ -21,7 +21,7 @@ from pubsub_emulator.runtime.pallet_pubsub import Config, Error
 A, B, C = name("a"), name("b"), name("c")
 
 
-def test_a12_the_limit_itself_is_allowed_and_one_byte_more_is_not() -> None:
+def test_a12_a38_the_limit_itself_is_allowed_and_one_byte_more_is_not() -> None:
     world = World()
     world.publish(1000, A, bytes(1024))
     world.refuses(Error.TotalStorageSizeExceeded, world.publish, 1000, B, bytes(2048 - 1056 - 32 + 1))
@@ -32,7 +32,7 @@ def test_a12_the_limit_itself_is_allowed_and_one_byte_more_is_not() -> None:
     world.publish(1000, B, bytes(2048 - 1056 - 32), 9)
 
 
-def test_a13_at_the_key_limit_updates_still_work_ps8() -> None:
+def test_a13_a31_at_the_key_limit_updates_still_work_and_an_empty_value_is_one_ps8() -> None:
     world = World()
     keys = numbered(50)
     for key in keys:
@@ -189,7 +189,7 @@ REFUSED: dict[str, tuple[object, Callable[[World], object]]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_wrong_is_refused_by_its_name_and_leaves_no_trace_ps10(case: str) -> None:
-    """Among them rows A5, A7, A11, A19, A20, A27, A39, A52 and A55."""
+    """Among them A4, A5, A6, A7, A11, A18, A19, A20, A23, A27, A39, A51, A52 and A55, and defect 31."""
     world = populated()
     world.owners.owners[2001] = POOR if "poor" in case else ALICE
     why, action = REFUSED[case]

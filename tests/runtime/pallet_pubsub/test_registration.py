@@ -51,7 +51,7 @@ def test_a1_registering_holds_the_deposit_and_makes_the_caller_manager_ps12() ->
 
 
 @pytest.mark.parametrize("para", [1000, 1999, 2000, 5000])
-def test_a33_to_a36_system_paras_publish_at_once_and_public_ones_once_registered_ps7(para: int) -> None:
+def test_a33_a34_a35_a36_system_paras_publish_at_once_and_public_ones_once_registered_ps7(para: int) -> None:
     world = World()
     if para >= 2000:
         world.refuses(Error.PublishNotAuthorized, world.publish, para, A)

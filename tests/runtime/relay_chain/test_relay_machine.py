@@ -130,7 +130,7 @@ def _name(error: DispatchError | None) -> str | None:
 
 
 class Relaying(RuleBasedStateMachine):
-    """The chain beside its model; `POLICY` is set by the two classes that run."""
+    """The chain beside its model: A2, A3, A9, A10, A14, A16, A29, A37, defect 29. `POLICY` is set by who inherits."""
 
     POLICY: TtlPolicy
 
