@@ -107,7 +107,7 @@ def test_a_broken_scenario_names_file_line_and_field(
 ) -> None:
     scenario.write_text(TINY.replace("keys = 4", "keys = -4"))
     assert pubsub(monkeypatch, "run", scenario, "--out", tmp_path / "out") == 2
-    assert f"{scenario}:9: publishers.1.keys: " in capsys.readouterr().err
+    assert f"{scenario}:8: publishers.1.keys: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
