@@ -1,6 +1,6 @@
 """A session over a node, for terminals, scripts and Python: `Session` takes lines and returns pages.
 
-command.py   a command: parameters, help, function; `arguments.py` reads its words
+command.py   a command: parameters, help, function
 node_api.py  the node: in this process for a scenario, in `remote.py` at a URL
 answers.py   what a node answers, typed
 session.py   the session: its node, journal, snapshots and branches

@@ -1,12 +1,18 @@
 """The answers of a node's methods for sessions, as typed values."""
 
+from itertools import chain, islice
 from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field, StrictBool, TypeAdapter
 
 from pubsub_emulator.client.answers import Answer, Bytes, Count, Hash, Para, Text
+from pubsub_emulator.emulator.scenario import missing_key, published_key
 from pubsub_emulator.primitives.pubsub import Infinite, TimedOut, TtlState, ValidFor
+from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.runtime.parachain.ledger import BlockLedger, PublisherLedger
+
+MOST_NAMES: Final = 1 << 18
+"""The most keys whose names are known without being typed."""
 
 
 def _freshness(value: object) -> TtlState | None:
@@ -61,6 +67,20 @@ class Setting(Answer):
     max_value_length: Count
     parachains: tuple[Place, ...]
     forks: tuple[Origin, ...]
+
+    def key_names(self) -> dict[PubsubKey, str]:
+        """The keys of the publishers, then the subscribed keys that are never published; the first `MOST_NAMES`."""
+        published = (
+            (published_key(each.para, index), f"{each.para}/{index}")
+            for each in self.publishers
+            for index in range(each.keys)
+        )
+        missing = (
+            (missing_key(each.para, index), f"{each.para}/never/{index}")
+            for each in self.publishers
+            for index in range(self.missing_keys)
+        )
+        return dict(islice(chain(published, missing), MOST_NAMES))
 
 
 class Parachain(Answer):

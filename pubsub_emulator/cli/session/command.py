@@ -2,12 +2,15 @@
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from inspect import cleandoc
+from pathlib import Path
+from typing import Final
 
-from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
+from pubsub_emulator.cli.screen.pages import Shown
+from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.near import near_to
 
@@ -60,28 +63,8 @@ class Parameter:
         return f"[{shown}]" if self.optional else shown
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The arguments of one line, by the parameters' names."""
-
-    words: Mapping[str, tuple[str, ...]]
-
-    def one(self, name: str) -> str:
-        """A required argument."""
-        return self.words[name][0]
-
-    def maybe(self, name: str) -> str | None:
-        """An optional argument."""
-        found = self.words.get(name, ())
-        return found[0] if found else None
-
-    def many(self, name: str) -> tuple[str, ...]:
-        """All values of a repeatable argument."""
-        return self.words.get(name, ())
-
-
-Run = Callable[[Any, Given], Iterator[Shown]]
-"""A command's function. Its first argument is the session."""
+Run = Callable[..., Iterator[Shown]]
+"""A command's function: it takes the session, then the words of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,30 +84,25 @@ class Command:
         """`name ARGUMENT [ARGUMENT]`."""
         return " ".join((self.name, *(parameter.usage() for parameter in self.parameters)))
 
-    def read(self, arguments: Sequence[str]) -> Given:
-        """Assign the words after the name to parameters. Raises `CommandError` for too few, too many or wrong ones."""
-        found: dict[str, tuple[str, ...]] = {}
-        left = list(arguments)
+    def read(self, arguments: Sequence[str]) -> Sequence[str]:
+        """Check the words after the name. Raises `CommandError` for too few, too many or wrong ones."""
+        left = arguments
         for parameter in self.parameters:
-            if not left:
-                if not parameter.optional:
-                    raise CommandError(f"{parameter.name} is missing: {self.usage()}")
-                break
-            taken = tuple(left) if parameter.many else (left[0],)
-            del left[: len(taken)]
+            if not left and not parameter.optional:
+                raise CommandError(f"{parameter.name} is missing: {self.usage()}")
+            taken = left if parameter.many else left[:1]
             for word in taken if parameter.words else ():
                 if word not in parameter.words:
                     hint = near_to(word, parameter.words, self.usage())
                     raise CommandError(f"{word!r} is not one of {', '.join(parameter.words)}; {hint}")
-            found[parameter.name] = taken
+            left = left[len(taken) :]
         if left:
             raise CommandError(f"{left[0]!r} is one word too many: {self.usage()}")
-        return Given(found)
+        return arguments
 
     def help(self) -> tuple[str, ...]:
         """The full help as lines."""
-        lines = [f"{self.usage()}", f"  {self.summary}"]
-        lines += [f"  {line}" for line in self.details.splitlines()]
+        lines = [self.usage(), f"  {self.summary}", *(f"  {line}" for line in self.details.splitlines())]
         if self.parameters:
             lines.append("")
             wide = max(len(parameter.name) for parameter in self.parameters)
@@ -151,17 +129,15 @@ _KINDS: Final = {
 _PARAMETER: Final = re.compile(r"(\[?)([A-Z]+)(…?)(?::([a-z]+))?\]?")
 
 
-def command(  # what help and completion show of one
+def command(
     section: list[Command],
     usage: str,
-    summary: str,
     *examples: str,
-    details: str = "",
     aliases: tuple[str, ...] = (),
     words: Mapping[str, tuple[str, ...]] | None = None,
     changes: bool = False,
 ) -> Callable[[Run], Run]:
-    """Decorator: a function runs a command of a section of the help.
+    """Decorator: a function runs a command of a section of the help; its docstring are the summary and the details.
 
     `usage` is `name ARGUMENT [OPTIONAL] MANY…`; the name of an argument tells its kind, or `NAME:kind` does. `words`
     are the allowed values of an argument. Without `examples`, the command's name is the example.
@@ -181,46 +157,46 @@ def command(  # what help and completion show of one
     )
 
     def keep(run: Run) -> Run:
+        summary, _, details = cleandoc(run.__doc__ or "").partition("\n\n")
         section.append(Command(name, summary, run, parameters, details, examples or (name,), aliases, changes))
         return run
 
     return keep
 
 
-_BY_NAME: Final[dict[str, Command]] = {}
-
-
-def explained(
-    given: Given, sections: Mapping[str, Sequence[Command]], find: Callable[[str], Command]
-) -> Iterator[Shown]:
-    """The text of `help`: one command, or all of them by section. Raises `CommandError`."""
-    name = given.maybe("COMMAND")
-    if name is not None:
-        yield from (Line(line) for line in find(name).help())
-        return
-    for title, commands in sections.items():
-        yield Grid(title, ("command", "what it does"), tuple((each.usage(), each.summary) for each in commands))
-    yield Line("`help COMMAND` explains one, with examples; Ctrl-C interrupts a command after the last whole block")
-
-
-def register(commands: Iterable[Command]) -> None:
-    """Register commands by name and aliases. `cli.session.table` calls it once, when the package is imported."""
-    _BY_NAME.update({name: command for command in commands for name in (command.name, *command.aliases)})
-
-
-def known(name: str) -> Command | None:
-    """The command with this name or alias, or `None`."""
-    return _BY_NAME.get(name)
-
-
-def command_names() -> list[str]:
-    """The names of all commands, without aliases, in the order of help."""
-    return list(dict.fromkeys(command.name for command in _BY_NAME.values()))
+BY_NAME: Final[dict[str, Command]] = {}
+"""Commands by name and alias. `cli.session.table` adds them, when the package is imported."""
 
 
 def find(name: str) -> Command:
     """The command with this name or alias. Raises `CommandError` that suggests similar names."""
-    command = known(name)
-    if command is None:
-        raise CommandError(f"there is no command {name!r}; {near_to(name, _BY_NAME, '`help` lists all')}")
-    return command
+    if name not in BY_NAME:
+        raise CommandError(f"there is no command {name!r}; {near_to(name, BY_NAME, '`help` lists all')}")
+    return BY_NAME[name]
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole, or keep one that exists. Raises `CommandError`."""
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}") from error
+
+
+# Words as values
+
+
+def number(text: str, what: str, least: int = 0) -> int:
+    """Parse a whole number of digits and `_`. Raises `CommandError` that begins with `what`."""
+    digits = text.replace("_", "")
+    if not digits.isascii() or not digits.isdigit() or int(digits) < least:
+        raise CommandError(f"{what}, not {text!r}")
+    return int(digits)
+
+
+def hexadecimal(text: str, what: str) -> bytes:
+    """Parse bytes given as 0x and digits. Raises `CommandError`."""
+    try:
+        return bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        raise CommandError(f"{what} in hex is 0x and an even number of digits, not {text!r}") from None

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from pubsub_emulator.cli.session.command import Kind, Parameter, command_names, known
+from pubsub_emulator.cli.session.command import BY_NAME, Kind, Parameter
 from pubsub_emulator.cli.session.session import Session
+from pubsub_emulator.cli.session.table import COMMANDS
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.runtimes import runtime_of
 
@@ -18,15 +19,11 @@ def complete(session: Session, line: str) -> list[str]:
         words.append("")
     started = words[-1]
     if len(words) == 1:
-        return [name for name in command_names() if name.startswith(started)]
-    command = known(words[0])
-    if command is None or not command.parameters:
+        return [each.name for each in COMMANDS if each.name.startswith(started)]
+    parameters = BY_NAME[words[0]].parameters if words[0] in BY_NAME else ()
+    if not parameters or (len(words) - 2 >= len(parameters) and not parameters[-1].many):
         return []
-    at = len(words) - 2
-    last = command.parameters[-1]
-    if at >= len(command.parameters) and not last.many:
-        return []
-    parameter = command.parameters[min(at, len(command.parameters) - 1)]
+    parameter = parameters[min(len(words) - 2, len(parameters) - 1)]
     before, comma, rest = started.rpartition(",") if parameter.kind is Kind.STRATEGY else ("", "", started)
     return [before + comma + word for word in _offers(session, parameter, words[1:-1]) if word.startswith(rest)]
 
@@ -38,9 +35,9 @@ def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterab
         case Kind.WORD:
             return parameter.words
         case Kind.PARA:
-            return list(map(str, session.paras))
+            return map(str, session.paras)
         case Kind.SUBSCRIBER:
-            return list(map(str, session.subscribers))
+            return map(str, session.subscribers)
         case Kind.PUBLISHER:
             return [] if session.setting is None else [str(each.para) for each in session.setting.publishers]
         case Kind.CHAIN:
@@ -49,12 +46,12 @@ def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterab
             own = [name for name in session.key_names() if any(name.startswith(f"{word}/") for word in before)]
             return own or session.key_names()
         case Kind.STRATEGY:
-            return list(STRATEGIES)
+            return STRATEGIES
         case Kind.ITEM:
-            return list(runtime_of(relay=before[:1] == ["relay"]).items)
+            return runtime_of(relay=before[:1] == ["relay"]).items
         case Kind.SNAPSHOT:
             return ["now", session.branch, *session.branches, *session.snapshots]
         case Kind.COMMAND:
-            return command_names()
+            return [each.name for each in COMMANDS]
         case _:
             return []

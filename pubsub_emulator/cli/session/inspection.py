@@ -8,8 +8,7 @@ from pubsub_emulator.cli.screen.blocks import ledger_pages, ttl_words
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Delivery
-from pubsub_emulator.cli.session.arguments import number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
+from pubsub_emulator.cli.session.command import Command, CommandError, command, number
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import SOME, Session
 from pubsub_emulator.client.answers import HEAD, TEXT
@@ -20,12 +19,10 @@ from pubsub_emulator.primitives.types import ParaId
 
 INSPECTION: Final[list[Command]] = []
 
-_BLOCKS_WANTED: Final = "BLOCKS is a number of relay blocks, at least 1"
-_SUBSCRIBER_WANTED: Final = "a subscriber's id is a whole number"
 
-
-@command(INSPECTION, "status", "Show the network: chains, heights, messages waiting to be sent.", aliases=("s",))
-def _status(session: Session, _given: Given) -> Iterator[Shown]:
+@command(INSPECTION, "status", aliases=("s",))
+def _status(session: Session) -> Iterator[Shown]:
+    """Show the network: chains, heights, messages waiting to be sent."""
     if session.node.url:
         final = session.read(HEAD, "chain_getHeader", session.ask("chain_getFinalizedHead")).number
         name = session.read(TEXT, "system_chain")
@@ -50,9 +47,9 @@ def _status(session: Session, _given: Given) -> Iterator[Shown]:
     )
 
 
-@command(INSPECTION, "headers [CHAIN]", "Show the newest headers.", "headers", "headers 3000")
-def _headers(session: Session, given: Given) -> Iterator[Shown]:
-    chain = given.maybe("CHAIN")
+@command(INSPECTION, "headers [CHAIN]", "headers", "headers 3000")
+def _headers(session: Session, chain: str | None = None) -> Iterator[Shown]:
+    """Show the newest headers."""
     names = [RELAY] if chain in {None, RELAY} else []
     if chain != RELAY and not (chain is None and session.setting is None):
         names += map(str, session.listed(chain))
@@ -70,17 +67,12 @@ def _headers(session: Session, given: Given) -> Iterator[Shown]:
         yield Grid(f"newest header of {name}", ("field", "value"), tuple(fields))
 
 
-@command(
-    INSPECTION,
-    "events [CHAIN] [BLOCK]",
-    "Show the events of the newest relay block, or of an earlier block that is kept.",
-    "events",
-    "events relay 7",
-    "events 3000",
-    details="The default CHAIN is relay. BLOCK is the height of a relay block, also for a parachain's events.",
-)
-def _events(session: Session, given: Given) -> Iterator[Shown]:
-    chain, at = given.maybe("CHAIN") or RELAY, given.maybe("BLOCK")
+@command(INSPECTION, "events [CHAIN] [BLOCK]", "events", "events relay 7", "events 3000")
+def _events(session: Session, chain: str = RELAY, at: str | None = None) -> Iterator[Shown]:
+    """Show the events of the newest relay block, or of an earlier block that is kept.
+
+    The default CHAIN is relay. BLOCK is the height of a relay block, also for a parachain's events.
+    """
     if session.setting is None:
         height = session.number if at is None else number(at, "BLOCK is the height of a relay block")
         yield _event_grid(session, f"events of relay block {height}", chain, session.relay_hash(height))
@@ -100,20 +92,14 @@ def _events(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _event_grid(session: Session, title: str, chain: str, block: bytes) -> Grid:
-    rows = tuple((each.phase, each.text) for each in session.events(chain, block))
-    return Grid(title, ("phase", "event"), rows)
+    return Grid(title, ("phase", "event"), tuple((each.phase, each.text) for each in session.events(chain, block)))
 
 
-@command(
-    INSPECTION,
-    "deliveries [SUBSCRIBER] [BLOCKS]",
-    "Show what subscribers received in the newest relay blocks (default 10).",
-    "deliveries",
-    "deliveries 3000 50",
-)
-def _deliveries(session: Session, given: Given) -> Iterator[Shown]:
-    wanted = set(session.listed(given.maybe("SUBSCRIBER")))
-    blocks = session.blocks(number(given.maybe("BLOCKS") or "10", _BLOCKS_WANTED, 1))
+@command(INSPECTION, "deliveries [SUBSCRIBER] [BLOCKS]", "deliveries", "deliveries 3000 50")
+def _deliveries(session: Session, subscriber: str | None = None, most: str = "10") -> Iterator[Shown]:
+    """Show what subscribers received in the newest relay blocks (default 10)."""
+    wanted = set(session.listed(subscriber))
+    blocks = session.blocks(number(most, "BLOCKS is a number of relay blocks, at least 1", 1))
     found = [each for block in blocks for each in deliveries(session, block.hash) if each.para in wanted]
     yield delivery_grid(session, "deliveries", found)
 
@@ -141,10 +127,10 @@ def delivery_grid(session: Session, title: str, found: Iterable[Delivery]) -> Gr
     return Grid(title, header, rows)
 
 
-@command(INSPECTION, "verdicts [PARA]", "Show refused blocks and the reasons.", "verdicts", "verdicts 3000")
-def _verdicts(session: Session, given: Given) -> Iterator[Shown]:
-    wanted = set(session.listed(given.maybe("PARA")))
-    yield refusal_grid("refused blocks", session.blocks(), wanted)
+@command(INSPECTION, "verdicts [PARA]", "verdicts", "verdicts 3000")
+def _verdicts(session: Session, para: str | None = None) -> Iterator[Shown]:
+    """Show refused blocks and the reasons."""
+    yield refusal_grid("refused blocks", session.blocks(), session.listed(para))
 
 
 def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], wanted: Iterable[ParaId]) -> Grid:
@@ -158,39 +144,29 @@ def refusal_grid(title: str, blocks: Iterable[answers.RelayBlock], wanted: Itera
     return Grid(title, ("relay block", "parachain", "block", "verdict", "strategy", "why"), rows)
 
 
-@command(
-    INSPECTION,
-    "ledger SUBSCRIBER [BLOCK]",
-    "Show what used the bytes of a subscriber's block: budget, messages, proof, by publisher.",
-    "ledger 3000",
-    "ledger 3000 12",
-    details="Shows the newest block, or those in relay block BLOCK.",
-    aliases=("budget",),
-)
-def _ledger(session: Session, given: Given) -> Iterator[Shown]:
-    para, at = session.para(given.one("SUBSCRIBER"), _SUBSCRIBER_WANTED), given.maybe("BLOCK")
+@command(INSPECTION, "ledger SUBSCRIBER [BLOCK]", "ledger 3000", "ledger 3000 12", aliases=("budget",))
+def _ledger(session: Session, subscriber: str, at: str | None = None) -> Iterator[Shown]:
+    """Show what used the bytes of a subscriber's block: budget, messages, proof, by publisher.
+
+    Shows the newest block, or those in relay block BLOCK.
+    """
+    para = session.para(subscriber, "a subscriber's id is a whole number")
     for block in [session.block_at(at)] if at is not None else reversed(session.blocks()):
         found = [each for each in block.valid if each.para == para]
         for each in found:
             ledger = session.read(answers.LEDGER, "pubsub_ledger", para, hexed(each.hash))
             if ledger is not None:
-                yield from ledger_pages(
-                    f"block {each.number} of {para}, in relay block {block.number}", ledger.ledger()
-                )
+                title = f"block {each.number} of {para}, in relay block {block.number}"
+                yield from ledger_pages(title, ledger.ledger())
         if found:
             return
     raise CommandError(f"{para} built no valid block{' there' if at is not None else ' yet'}")
 
 
-@command(
-    INSPECTION,
-    "subscriptions [SUBSCRIBER]",
-    "Show what subscribers subscribe to.",
-    "subscriptions",
-    "subscriptions 3000",
-)
-def _subscriptions(session: Session, given: Given) -> Iterator[Shown]:
-    for para in session.listed(given.maybe("SUBSCRIBER"), subscribers=True):
+@command(INSPECTION, "subscriptions [SUBSCRIBER]", "subscriptions", "subscriptions 3000")
+def _subscriptions(session: Session, subscriber: str | None = None) -> Iterator[Shown]:
+    """Show what subscribers subscribe to."""
+    for para in session.listed(subscriber, subscribers=True):
         spec, in_force = session.runtime(para)
         waiting = "" if in_force else " (sent, not in force yet)"
         yield Grid(
@@ -206,11 +182,12 @@ def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
 
-@command(INSPECTION, "collators [PARA]", "Show who authors blocks and who cheats.", "collators 3000")
-def _collators(session: Session, given: Given) -> Iterator[Shown]:
+@command(INSPECTION, "collators [PARA]", "collators 3000")
+def _collators(session: Session, of: str | None = None) -> Iterator[Shown]:
+    """Show who authors blocks and who cheats."""
     rows = tuple(
         (str(para), each.collator, words(each.key), _habit(each))
-        for para in session.listed(given.maybe("PARA"), subscribers=True)
+        for para in session.listed(of, subscribers=True)
         for each in session.read(answers.COLLATORS, "pubsub_collators", para)
     )
     yield Grid("collators", ("parachain", "collator", "key", "tries"), rows)
@@ -225,8 +202,9 @@ def _habit(collator: answers.Collator) -> str:
     return ", ".join(collator.strategies) + often
 
 
-@command(INSPECTION, "strategies", "Show every cheating strategy, what it tries to gain, and the verdict it must get.")
-def _strategies(_session: Session, _given: Given) -> Iterator[Shown]:
+@command(INSPECTION, "strategies")
+def _strategies(_session: Session) -> Iterator[Shown]:
+    """Show every cheating strategy, what it tries to gain, and the verdict it must get."""
     found = (
         (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "depends on the case")
         for each in STRATEGIES.values()
@@ -234,20 +212,16 @@ def _strategies(_session: Session, _given: Given) -> Iterator[Shown]:
     yield Grid("strategies", ("name", "tries to gain", "verdict"), tuple(found))
 
 
-@command(INSPECTION, "publishers", "Show everyone who is registered or has published.")
-def _publishers(session: Session, _given: Given) -> Iterator[Shown]:
+@command(INSPECTION, "publishers")
+def _publishers(session: Session) -> Iterator[Shown]:
+    """Show everyone who is registered or has published."""
     yield from _shown("publishers", session.read(answers.PUBLISHERS, "pubsub_publishers").publishers)
 
 
-@command(
-    INSPECTION,
-    "candidates PARA [BLOCK]",
-    "Show the candidates that were judged for a relay block, refused ones too.",
-    "candidates 3000",
-    "candidates 3000 7",
-)
-def _candidates(session: Session, given: Given) -> Iterator[Shown]:
-    para, block = session.para(given.one("PARA")), session.block_at(given.maybe("BLOCK"))
+@command(INSPECTION, "candidates PARA [BLOCK]", "candidates 3000", "candidates 3000 7")
+def _candidates(session: Session, of: str, at: str | None = None) -> Iterator[Shown]:
+    """Show the candidates that were judged for a relay block, refused ones too."""
+    para, block = session.para(of), session.block_at(at)
     found = session.read(answers.CANDIDATES, "pubsub_candidates", para, hexed(block.hash))
     if not found:
         yield Line(f"no candidate of {para} was judged for relay block {block.number}")
@@ -255,31 +229,27 @@ def _candidates(session: Session, given: Given) -> Iterator[Shown]:
     yield from _shown(f"candidates for relay block {block.number}", found)
 
 
-@command(
-    INSPECTION,
-    "call METHOD [PARAM…]",
-    "Call any method of the node; parameters are JSON or text.",
-    "call system_health",
-    "call pubsub_entry 1000 DOT/USD",
-    details="`call rpc_methods` and docs/node.md list the methods. JSON stands in single quotes: '[\"0x26aa\"]'.\n"
-    "An answer that is too long for a table is printed whole, as JSON.",
-)
-def _call(session: Session, given: Given) -> Iterator[Shown]:
+@command(INSPECTION, "call METHOD [PARAM…]", "call system_health", "call pubsub_entry 1000 DOT/USD")
+def _call(session: Session, method: str, *texts: str) -> Iterator[Shown]:
+    """Call any method of the node; parameters are JSON or text.
+
+    `call rpc_methods` and docs/node.md list the methods. JSON stands in single quotes: '["0x26aa"]'.
+    An answer that is too long for a table is printed whole, as JSON.
+    """
     params = []
-    for each in given.many("PARAM"):
+    for each in texts:
         try:
             params.append(json.loads(each))
         except (ValueError, RecursionError):
             params.append(each)
     try:
-        found = session.ask(given.one("METHOD"), *params)
-        pages = tuple(_shown(given.one("METHOD"), found))
-        cut = any(
-            isinstance(page, Grid) and any(_CUT in str(cell) for row in page.rows for cell in row) for page in pages
-        )
+        found = session.ask(method, *params)
+        pages = tuple(_shown(method, found))
+        cells = (cell for page in pages if isinstance(page, Grid) for row in page.rows for cell in row)
+        cut = any(_CUT in str(cell) for cell in cells)
         yield from map(Line, json.dumps(found, ensure_ascii=False, indent=1).splitlines()) if cut else pages
     except RecursionError:
-        raise CommandError(f"{given.one('METHOD')}: the answer is nested too deeply to be shown") from None
+        raise CommandError(f"{method}: the answer is nested too deeply to be shown") from None
 
 
 _CUT: Final = "…"

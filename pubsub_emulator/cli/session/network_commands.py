@@ -7,8 +7,7 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Line, Shown
 from pubsub_emulator.cli.session.answers import CHOSEN, COUNTED
-from pubsub_emulator.cli.session.arguments import number, value
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
+from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.collator.draws import MILLION
@@ -33,19 +32,19 @@ def _subscriber(session: Session, text: str) -> ParaId:
 @command(
     NETWORK,
     "publish PARA:publisher KEY VALUE [TTL]",
-    "Have a parachain publish a key.",
     "publish 1000 DOT/USD 7.42",
     "publish 1000 1000/3 0x00ff 25",
-    details=(
-        "TTL is in relay blocks; without one, or with 0, the entry does not expire.\n"
-        "Key 3 of a scenario's publisher 1000 has the name 1000/3."
-    ),
     changes=True,
 )
-def _publish(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.para(given.one("PARA"))
-    key, data = session.key(given.one("KEY")), value(given.one("VALUE"))
-    ttl = number(given.maybe("TTL") or "0", "TTL is a number of relay blocks, 0 for no expiry")
+def _publish(session: Session, publisher: str, name: str, text: str, lifetime: str = "0") -> Iterator[Shown]:
+    """Have a parachain publish a key.
+
+    TTL is in relay blocks; without one, or with 0, the entry does not expire.
+    Key 3 of a scenario's publisher 1000 has the name 1000/3.
+    """
+    para, key = session.para(publisher), session.key(name)
+    data = hexadecimal(text, "a value") if text.startswith("0x") else text.encode()
+    ttl = number(lifetime, "TTL is a number of relay blocks, 0 for no expiry")
     at = session.number
     session.ask("pubsub_publish", para, hexed(key), hexed(data), ttl)
     life = f"valid for {ttl} blocks" if ttl else "no expiry"
@@ -61,34 +60,24 @@ def _publish(session: Session, given: Given) -> Iterator[Shown]:
         yield Line(f"no parachain subscribes to this key; `subscribe {reader} {para} {name}` has it delivered")
 
 
-@command(
-    NETWORK,
-    "delete PUBLISHER KEY…",
-    "Delete keys of a publisher, as its manager or, for a system parachain, as root.",
-    "delete 1000 DOT/USD",
-    "delete 2000 2000/0 2000/1",
-    changes=True,
-)
-def _delete(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.para(given.one("PUBLISHER"))
-    keys = [session.key(text) for text in given.many("KEY")]
+@command(NETWORK, "delete PUBLISHER KEY…", "delete 1000 DOT/USD", "delete 2000 2000/0 2000/1", changes=True)
+def _delete(session: Session, publisher: str, *names: str) -> Iterator[Shown]:
+    """Delete keys of a publisher, as its manager or, for a system parachain, as root."""
+    para = session.para(publisher)
+    keys = [session.key(text) for text in names]
     session.ask("pubsub_delete", para, [hexed(key) for key in keys])
     yield Line(f"{len(keys)} key{'s' * (len(keys) > 1)} of {para} will be deleted in relay block {session.number + 1}")
 
 
-@command(
-    NETWORK,
-    "subscribe SUBSCRIBER PUBLISHER KEY…",
-    "Add keys to a subscriber's subscriptions.",
-    "subscribe 3000 1000 DOT/USD",
-    details="Governance sends the subscriber a new runtime with its present subscriptions and these.",
-    changes=True,
-)
-def _subscribe(session: Session, given: Given) -> Iterator[Shown]:
-    para = _subscriber(session, given.one("SUBSCRIBER"))
-    publisher = ParaId(number(given.one("PUBLISHER"), PUBLISHER_ID))
-    spec = session.spec(para)
-    keys = [session.key(text) for text in given.many("KEY")]
+@command(NETWORK, "subscribe SUBSCRIBER PUBLISHER KEY…", "subscribe 3000 1000 DOT/USD", changes=True)
+def _subscribe(session: Session, subscriber: str, of: str, *names: str) -> Iterator[Shown]:
+    """Add keys to a subscriber's subscriptions.
+
+    Governance sends the subscriber a new runtime with its present subscriptions and these.
+    """
+    para = _subscriber(session, subscriber)
+    publisher = ParaId(number(of, PUBLISHER_ID))
+    spec, keys = session.spec(para), [session.key(text) for text in names]
     before = [(each, list(held)) for each, held in spec.subscriptions.items()]
     yield _ordered(session, spec, merge_subscriptions([*before, (publisher, keys)]), publisher)
 
@@ -96,19 +85,19 @@ def _subscribe(session: Session, given: Given) -> Iterator[Shown]:
 @command(
     NETWORK,
     "unsubscribe SUBSCRIBER PUBLISHER [KEY…]",
-    "Remove keys, or all keys of a publisher, from a subscriber's subscriptions.",
     "unsubscribe 3000 1000 DOT/USD",
     "unsubscribe 3000 1000",
     changes=True,
 )
-def _unsubscribe(session: Session, given: Given) -> Iterator[Shown]:
-    para = _subscriber(session, given.one("SUBSCRIBER"))
-    publisher = ParaId(number(given.one("PUBLISHER"), PUBLISHER_ID))
+def _unsubscribe(session: Session, subscriber: str, of: str, *names: str) -> Iterator[Shown]:
+    """Remove keys, or all keys of a publisher, from a subscriber's subscriptions."""
+    para = _subscriber(session, subscriber)
+    publisher = ParaId(number(of, PUBLISHER_ID))
     spec = session.spec(para)
     held = spec.subscriptions.get(publisher)
     if held is None:
         raise CommandError(f"{para} subscribes to nothing of {publisher}")
-    dropped = frozenset(session.key(text) for text in given.many("KEY")) or frozenset(held)
+    dropped = frozenset(session.key(text) for text in names) or frozenset(held)
     for key in sorted(dropped.difference(held)):
         raise CommandError(f"{para} does not subscribe to {session.key_name(key)} of {publisher}")
     left = [key for key in held if key not in dropped]
@@ -117,48 +106,37 @@ def _unsubscribe(session: Session, given: Given) -> Iterator[Shown]:
 
 
 def _ordered(session: Session, spec: RuntimeSpec, subscriptions: Subscriptions, publisher: ParaId) -> Line:
-    session.order_spec(replace(spec, subscriptions=subscriptions))
+    arrives = session.order_spec(replace(spec, subscriptions=subscriptions))
     count = len(subscriptions.get(publisher, ()))
-    arrives = "takes effect in the parachain block after its arrival"
-    return Line(
-        f"{spec.para_id} will subscribe to {count} keys of {publisher}: the message is sent in relay block "
-        f"{session.number + 1} and {arrives}"
-    )
-
-
-def strategy_names(text: str) -> tuple[str, ...]:
-    """Strategies with commas between them. Raises `CommandError` for one that does not exist."""
-    names = tuple(text.split(","))
-    for name in names:
-        if name not in STRATEGIES:
-            hint = near_to(name, STRATEGIES, "`strategies` lists all")
-            raise CommandError(f"no strategy is called {name!r}; {hint}")
-    return names
+    return Line(f"{spec.para_id} will subscribe to {count} keys of {publisher}: {arrives}")
 
 
 @command(
     NETWORK,
     "cheat PARA STRATEGY [COLLATOR] [RATE]",
-    "Replace an honest collator by a cheating one.",
     "cheat 3000 omit-node",
     "cheat 3000 omit-node,stale-root 2 0.5",
-    details=(
-        "COLLATOR counts from 1; by default it is the collator whose turn is next.\n"
-        "RATE is the share of its turns in which it cheats, 1 by default. `honest` ends the cheating."
-    ),
     changes=True,
 )
-def _cheat(session: Session, given: Given) -> Iterator[Shown]:
-    para, names = session.para(given.one("PARA")), strategy_names(given.one("STRATEGY"))
-    at, rate = given.maybe("COLLATOR"), share_of(given.maybe("RATE") or "1")
+def _cheat(session: Session, of: str, strategies: str, at: str | None = None, share: str = "1") -> Iterator[Shown]:
+    """Replace an honest collator by a cheating one.
+
+    COLLATOR counts from 1; by default it is the collator whose turn is next.
+    RATE is the share of its turns in which it cheats, 1 by default. `honest` ends the cheating.
+    """
+    para, names = session.para(of), strategies.split(",")
+    for name in names:
+        if name not in STRATEGIES:
+            hint = near_to(name, STRATEGIES, "`strategies` lists all")
+            raise CommandError(f"no strategy is called {name!r}; {hint}")
+    rate = _millionths(share)
     wanted = None if at is None else number(at, "COLLATOR is a number from 1 on", 1)
-    chosen = session.read(CHOSEN, "pubsub_cheat", para, list(names), wanted, rate / MILLION)
+    chosen = session.read(CHOSEN, "pubsub_cheat", para, names, wanted, rate / MILLION)
     often = "in each of its turns" if rate == MILLION else f"in {rate / MILLION:.0%} of its turns"
     yield Line(f"collator {chosen.collator} of {chosen.collators} of {para} now uses {', '.join(names)}, {often}")
 
 
-def share_of(text: str) -> int:
-    """A share in millionths. Raises `CommandError`."""
+def _millionths(text: str) -> int:
     try:
         share = float(text)
     except ValueError:
@@ -168,9 +146,10 @@ def share_of(text: str) -> int:
     return round(share * MILLION)
 
 
-@command(NETWORK, "honest PARA", "Make all collators of a parachain honest.", "honest 3000", changes=True)
-def _honest(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.para(given.one("PARA"))
+@command(NETWORK, "honest PARA", "honest 3000", changes=True)
+def _honest(session: Session, of: str) -> Iterator[Shown]:
+    """Make all collators of a parachain honest."""
+    para = session.para(of)
     count = session.read(COUNTED, "pubsub_honest", para).collators
     yield Line(f"all {count} collators of {para} are honest from now on")
 
@@ -178,14 +157,13 @@ def _honest(session: Session, given: Given) -> Iterator[Shown]:
 @command(
     NETWORK,
     "order SUBSCRIBER CALL PUBLISHER",
-    "Send a subscriber a governance call about a publisher.",
     "order 3000 redeliver 1000",
     words={"CALL": ("clear_publisher_cache", "redeliver", "enable_publisher")},
     changes=True,
 )
-def _order(session: Session, given: Given) -> Iterator[Shown]:
-    para, publisher = _subscriber(session, given.one("SUBSCRIBER")), number(given.one("PUBLISHER"), PUBLISHER_ID)
-    call = given.one("CALL")
+def _order(session: Session, subscriber: str, call: str, of: str) -> Iterator[Shown]:
+    """Send a subscriber a governance call about a publisher."""
+    para, publisher = _subscriber(session, subscriber), number(of, PUBLISHER_ID)
     session.ask("pubsub_order", para, call, publisher)
     yield Line(f"governance sends {para} the call {call}({publisher}) in relay block {session.number + 1}")
 
@@ -195,71 +173,51 @@ def _do(session: Session, action: Mapping[str, object], said: str) -> Iterator[S
     yield Line(said)
 
 
-@command(
-    NETWORK,
-    "register PUBLISHER [DEPOSIT]",
-    "Have root register a publisher, with a deposit of its manager in plancks.",
-    "register 2001",
-    "register 2001 0",
-    changes=True,
-)
-def _register(session: Session, given: Given) -> Iterator[Shown]:
-    para, text = number(given.one("PUBLISHER"), PUBLISHER_ID), given.maybe("DEPOSIT")
-    deposit = {} if text is None else {"deposit": number(text, "DEPOSIT is a whole number of plancks")}
-    said = f"root registers {para} as publisher in relay block {session.number + 1}"
-    return _do(session, {"kind": "register", "para": para, **deposit}, said)
+@command(NETWORK, "register PUBLISHER [DEPOSIT]", "register 2001", "register 2001 0", changes=True)
+def _register(session: Session, publisher: str, deposit: str | None = None) -> Iterator[Shown]:
+    """Have root register a publisher, with a deposit of its manager in plancks."""
+    action: dict[str, object] = {"kind": "register", "para": number(publisher, PUBLISHER_ID)}
+    if deposit is not None:
+        action["deposit"] = number(deposit, "DEPOSIT is a whole number of plancks")
+    return _do(session, action, f"root registers {action['para']} as publisher in relay block {session.number + 1}")
 
 
-@command(
-    NETWORK,
-    "deregister PUBLISHER",
-    "Have root remove a publisher with all that it published.",
-    "deregister 2001",
-    changes=True,
-)
-def _deregister(session: Session, given: Given) -> Iterator[Shown]:
-    para = number(given.one("PUBLISHER"), PUBLISHER_ID)
-    return _do(
-        session, {"kind": "deregister", "para": para}, f"root removes publisher {para} and all that it published"
-    )
+@command(NETWORK, "deregister PUBLISHER", "deregister 2001", changes=True)
+def _deregister(session: Session, publisher: str) -> Iterator[Shown]:
+    """Have root remove a publisher with all that it published."""
+    para = number(publisher, PUBLISHER_ID)
+    said = f"root removes publisher {para} and all that it published"
+    return _do(session, {"kind": "deregister", "para": para}, said)
 
 
-@command(NETWORK, "offline PARA", "Let the collators of a parachain build nothing.", "offline 3000", changes=True)
-def _offline(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.para(given.one("PARA"))
-    return _do(
-        session, {"kind": "offline", "para": para}, f"the collators of {para} build nothing until `online {para}`"
-    )
+@command(NETWORK, "offline PARA", "offline 3000", changes=True)
+def _offline(session: Session, of: str) -> Iterator[Shown]:
+    """Let the collators of a parachain build nothing."""
+    para = session.para(of)
+    said = f"the collators of {para} build nothing until `online {para}`"
+    return _do(session, {"kind": "offline", "para": para}, said)
 
 
-@command(NETWORK, "online PARA", "Let the collators of a parachain build again.", "online 3000", changes=True)
-def _online(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.para(given.one("PARA"))
+@command(NETWORK, "online PARA", "online 3000", changes=True)
+def _online(session: Session, of: str) -> Iterator[Shown]:
+    """Let the collators of a parachain build again."""
+    para = session.para(of)
     return _do(session, {"kind": "offline", "para": para, "offline": False}, f"the collators of {para} build again")
 
 
-@command(
-    NETWORK,
-    "turn PARA",
-    "Let a parachain build for the next relay block, whatever its pace.",
-    "turn 1000",
-    changes=True,
-)
-def _turn(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.para(given.one("PARA"))
+@command(NETWORK, "turn PARA", "turn 1000", changes=True)
+def _turn(session: Session, of: str) -> Iterator[Shown]:
+    """Let a parachain build for the next relay block, whatever its pace."""
+    para = session.para(of)
     return _do(session, {"kind": "turn", "para": para}, f"{para} may build for relay block {session.number + 1}")
 
 
-@command(
-    NETWORK,
-    "act ACTION",
-    "Do an action as the journal of `pubsub serve` has it.",
-    """act '{"kind":"travel","slot":2000000}'""",
-    details="What the other commands have no words for: messages, offered extrinsics, whole sets of subscriptions.",
-    changes=True,
-)
-def _act(session: Session, given: Given) -> Iterator[Shown]:
-    text = given.one("ACTION")
+@command(NETWORK, "act ACTION", """act '{"kind":"travel","slot":2000000}'""", changes=True)
+def _act(session: Session, text: str) -> Iterator[Shown]:
+    """Do an action as the journal of `pubsub serve` has it.
+
+    What the other commands have no words for: messages, offered extrinsics, whole sets of subscriptions.
+    """
     action = parse_json(text.encode(), "ACTION", CommandError)
     if not isinstance(action, dict):
         raise CommandError(f"ACTION is an action of a journal as JSON, not {text!r}")

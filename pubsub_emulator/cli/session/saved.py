@@ -21,10 +21,9 @@ from typing import Any, Final
 
 from pubsub_emulator.cli.screen import Advance
 from pubsub_emulator.cli.screen.pages import Doing, Shown
-from pubsub_emulator.cli.session.command import CommandError, find, split_line
+from pubsub_emulator.cli.session.command import CommandError, find, split_line, write_file
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Checkpoint, Session
-from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.emulator.scenario.file import parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
@@ -49,9 +48,9 @@ def play(path: Path, begun: Callable[[Simulation], object], advance: Advance) ->
 
 
 def write(session: Session, moment: Checkpoint, path: Path) -> None:
-    """Write a checkpoint of a session. Raises `OSError` and then keeps a file that exists."""
+    """Write a checkpoint of a session. Raises `CommandError` and then keeps a file that exists."""
     made = document(session.simulation, session.commands(moment.journal), *moment.heads[RELAY])
-    write_whole(path, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+    write_file(path, json.dumps(made, indent=1, ensure_ascii=False) + "\n")
 
 
 def read_document(path: Path) -> dict[str, Any]:

@@ -20,8 +20,7 @@ from pydantic import TypeAdapter
 from pubsub_emulator.cli.screen.pages import Shown, made_safe, words
 from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
-from pubsub_emulator.cli.session.arguments import key, names_of_keys, number
-from pubsub_emulator.cli.session.command import CommandError, find, split_line
+from pubsub_emulator.cli.session.command import CommandError, find, hexadecimal, number, split_line
 from pubsub_emulator.cli.session.node_api import (
     DEVELOPMENT,
     INVALID_PARAMS,
@@ -42,9 +41,10 @@ from pubsub_emulator.node.local import HISTORY
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.near import near_to
+from pubsub_emulator.primitives.pubsub import KEY_LENGTH, key_from_data
 from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
-from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.storage import State
 from pubsub_emulator.runtime.framework.system import EVENTS, ExtrinsicFailed
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, runtime_spec
 
@@ -133,7 +133,7 @@ class Session:
             self.read(TEXT, "system_chain")
             return
         self.setting = read(answers.SETTING, found, self._place("pubsub_scenario"))
-        self.scenario_names = names_of_keys(self.setting)
+        self.scenario_names = self.setting.key_names()
 
     # The network in this process
 
@@ -188,13 +188,13 @@ class Session:
         if not found:
             return
         command = find(found[0])
-        given = command.read(found[1:])
+        pages = map(made_safe, command.run(self, *command.read(found[1:])))
         if not command.changes:
-            yield from map(made_safe, command.run(self, given))
+            yield from pages
             return
-        pages = [made_safe(page) for page in command.run(self, given)]
+        done = list(pages)
         self.note(shlex.join([command.name, *found[1:]]), self.number)
-        yield from pages
+        yield from done
 
     def note(self, line: str, number: int) -> None:
         """Add a line that was executed after relay block `number` to the journal; steps in a row become one line."""
@@ -311,10 +311,6 @@ class Session:
         found = self.para(str(para))
         return ChainState(found, self.state(str(found)))
 
-    def chains(self, text: str | None, *, subscribers: bool = False) -> list[ChainState]:
-        """The parachain named, or all of them."""
-        return [self.chain(para) for para in self.listed(text, subscribers=subscribers)]
-
     def head(self, chain: str) -> Head:
         """The newest header of a chain."""
         return self.read(HEAD, "chain_getHeader", chain=chain)
@@ -328,15 +324,6 @@ class Session:
         if chain != RELAY:
             chain = str(self.para(chain, _CHAIN_WANTED))
         return self.node.state(chain, self.newest(chain))
-
-    @property
-    def relay_state(self) -> State:
-        """The relay chain's newest state."""
-        return self.state(RELAY)
-
-    def storage(self, chain: str) -> Storage:
-        """Read access to a chain's newest state. Raises `CommandError`."""
-        return Storage(self.state(chain))
 
     def parachains(self) -> tuple[Parachain, ...]:
         """Every parachain with its newest block."""
@@ -412,16 +399,25 @@ class Session:
         """A parachain's runtime, including an ordered upgrade that is not in force yet."""
         return self.runtime(para)[0]
 
-    def order_spec(self, spec: RuntimeSpec) -> None:
-        """Send a parachain a new runtime in the next relay block. Raises `PubsubError` for one that cannot work."""
+    def order_spec(self, spec: RuntimeSpec) -> str:
+        """Send a parachain a new runtime; when, in words. Raises `PubsubError` for one that cannot work."""
         newer = replace(spec, spec_version=spec.spec_version + 1)
         self.ask("pubsub_setRuntime", newer.para_id, hexed(newer.encode()))
+        at = f"relay block {self.number + 1}"
+        return f"the message is sent in {at} and takes effect in the parachain block after its arrival"
 
     # Keys
 
     def key(self, text: str) -> PubsubKey:
         """Read a key by name or in hex. Names are kept for output. Raises `CommandError`."""
-        return key(text, self.names)
+        if text.startswith("0x"):
+            raw = hexadecimal(text, "a key")
+            if len(raw) != KEY_LENGTH:
+                raise CommandError(f"a key has {KEY_LENGTH} bytes, not {len(raw)}: {text}")
+            return PubsubKey(raw)
+        named = key_from_data(text.encode())
+        self.names[named] = text
+        return named
 
     def key_name(self, key: bytes) -> str:
         """The name that a key was made from, or its hex if that is unknown."""

@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, words
-from pubsub_emulator.cli.session.arguments import hexadecimal, number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
+from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.storage_commands import find_item
@@ -14,14 +13,11 @@ from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.primitives.scale import Codec
 from pubsub_emulator.runtime.framework.pallet import AnyItem
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 
 SETTINGS: Final[list[Command]] = []
-
-NOTHING: Final = "nothing"
 
 _NUMBERS: Final = ("max_pov_size", "max_cache_bytes", "max_trie_depth")
 _SWITCHES: Final = ("reserve_minimum", "meter_cache_reads")
@@ -31,31 +27,27 @@ _FIELDS: Final = ("cache", *_NUMBERS, *_SWITCHES, "handler")
 @command(
     SETTINGS,
     "set CHAIN ITEM VALUE…",
-    "Set a storage item or a raw key of a chain, or remove it with VALUE `nothing`.",
     "set relay Broadcaster.PublishedKeys 1000 7",
     "set relay Babe.EpochIndex 12",
     "set relay 0x1234 0x00ff",
     "set 3000 0x1234 nothing",
-    details=(
-        "The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text for items of bytes, or the SCALE\n"
-        "encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It is a root call, so proofs\n"
-        "and histories stay valid. It needs chains with accounts: `pubsub step --accounts SCENARIO`."
-    ),
     changes=True,
 )
-def _set(session: Session, given: Given) -> Iterator[Shown]:
+def _set(session: Session, chain: str, item: str, *texts: str) -> Iterator[Shown]:
+    """Set a storage item or a raw key of a chain, or remove it with VALUE `nothing`.
+
+    The KEYs of a map come before the VALUE. A VALUE is a number, yes, no, text for items of bytes, or the SCALE
+    encoding as 0x and digits. `storage CHAIN ITEM` and `diff` show what is stored. It is a root call, so proofs
+    and histories stay valid. It needs chains with accounts: `pubsub step --accounts SCENARIO`.
+    """
     if not session.facts.accounts:
         raise CommandError("`set` needs chains with accounts: start with `pubsub step --accounts SCENARIO`")
-    chain = given.one("CHAIN")
     para = None if chain == RELAY else session.para(chain, "a chain is `relay` or a parachain's id")
-    key, value = _entry(session, chain, given.one("ITEM"), given.many("VALUE"))
+    key, value = _entry(session, chain, item, texts)
     session.ask("pubsub_setStorage", para, [[hexed(key), None if value is None else hexed(value)]])
     said = "removed" if value is None else f"set to {words(value)}"
-    at = session.number + 1
-    if para is None:
-        yield Line(f"{key_name(key)} of the relay chain will be {said} by root in relay block {at}")
-    else:
-        yield Line(f"{key_name(key)} of {para} will be {said} by a governance message sent in relay block {at}")
+    whose, by = ("the relay chain", "root") if para is None else (para, "a governance message sent")
+    yield Line(f"{key_name(key)} of {whose} will be {said} by {by} in relay block {session.number + 1}")
 
 
 def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> tuple[bytes, bytes | None]:
@@ -64,11 +56,11 @@ def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> t
     if name.startswith("0x"):
         if keys:
             raise CommandError(f"{keys[0]!r} is one word too many: a raw key takes one VALUE")
-        value = None if text == NOTHING else hexadecimal(text, "a stored value")
+        value = None if text == "nothing" else hexadecimal(text, "a stored value")
         return hexadecimal(name, "a storage key"), value
-    item = find_item(runtime_of(relay=chain == "relay").items, name)
+    item = find_item(runtime_of(relay=chain == RELAY).items, name)
     key = _storage_key(session, item, keys)
-    if text == NOTHING:
+    if text == "nothing":
         return key, None
     if text.startswith("0x"):
         raw = hexadecimal(text, "a stored value")
@@ -125,21 +117,21 @@ def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
 @command(
     SETTINGS,
     "runtime SUBSCRIBER [FIELD] [VALUE]",
-    "Show a subscriber's budget and policies; with FIELD and VALUE, change one.",
     "runtime 3000",
     "runtime 3000 cache none",
     "runtime 3000 max_pov_size 2097152",
     "runtime 3000 reserve_minimum yes",
-    details=(
-        "Governance sends the subscriber a new runtime. Sizes are bytes; switches are yes or no; a max_trie_depth of\n"
-        "0 switches the limit off. docs/scenarios.md says what each field does."
-    ),
     words={"FIELD": _FIELDS},
     changes=True,
 )
-def _runtime(session: Session, given: Given) -> Iterator[Shown]:
-    para = session.para(given.one("SUBSCRIBER"), "a subscriber's id is a whole number")
-    (spec, in_force), name, text = session.runtime(para), given.maybe("FIELD"), given.maybe("VALUE")
+def _runtime(session: Session, subscriber: str, name: str | None = None, text: str | None = None) -> Iterator[Shown]:
+    """Show a subscriber's budget and policies; with FIELD and VALUE, change one.
+
+    Governance sends the subscriber a new runtime. Sizes are bytes; switches are yes or no; a max_trie_depth of
+    0 switches the limit off. docs/scenarios.md says what each field does.
+    """
+    para = session.para(subscriber, "a subscriber's id is a whole number")
+    spec, in_force = session.runtime(para)
     if name is None:
         rows = tuple((field, _shown(getattr(spec, field))) for field in _FIELDS)
         waiting = "" if in_force else " (sent, not in force yet)"
@@ -148,11 +140,8 @@ def _runtime(session: Session, given: Given) -> Iterator[Shown]:
         return
     if text is None:
         raise CommandError(f"VALUE is missing: runtime {para} {name} VALUE")
-    session.order_spec(replace(spec, **{name: _value(name, text)}))
-    yield Line(
-        f"{para} will run with {name} {text}: the message is sent in relay block {session.number + 1} and "
-        "takes effect in the parachain block after its arrival"
-    )
+    arrives = session.order_spec(replace(spec, **{name: _value(name, text)}))
+    yield Line(f"{para} will run with {name} {text}: {arrives}")
 
 
 def _shown(value: object) -> str | int:
@@ -175,6 +164,4 @@ def _value(name: str, text: str) -> Any:
     if name in _NUMBERS:
         found = number(text, f"{name} is a whole number")
         return (found or None) if name == "max_trie_depth" else found
-    if name != "handler":
-        raise CommandError(f"a runtime has no field {name!r}; {near_to(name, _FIELDS, ', '.join(_FIELDS))}")
     return text

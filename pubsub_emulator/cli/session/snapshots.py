@@ -6,8 +6,7 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
 from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.arguments import number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
+from pubsub_emulator.cli.session.command import Command, CommandError, command, number
 from pubsub_emulator.cli.session.differences import FEW, differences, pages
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Checkpoint, Session
@@ -19,15 +18,12 @@ from pubsub_emulator.runtime.framework.storage import State
 SNAPSHOTS: Final[list[Command]] = []
 
 
-@command(
-    SNAPSHOTS,
-    "save NAME",
-    "Save a snapshot under a name. It replaces an older one of that name.",
-    "save before",
-    details="A snapshot ends with the session, or with the node; `write` stores one in a file.",
-)
-def _save(session: Session, given: Given) -> Iterator[Shown]:
-    name = given.one("NAME")
+@command(SNAPSHOTS, "save NAME", "save before")
+def _save(session: Session, name: str) -> Iterator[Shown]:
+    """Save a snapshot under a name. It replaces an older one of that name.
+
+    A snapshot ends with the session, or with the node; `write` stores one in a file.
+    """
     _free(session, name, snapshots=True)
     moment = session.checkpoint()
     if name in session.snapshots:
@@ -46,11 +42,9 @@ def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
         raise CommandError(f"there is already a snapshot {name}; choose another name")
 
 
-@command(
-    SNAPSHOTS, "restore NAME:snapshot", "Go back to a snapshot; the branch continues from there.", "restore before"
-)
-def _restore(session: Session, given: Given) -> Iterator[Shown]:
-    name = given.one("NAME")
+@command(SNAPSHOTS, "restore NAME:snapshot", "restore before")
+def _restore(session: Session, name: str) -> Iterator[Shown]:
+    """Go back to a snapshot; the branch continues from there."""
     if name not in session.snapshots:
         every = f"there are {', '.join(session.snapshots) or 'none'}"
         raise CommandError(f"no snapshot is called {name!r}; {near_to(name, session.snapshots, every)}")
@@ -58,16 +52,13 @@ def _restore(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"back at {name}: branch {session.branch} is at relay block {session.number}")
 
 
-@command(
-    SNAPSHOTS,
-    "branch NAME [FROM]",
-    "Start a branch, here or at a snapshot, and switch to it.",
-    "branch honest",
-    "branch attack before",
-    details="The present branch keeps its state; `switch` goes back to it.",
-)
-def _branch(session: Session, given: Given) -> Iterator[Shown]:
-    name, start = given.one("NAME"), session.named(given.maybe("FROM") or "now")
+@command(SNAPSHOTS, "branch NAME [FROM]", "branch honest", "branch attack before")
+def _branch(session: Session, name: str, since: str = "now") -> Iterator[Shown]:
+    """Start a branch, here or at a snapshot, and switch to it.
+
+    The present branch keeps its state; `switch` goes back to it.
+    """
+    start = session.named(since)
     _free(session, name)
     left = session.checkpoint()
     session.adopt(left if start.id is None else start)
@@ -76,9 +67,9 @@ def _branch(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"on branch {name}, at relay block {start.number}; `switch` goes back to another one")
 
 
-@command(SNAPSHOTS, "switch NAME:snapshot", "Switch to another branch.", "switch main")
-def _switch(session: Session, given: Given) -> Iterator[Shown]:
-    name = given.one("NAME")
+@command(SNAPSHOTS, "switch NAME:snapshot", "switch main")
+def _switch(session: Session, name: str) -> Iterator[Shown]:
+    """Switch to another branch."""
     if name != session.branch:
         if name not in session.branches:
             known = [*session.branches, session.branch]
@@ -91,8 +82,9 @@ def _switch(session: Session, given: Given) -> Iterator[Shown]:
     yield Line(f"on branch {name}, at relay block {session.number}")
 
 
-@command(SNAPSHOTS, "snapshots", "List snapshots and branches.", "snapshots", aliases=("branches",))
-def _snapshots(session: Session, _given: Given) -> Iterator[Shown]:
+@command(SNAPSHOTS, "snapshots", "snapshots", aliases=("branches",))
+def _snapshots(session: Session) -> Iterator[Shown]:
+    """List snapshots and branches."""
     found = [(f"{session.branch} (this one)", "branch", session.now())]
     found += [(name, "branch", moment) for name, moment in session.branches.items()]
     found += [(name, "snapshot", moment) for name, moment in session.snapshots.items()]
@@ -103,9 +95,9 @@ def _snapshots(session: Session, _given: Given) -> Iterator[Shown]:
     )
 
 
-@command(SNAPSHOTS, "forget NAME:snapshot", "Drop a snapshot or a branch.", "forget before")
-def _forget(session: Session, given: Given) -> Iterator[Shown]:
-    name = given.one("NAME")
+@command(SNAPSHOTS, "forget NAME:snapshot", "forget before")
+def _forget(session: Session, name: str) -> Iterator[Shown]:
+    """Drop a snapshot or a branch."""
     if name == session.branch:
         raise CommandError(f"{name} is the session's present branch; switch to another one first")
     found = session.snapshots if name in session.snapshots else session.branches
@@ -119,11 +111,10 @@ def _state(session: Session, moment: Checkpoint, chain: str) -> State:
     return session.node.state(chain, moment.heads[chain][1])
 
 
-@command(
-    SNAPSHOTS, "head BLOCK", "Go back to an earlier relay block of the branch, which continues from there.", "head 5"
-)
-def _head(session: Session, given: Given) -> Iterator[Shown]:
-    target, first = number(given.one("BLOCK"), "BLOCK is the height of a relay block"), session.facts.first
+@command(SNAPSHOTS, "head BLOCK", "head 5")
+def _head(session: Session, height: str) -> Iterator[Shown]:
+    """Go back to an earlier relay block of the branch, which continues from there."""
+    target, first = number(height, "BLOCK is the height of a relay block"), session.facts.first
     if not first <= target <= session.number:
         raise CommandError(f"the network has the relay blocks {first} to {session.number}, not {target}")
     session.ask("dev_setHead", target if target > first else hexed(session.relay_hash(0)))
@@ -134,32 +125,32 @@ def _head(session: Session, given: Given) -> Iterator[Shown]:
 @command(
     SNAPSHOTS,
     "diff A [B] [CHAIN] [ITEM]",
-    "Show decoded differences of two snapshots or branches: published keys and storage, by chain.",
     "diff before",
     "diff main attack",
     "diff main attack 3000",
     "diff before now relay TtlData",
-    details=(
-        "B is `now` by default. Without CHAIN the first rows of each chain are shown; with it all rows, and the trie\n"
-        "node that contains the first one. With ITEM only its rows are shown, with full values. What every block\n"
-        "writes (numbers, slots, hashes, events) comes last."
-    ),
 )
-def _diff(session: Session, given: Given) -> Iterator[Shown]:
-    a_name, b_name = given.one("A"), given.maybe("B") or "now"
-    a, b = session.named(a_name), session.named(b_name)
-    yield Line(f"A: {a_name}, relay block {a.number}")
-    yield Line(f"B: {b_name}, relay block {b.number}")
+def _diff(
+    session: Session, one: str, other: str = "now", where: str | None = None, item: str | None = None
+) -> Iterator[Shown]:
+    """Show decoded differences of two snapshots or branches: published keys and storage, by chain.
+
+    B is `now` by default. Without CHAIN the first rows of each chain are shown; with it all rows, and the trie
+    node that contains the first one. With ITEM only its rows are shown, with full values. What every block
+    writes (numbers, slots, hashes, events) comes last.
+    """
+    a, b = session.named(one), session.named(other)
+    yield Line(f"A: {one}, relay block {a.number}")
+    yield Line(f"B: {other}, relay block {b.number}")
     pairs = [
         (chain, _state(session, a, chain), _state(session, b, chain), at, b.heads[chain][0])
         for chain, (at, _) in a.heads.items()
         if chain in b.heads
     ]
-    where = given.maybe("CHAIN")
     if where is not None and where not in [pair[0] for pair in pairs]:
         raise CommandError(f"no chain is called {where!r}; there are {', '.join(pair[0] for pair in pairs)}")
     found = {
-        name: differences(left, right, session.key_name, relay=name == "relay")
+        name: differences(left, right, session.key_name, relay=name == RELAY)
         for name, left, right, _, _ in pairs
         if where in (None, name)
     }
@@ -169,56 +160,40 @@ def _diff(session: Session, given: Given) -> Iterator[Shown]:
     if where is None:
         header = ("chain", "block in A", "block in B", "entries that differ", "besides what every block writes")
         rows = tuple(
-            (name, at, other, len(found[name]), sum(not each.of_every_block for each in found[name]))
-            for name, _, _, at, other in pairs
+            (name, in_a, in_b, len(found[name]), sum(not each.of_every_block for each in found[name]))
+            for name, _, _, in_a, in_b in pairs
             if found[name]
         )
         yield Grid("chains that differ", header, rows)
     for name, differing in found.items():
         if differing:
-            yield from pages(name, differing, given.maybe("ITEM"), FEW if where is None else None)
-    if where is not None and given.maybe("ITEM") is None:
+            yield from pages(name, differing, item, FEW if where is None else None)
+    if where is not None and item is None:
         left, right = next(pair[1:3] for pair in pairs if pair[0] == where)
-        yield from _first_node(where, left, right)
+        difference = diff_states(left, right)
+        if difference is not None:
+            yield Line(f"the first key that differs in the state trie of {where}, down to its node:")
+            yield from (Line(f"  {line}") for line in difference.lines())
 
 
-def _first_node(chain: str, left: State, right: State) -> Iterator[Shown]:
-    """The node of the top trie that contains the first difference."""
-    difference = diff_states(left, right)
-    if difference is not None:
-        yield Line(f"the first key that differs in the state trie of {chain}, down to its node:")
-        for line in difference.lines():
-            yield Line(f"  {line}")
+@command(SNAPSHOTS, "write FILE [NAME:snapshot]", "write attack.json", "write before.json before")
+def _write(session: Session, file: str, name: str = "now") -> Iterator[Shown]:
+    """Write the present state, a snapshot or a branch of a scenario's network to a file.
 
-
-@command(
-    SNAPSHOTS,
-    "write FILE [NAME:snapshot]",
-    "Write the present state, a snapshot or a branch of a scenario's network to a file.",
-    "write attack.json",
-    "write before.json before",
-    details="The file holds the scenario and the commands; reading it plays them again.",
-)
-def _write(session: Session, given: Given) -> Iterator[Shown]:
-    path = Path(given.one("FILE"))
+    The file holds the scenario and the commands; reading it plays them again.
+    """
+    path = Path(file)
     session.node.local()
-    moment = session.named(given.maybe("NAME") or "now")
-    try:
-        saved.write(session, moment, path)
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from error
+    moment = session.named(name)
+    saved.write(session, moment, path)
     yield Line(f"written: {path}, relay block {moment.number}; `load {path}` or `pubsub step {path}` returns to it")
 
 
-@command(
-    SNAPSHOTS,
-    "load FILE",
-    "Load a file that `write` made. Snapshots and branches of this session are dropped.",
-    "load attack.json",
-)
-def _load(session: Session, given: Given) -> Iterator[Shown]:
-    path = Path(given.one("FILE"))
+@command(SNAPSHOTS, "load FILE", "load attack.json")
+def _load(session: Session, file: str) -> Iterator[Shown]:
+    """Load a file that `write` made. Snapshots and branches of this session are dropped."""
+    path = Path(file)
     made: list[Session] = []
-    yield from saved.read(path, made, forks=session.node.local().live.simulation.forks)
+    yield from saved.read(path, made, forks=session.simulation.forks)
     session.become(made[0])
     yield Line(f"{path}: {session.facts.name} at relay block {session.number}")

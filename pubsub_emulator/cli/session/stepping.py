@@ -6,17 +6,13 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Built, RelayBlock
-from pubsub_emulator.cli.session.arguments import number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
+from pubsub_emulator.cli.session.command import Command, CommandError, command, number
 from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.primitives.near import near_to
 from pubsub_emulator.runtime.parachain.block import Verdict
 
 STEPPING: Final[list[Command]] = []
-
-MOST: Final = 1000
-"""Blocks after which `until` gives up by default."""
 
 
 def summary(session: Session, block: RelayBlock) -> Iterator[Line]:
@@ -49,27 +45,20 @@ def _count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
-@command(
-    STEPPING,
-    "step [BLOCKS]",
-    "Build relay blocks (default 1).",
-    "step",
-    "step 10",
-    "n",
-    details=(
-        "Each contains the scenario's traffic and what was requested since the last block.\n"
-        "After the scenario's last block its publishers continue as before."
-    ),
-    aliases=("n", "next"),
-)
-def _step(session: Session, given: Given) -> Iterator[Shown]:
-    blocks = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1)
-    yield from _build(session, blocks)
+@command(STEPPING, "step [BLOCKS]", "step", "step 10", "n", aliases=("n", "next"))
+def _step(session: Session, blocks: str = "1") -> Iterator[Shown]:
+    """Build relay blocks (default 1).
+
+    Each contains the scenario's traffic and what was requested since the last block.
+    After the scenario's last block its publishers continue as before.
+    """
+    yield from _build(session, number(blocks, "BLOCKS is a whole number, at least 1", 1))
 
 
-@command(STEPPING, "to BLOCK", "Build relay blocks up to a height.", "to 100")
-def _to(session: Session, given: Given) -> Iterator[Shown]:
-    target, now = number(given.one("BLOCK"), "BLOCK is the height of a relay block"), session.number
+@command(STEPPING, "to BLOCK", "to 100")
+def _to(session: Session, height: str) -> Iterator[Shown]:
+    """Build relay blocks up to a height."""
+    target, now = number(height, "BLOCK is the height of a relay block"), session.number
     if target <= now:
         raise CommandError(f"the network is already at relay block {now}; `restore` and `head` go back")
     yield from _build(session, target - now)
@@ -81,30 +70,26 @@ def _build(session: Session, blocks: int) -> Iterator[Shown]:
         yield Doing("building blocks", done, blocks)
 
 
-HAPPENINGS: Final = ("verdict", "delivery", "removal", "stop", "event")
-
-
 @command(
     STEPPING,
     "until WHAT [WHICH] [MOST]",
-    "Build relay blocks until something happens; the block in which it happens is the last one.",
     "until verdict",
     "until verdict OmittedBelowBudget",
     "until delivery 3000",
     "until event KeyExpired 50",
-    details=(
-        "verdict [NAME]    a parachain block is refused\n"
-        "delivery [PARA]   a subscriber receives a value\n"
-        "removal [PARA]    a subscriber learns that a key was removed\n"
-        "stop [PARA]       a subscriber stops reading at its budget\n"
-        "event NAME        an event is deposited, on any chain\n"
-        f"WHICH may be `any`. `until` gives up after MOST blocks (default {MOST})."
-    ),
-    words={"WHAT": HAPPENINGS},
+    words={"WHAT": ("verdict", "delivery", "removal", "stop", "event")},
 )
-def _until(session: Session, given: Given) -> Iterator[Shown]:
-    what, which = given.one("WHAT"), given.maybe("WHICH")
-    most = number(given.maybe("MOST") or str(MOST), "MOST is a number of blocks, at least 1", 1)
+def _until(session: Session, what: str, which: str = "any", limit: str = "1000") -> Iterator[Shown]:
+    """Build relay blocks until something happens; the block in which it happens is the last one.
+
+    verdict [NAME]    a parachain block is refused
+    delivery [PARA]   a subscriber receives a value
+    removal [PARA]    a subscriber learns that a key was removed
+    stop [PARA]       a subscriber stops reading at its budget
+    event NAME        an event is deposited, on any chain
+    WHICH may be `any`. `until` gives up after MOST blocks (default 1000).
+    """
+    most = number(limit, "MOST is a number of blocks, at least 1", 1)
     happened = _condition(session, what, None if which == "any" else which)
     for done in range(1, most + 1):
         block = session.advance()

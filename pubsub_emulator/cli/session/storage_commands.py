@@ -7,8 +7,8 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.blocks import ttl_words
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
-from pubsub_emulator.cli.session.arguments import hexadecimal, number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
+from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number
+from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import ChainState, Session
 from pubsub_emulator.emulator.runtimes import runtime_of
 from pubsub_emulator.emulator.state_diff import key_name
@@ -36,24 +36,23 @@ _PUBSUB: Final = b"pubsub"
 @command(
     STORAGE,
     "storage CHAIN [ITEM] [KEY…]",
-    "Show what a chain stores under an item or a raw key; without one, list the items.",
     "storage relay",
     "storage relay Broadcaster.PublishedKeys",
     "storage relay Broadcaster.TtlData 1006",
     "storage 3000 ProcessedRoots",
     "storage relay 0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac",
-    details=(
-        "ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's order. For a node\n"
-        "that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE bytes."
-    ),
 )
-def _storage(session: Session, given: Given) -> Iterator[Shown]:
-    chain, name = given.one("CHAIN"), given.maybe("ITEM")
+def _storage(session: Session, chain: str, name: str | None = None, *keys: str) -> Iterator[Shown]:
+    """Show what a chain stores under an item or a raw key; without one, list the items.
+
+    ITEM may omit the pallet if the name is unique. KEYs select entries of a map, in the map's order. For a node
+    that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE bytes.
+    """
     if session.setting is None and name is not None and not name.startswith("0x"):
-        yield _foreign(session, name, given.many("KEY"))
+        yield _foreign(session, name, keys)
         return
-    storage = session.storage(chain)
-    known = runtime_of(relay=chain == "relay").items
+    storage = Storage(session.state(chain))
+    known = runtime_of(relay=chain == RELAY).items
     if name is None:
         yield from _list_items(storage, chain, known)
     elif name.startswith("0x"):
@@ -61,7 +60,7 @@ def _storage(session: Session, given: Given) -> Iterator[Shown]:
         held = storage.get(key)
         yield Line(f"{key_name(key)} of {chain}: {words(held, None) if held is not None else 'nothing is stored'}")
     else:
-        yield from _item(session, storage, find_item(known, name), given.many("KEY"))
+        yield from _item(session, storage, find_item(known, name), keys)
 
 
 def _foreign(session: Session, name: str, keys: tuple[str, ...]) -> Line:
@@ -125,18 +124,16 @@ def _cell(session: Session, key: object) -> str:
     return session.key_name(key) if isinstance(key, bytes) and len(key) == 32 else words(key)
 
 
-@command(
-    STORAGE,
-    "child [PUBLISHER] [KEY]",
-    "List the publishers' child tries, the entries of one, or one full entry.",
-    "child",
-    "child 1000",
-    "child 1000 1000/3",
-)
-def _child(session: Session, given: Given) -> Iterator[Shown]:
-    state, publisher = session.relay_state, given.maybe("PUBLISHER")
+@command(STORAGE, "child [PUBLISHER] [KEY]", "child", "child 1000", "child 1000 1000/3")
+def _child(session: Session, publisher: str | None = None, name: str | None = None) -> Iterator[Shown]:
+    """List the publishers' child tries, the entries of one, or one full entry."""
+    state = session.state(RELAY)
     if publisher is None:
-        found = {_publisher(key): trie for key, trie in state.children.items() if key.startswith(_PUBSUB)}
+        found = {
+            int.from_bytes(key.removeprefix(_PUBSUB), "little"): trie
+            for key, trie in state.children.items()
+            if key.startswith(_PUBSUB)
+        }
         yield Grid(
             f"child tries at relay block {session.number}",
             ("publisher", "keys", "bytes", "root"),
@@ -150,25 +147,20 @@ def _child(session: Session, given: Given) -> Iterator[Shown]:
     child, (prefix,) = chosen().placed(para, (b"",))
     if child not in state.children:
         raise CommandError(f"{para} has no child trie: it has published nothing")
-    storage, key = Storage(state), given.maybe("KEY")
-    if key is None:
+    storage = Storage(state)
+    if name is None:
         entries = ((key.removeprefix(prefix), held) for key, held in storage.child_iter(child, prefix))
         yield _entries(session, para, islice(entries, MOST_ROWS))
         more = sum(1 for _ in entries)
         if more:
             yield Line(f"and {more:,} more; `child {para} KEY` shows any")
         return
-    wanted = session.key(key)
+    wanted = session.key(name)
     held = storage.child_get(child, prefix + wanted)
     if held is None:
-        raise CommandError(f"{para} has published nothing under {key}")
+        raise CommandError(f"{para} has published nothing under {name}")
     yield _entries(session, para, iter([(bytes(wanted), held)]))
     yield Line(f"value: {words(chosen().read(held).value, None)}")
-
-
-def _publisher(child_key: bytes) -> int:
-    """The publisher whose child trie has this storage key."""
-    return int.from_bytes(child_key[len(_PUBSUB) :], "little")
 
 
 def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
@@ -190,22 +182,16 @@ def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, byte
     )
 
 
-@command(
-    STORAGE,
-    "cache SUBSCRIBER [PUBLISHER]",
-    "Show a subscriber's cache by publisher, or that of one publisher by key and row.",
-    "cache 3000",
-    "cache 3000 1000",
-)
-def _cache(session: Session, given: Given) -> Iterator[Shown]:
-    chain = session.chain(session.para(given.one("SUBSCRIBER"), "a subscriber's id is a whole number"))
+@command(STORAGE, "cache SUBSCRIBER [PUBLISHER]", "cache 3000", "cache 3000 1000")
+def _cache(session: Session, subscriber: str, publisher: str | None = None) -> Iterator[Shown]:
+    """Show a subscriber's cache by publisher, or that of one publisher by key and row."""
+    chain = session.chain(session.para(subscriber, "a subscriber's id is a whole number"))
     storage, spec = Storage(chain.state), chain.spec()
-    publisher = given.maybe("PUBLISHER")
     if publisher is not None:
         yield from _delivered(session, chain, ParaId(number(publisher, "a publisher's id is a whole number")))
         return
     roots = items.PROCESSED_ROOTS.get(storage)
-    relay = session.relay_state
+    relay = session.state(RELAY)
     yield Line(f"cache policy of {chain.para}: {spec.cache.value}")
     yield Grid(
         f"cache of {chain.para}",
@@ -264,13 +250,12 @@ def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterat
         yield Grid("cached nodes", ("hash", "bytes"), tuple((words(node), len(held)) for node, held in nodes))
 
 
-@command(
-    STORAGE, "cursor [SUBSCRIBER]", "Show where a subscriber's next block continues to read.", "cursor", "cursor 3002"
-)
-def _cursor(session: Session, given: Given) -> Iterator[Shown]:
-    for chain in session.chains(given.maybe("SUBSCRIBER"), subscribers=True):
-        storage = Storage(chain.state)
+@command(STORAGE, "cursor [SUBSCRIBER]", "cursor", "cursor 3002")
+def _cursor(session: Session, subscriber: str | None = None) -> Iterator[Shown]:
+    """Show where a subscriber's next block continues to read."""
+    for para in session.listed(subscriber, subscribers=True):
+        storage = Storage(session.chain(para).state)
         at, parent = items.PROCESSING_CURSOR.get(storage), items.LAST_RELAY_PARENT.get(storage)
         behind = "none yet" if parent is None else f"{parent}"
         goes_on = "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"
-        yield Line(f"{chain.para}: the next block reads on {goes_on}; last relay parent {behind}")
+        yield Line(f"{para}: the next block reads on {goes_on}; last relay parent {behind}")

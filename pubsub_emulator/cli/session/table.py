@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from pubsub_emulator.cli.screen.pages import Shown
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command, explained, find, register
+from pubsub_emulator.cli.screen.pages import Grid, Line, Shown
+from pubsub_emulator.cli.session.command import BY_NAME, Command, command, find
 from pubsub_emulator.cli.session.inspection import INSPECTION
 from pubsub_emulator.cli.session.network_commands import NETWORK
 from pubsub_emulator.cli.session.session import Session
@@ -17,18 +17,20 @@ from pubsub_emulator.cli.session.trials import TRIALS
 _LEAVING: Final[list[Command]] = []
 
 
-@command(_LEAVING, "help [COMMAND]", "List all commands, or explain one.", "help", "help cheat", aliases=("?",))
-def _help(_session: Session, given: Given) -> Iterator[Shown]:
-    return explained(given, SECTIONS, find)
+@command(_LEAVING, "help [COMMAND]", "help", "help cheat", aliases=("?",))
+def _help(_session: Session, name: str | None = None) -> Iterator[Shown]:
+    """List all commands, or explain one."""
+    if name is not None:
+        yield from map(Line, find(name).help())
+        return
+    for title, commands in SECTIONS.items():
+        yield Grid(title, ("command", "what it does"), tuple((each.usage(), each.summary) for each in commands))
+    yield Line("`help COMMAND` explains one, with examples; Ctrl-C interrupts a command after the last whole block")
 
 
-@command(
-    _LEAVING,
-    "quit",
-    "Leave the session. Whatever was not written to a file is lost; a node at a URL keeps running.",
-    aliases=("exit", "q"),
-)
-def _quit(session: Session, _given: Given) -> Iterator[Shown]:
+@command(_LEAVING, "quit", aliases=("exit", "q"))
+def _quit(session: Session) -> Iterator[Shown]:
+    """Leave the session. Whatever was not written to a file is lost; a node at a URL keeps running."""
     session.over = True
     yield from ()
 
@@ -43,6 +45,6 @@ SECTIONS: Final = {
 
 COMMANDS: Final = tuple(command for commands in SECTIONS.values() for command in commands)
 
-register(COMMANDS)
+BY_NAME.update({name: each for each in COMMANDS for name in (each.name, *each.aliases)})
 
-__all__ = ["COMMANDS", "SECTIONS", "CommandError", "find"]
+__all__ = ["COMMANDS", "SECTIONS", "find"]

@@ -6,12 +6,11 @@ from typing import Final
 
 from pubsub_emulator.cli.screen.pages import Doing, Line, Shown
 from pubsub_emulator.cli.session.answers import Delivery, RelayBlock
-from pubsub_emulator.cli.session.arguments import hexadecimal, number
-from pubsub_emulator.cli.session.command import Command, CommandError, Given, command
+from pubsub_emulator.cli.session.command import Command, CommandError, command, hexadecimal, number, write_file
 from pubsub_emulator.cli.session.inspection import deliveries, delivery_grid, refusal_grid
+from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.stepping import summary
-from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.cards import Picture, picture_of_proof
 from pubsub_emulator.explorer.words import Names
@@ -21,20 +20,14 @@ from pubsub_emulator.trie import StateTrie
 
 TRIALS: Final[list[Command]] = []
 
-_KINDS: Final = ("block", "keys", "child")
 
+@command(TRIALS, "dry-run [BLOCKS]", "dry-run", "dry-run 3", aliases=("try",))
+def _dry_run(session: Session, blocks: str = "1") -> Iterator[Shown]:
+    """Show what the next relay blocks would do, with deliveries and refusals; keep nothing.
 
-@command(
-    TRIALS,
-    "dry-run [BLOCKS]",
-    "Show what the next relay blocks would do, with deliveries and refusals; keep nothing.",
-    "dry-run",
-    "dry-run 3",
-    details="The node builds the blocks and goes back; whoever else uses it sees that.",
-    aliases=("try",),
-)
-def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
-    count = number(given.maybe("BLOCKS") or "1", "BLOCKS is a whole number, at least 1", 1)
+    The node builds the blocks and goes back; whoever else uses it sees that.
+    """
+    count = number(blocks, "BLOCKS is a whole number, at least 1", 1)
     before = session.checkpoint()
     built: list[RelayBlock] = []
     delivered: list[Delivery] = []
@@ -58,32 +51,25 @@ def _dry_run(session: Session, given: Given) -> Iterator[Shown]:
 @command(
     TRIALS,
     "draw FILE WHAT CHAIN [KEY…]",
-    "Draw a proof as a trie into an SVG file: a block's, or one of storage keys or published keys.",
     "draw block.svg block 3000",
     "draw block.svg block 3000 7",
     "draw read.svg child 1000 1000/3",
     "draw top.svg keys relay 0x1cb6f36e027abb2091cfb5110ab5087f06155b3cd9a8c9e5e9a23fd5dc13a5ed",
-    details=(
-        "block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY; of a node\n"
-        "        at a URL, `pubsub explore --connect` draws them\n"
-        "child   published KEYs of publisher CHAIN, in its trie on the relay chain\n"
-        "keys    raw storage KEYs of CHAIN, as 0x and digits"
-    ),
-    words={"WHAT": _KINDS},
+    words={"WHAT": ("block", "keys", "child")},
 )
-def _draw(session: Session, given: Given) -> Iterator[Shown]:
-    path, kind, chain = Path(given.one("FILE")), given.one("WHAT"), given.one("CHAIN")
+def _draw(session: Session, file: str, kind: str, chain: str, *words: str) -> Iterator[Shown]:
+    """Draw a proof as a trie into an SVG file: a block's, or one of storage keys or published keys.
+
+    block   the proof in the newest block of CHAIN, refused ones too, or in that of relay block KEY; of a node
+            at a URL, `pubsub explore --connect` draws them
+    child   published KEYs of publisher CHAIN, in its trie on the relay chain
+    keys    raw storage KEYs of CHAIN, as 0x and digits
+    """
+    path = Path(file)
     if path.suffix != ".svg":
         raise CommandError(f"{path}: the name of a drawing must end with .svg")
-    picture = (
-        _block(session, chain, given.many("KEY"))
-        if kind == "block"
-        else _proof(session, kind, chain, given.many("KEY"))
-    )
-    try:
-        write_whole(path, picture.svg)
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from error
+    picture = _block(session, chain, words) if kind == "block" else _proof(session, kind, chain, words)
+    write_file(path, picture.svg)
     yield Line(f"written: {path}, {picture.title}")
 
 
@@ -97,9 +83,8 @@ def _block(session: Session, chain: str, words: tuple[str, ...]) -> Picture:
             plan = None if record.outcome is None else record.outcome.plan
             names = Names({}, {**session.scenario_names, **session.names})
             verdict = "" if record.refusal is None else f", refused: {record.refusal.verdict.value}"
-            title = (
-                f"proof of block {record.candidate.header.number} of {para}, in relay block {moment.number}{verdict}"
-            )
+            height = record.candidate.header.number
+            title = f"proof of block {height} of {para}, in relay block {moment.number}{verdict}"
             return Picture(draw_block(record, plan, names), title)
     raise CommandError(f"{para} built no block {'yet' if at is None else f'in relay block {at} that is kept'}")
 
@@ -112,7 +97,7 @@ def _proof(session: Session, kind: str, chain: str, words: tuple[str, ...]) -> P
     if kind == "child":
         para = session.para(chain, "a publisher's id is a whole number")
         child, keys = chosen().placed(para, [session.key(word) for word in words])
-        trie = session.relay_state.children.get(child)
+        trie = session.state(RELAY).children.get(child)
         if trie is None:
             raise CommandError(f"{para} has no child trie: it has published nothing")
     else:
