@@ -134,7 +134,7 @@ def _pool_race(server: Server) -> Race:
     who = AccountId(ed25519.public_key(seed))
     call = relay.runtime.accounts.calls.encode("System", "remark", b"")
     implicit = Implicit(relay.runtime.accounts.signing.spec_version, TRANSACTION_VERSION, genesis, genesis)
-    pool, at = Pool(), server.node.runtimes.at(server.node.timeline.views[RELAY].best)
+    pool, at = Pool(), server.node.at(server.node.timeline.views[RELAY].best)
     block = NextBlock(at.runtime, at.state, at.header)
     waiting = []
     for nonce in range(WAITING):

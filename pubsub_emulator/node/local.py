@@ -16,7 +16,7 @@ from pubsub_emulator.node.rpc.encode import Written
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, method_not_found
 from pubsub_emulator.node.rpc.method import Json
 from pubsub_emulator.node.rpc.methods import all_methods
-from pubsub_emulator.node.rpc.node import Node, Runtimes
+from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.params import bind
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.primitives.errors import DefensiveFailure
@@ -41,7 +41,6 @@ class LocalNode:
             simulation.scenario.name,
             self.timeline,
             self.live,
-            Runtimes(self.live.network, self.live.genesis.heads),
             self,
             {},
             Watches(self.live.genesis.heads),

@@ -241,18 +241,18 @@ async def test_a_deaf_client_that_asks_for_much_is_answered_one_call_at_a_time(n
 
 
 @served()
-async def test_calls_that_compute_run_beside_the_loop_and_take_a_bounded_input(node: Running) -> None:
+async def test_calls_that_compute_run_beside_the_loop_and_take_bounded_input(node: Running, monkeypatch: Any) -> None:
     busy, witness = await node.connect(), await node.connect()
     release = threading.Event()
     entered = threading.Event()
-    call = node.server.node.runtimes.call
+    call = legacy_state.api.call
 
     def slow(block: Any, name: str, data: bytes) -> bytes:
         entered.set()
         assert release.wait(30)
         return call(block, name, data)
 
-    object.__setattr__(node.server.node.runtimes, "call", slow)
+    monkeypatch.setattr(legacy_state.api, "call", slow)
     number = await busy.send("state_call", "Core_version", "0x")
     while not entered.is_set():
         assert await witness.call("system_chainType") == "Development"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from pubsub_emulator.node.api import dry_runs
+from pubsub_emulator.node.api.dry_runs import dry_run_call
 from pubsub_emulator.node.at import METADATA_VERSIONS, At, metadata, runtime_version
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -39,31 +39,14 @@ def call(at: At, name: str, data: bytes) -> bytes:
     try:
         answer = function(at, reader)
         reader.end()
-    except ScaleError as error:
+    except (ScaleError, UndecodableExtrinsic) as error:
         raise ApiFailed(f"{name}: {error}") from error
     return answer
 
 
-def _version(at: At, reader: Reader) -> bytes:
-    del reader
-    return runtime_version(at).encode()
-
-
-def _metadata(at: At, reader: Reader) -> bytes:
-    del reader
-    return encode_bytes(metadata(at, METADATA_VERSIONS[0]))
-
-
 def _metadata_at_version(at: At, reader: Reader) -> bytes:
     version = reader.uint(4)
-    if version not in METADATA_VERSIONS:
-        return b"\x00"
-    return b"\x01" + encode_bytes(metadata(at, version))
-
-
-def _metadata_versions(at: At, reader: Reader) -> bytes:
-    del at, reader
-    return encode_compact(len(METADATA_VERSIONS)) + b"".join(scale.u32.encode(version) for version in METADATA_VERSIONS)
+    return b"\x01" + encode_bytes(metadata(at, version)) if version in METADATA_VERSIONS else b"\x00"
 
 
 def _validate_transaction(at: At, reader: Reader) -> bytes:
@@ -76,8 +59,6 @@ def _validate_transaction(at: At, reader: Reader) -> bytes:
         return b"\x00" + NextBlock(at.runtime, at.state, at.header).validate(raw).encode()
     except InvalidTransaction as error:
         return b"\x01" + error.encode()
-    except UndecodableExtrinsic as error:
-        raise ScaleError(str(error)) from error
 
 
 def _account_nonce(at: At, reader: Reader) -> bytes:
@@ -94,11 +75,7 @@ def _extrinsic(reader: Reader) -> bytes:
 
 def _priced(at: At, reader: Reader) -> tuple[SignedExtrinsic | BareExtrinsic, int]:
     """The next extrinsic, and the length that the caller says it has."""
-    try:
-        extrinsic = decode(_extrinsic(reader), at.runtime.calls)
-    except UndecodableExtrinsic as error:
-        raise ScaleError(str(error)) from error
-    return extrinsic, reader.uint(4)
+    return decode(_extrinsic(reader), at.runtime.calls), reader.uint(4)
 
 
 def _query_info(at: At, reader: Reader) -> bytes:
@@ -106,8 +83,7 @@ def _query_info(at: At, reader: Reader) -> bytes:
     if isinstance(extrinsic, BareExtrinsic):
         return encode_weight(WEIGHT_ZERO) + b"\x02" + scale.u128.encode(0)
     weight = at.runtime.calls.weight(extrinsic.call)
-    partial = fee_of(length, weight).total
-    return encode_weight(BASE_WEIGHT + weight) + b"\x00" + scale.u128.encode(partial)
+    return encode_weight(BASE_WEIGHT + weight) + b"\x00" + scale.u128.encode(fee_of(length, weight).total)
 
 
 def _query_fee_details(at: At, reader: Reader) -> bytes:
@@ -115,36 +91,22 @@ def _query_fee_details(at: At, reader: Reader) -> bytes:
     if isinstance(extrinsic, BareExtrinsic):
         return b"\x00" + scale.u128.encode(0)
     fee = fee_of(length, at.runtime.calls.weight(extrinsic.call), extrinsic.extra.tip)
-    parts = (fee.base, fee.length, fee.weight, fee.tip)
-    return b"\x01" + b"".join(scale.u128.encode(part) for part in parts)
+    return b"\x01" + b"".join(map(scale.u128.encode, (fee.base, fee.length, fee.weight, fee.tip)))
 
 
-def _query_weight_to_fee(at: At, reader: Reader) -> bytes:
-    del at
-    return scale.u128.encode(weight_fee(read_weight(reader)))
-
-
-def _query_length_to_fee(at: At, reader: Reader) -> bytes:
-    del at
-    return scale.u128.encode(LENGTH_FEE * reader.uint(4))
-
-
-def _dry_run_call(at: At, reader: Reader) -> bytes:
-    return dry_runs.dry_run_call(at.runtime, at.state, at.header, reader)
-
-
+_VERSIONS: Final = encode_compact(len(METADATA_VERSIONS)) + b"".join(map(scale.u32.encode, METADATA_VERSIONS))
 _FUNCTIONS: Final[dict[str, Callable[[At, Reader], bytes]]] = {
-    "Core_version": _version,
-    "Metadata_metadata": _metadata,
+    "Core_version": lambda at, _: runtime_version(at).encode(),
+    "Metadata_metadata": lambda at, _: encode_bytes(metadata(at, METADATA_VERSIONS[0])),
     "Metadata_metadata_at_version": _metadata_at_version,
-    "Metadata_metadata_versions": _metadata_versions,
+    "Metadata_metadata_versions": lambda _, __: _VERSIONS,
     "TaggedTransactionQueue_validate_transaction": _validate_transaction,
     "AccountNonceApi_account_nonce": _account_nonce,
     "TransactionPaymentApi_query_info": _query_info,
     "TransactionPaymentApi_query_fee_details": _query_fee_details,
-    "TransactionPaymentApi_query_weight_to_fee": _query_weight_to_fee,
-    "TransactionPaymentApi_query_length_to_fee": _query_length_to_fee,
-    "DryRunApi_dry_run_call": _dry_run_call,
+    "TransactionPaymentApi_query_weight_to_fee": lambda _, reader: scale.u128.encode(weight_fee(read_weight(reader))),
+    "TransactionPaymentApi_query_length_to_fee": lambda _, reader: scale.u128.encode(LENGTH_FEE * reader.uint(4)),
+    "DryRunApi_dry_run_call": dry_run_call,
 }
 FUNCTIONS: Final = tuple(_FUNCTIONS)
 """Their names."""

@@ -4,25 +4,24 @@ Result< { Result<PostDispatchInfo, { PostDispatchInfo, DispatchError }>, Vec<eve
           Vec<(destination, Vec<message>)> }, Error >
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
 from pubsub_emulator.emulator.network.parachain import pack
 from pubsub_emulator.node.at import At
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
-from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.scale import Reader, encode_compact
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.weights import encode_weight
-from pubsub_emulator.runtime.accounts.chain import ChainRuntime, NextBlock, begin
+from pubsub_emulator.runtime.accounts.chain import NextBlock, begin
 from pubsub_emulator.runtime.accounts.publisher import Published, sent_upward
 from pubsub_emulator.runtime.accounts.utility import origin_caller
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.calls import CallReader
 from pubsub_emulator.runtime.framework.dispatch import DispatchOutcome, Other, dispatch_result
 from pubsub_emulator.runtime.framework.message_chains import InboundDownwardMessage
-from pubsub_emulator.runtime.framework.storage import State, Storage
+from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.framework.validity import InvalidTransaction
 from pubsub_emulator.runtime.relay.dmp import QUEUES
 from pubsub_emulator.xcm import Location, Parachain, Publish
@@ -34,15 +33,16 @@ _VERSION_NOT_KNOWN: Final = b"\x01\x01"
 """`Err(VersionedConversionFailed)`."""
 
 
-def dry_run_call(runtime: ChainRuntime, state: State, header: Header, reader: Reader) -> bytes:
+def dry_run_call(at: At, reader: Reader) -> bytes:
     """The answer of `dry_run_call(origin, call, version)`; `reader` is at its arguments. Raises `ScaleError`."""
+    runtime = at.runtime
     arguments = CallReader(reader.data, runtime.calls, reader.pos)
     origin, call = origin_caller.read(arguments), runtime.calls.read(arguments)
     version = arguments.uint(4)
     reader.pos = arguments.pos
     if version != XCM_VERSION:
         return _VERSION_NOT_KNOWN
-    storage = begin(state, header)
+    storage = begin(at.state, at.header)
     system.note_extrinsic(storage, 0)
     before = dict(QUEUES.items(storage))
     try:
@@ -51,18 +51,8 @@ def dry_run_call(runtime: ChainRuntime, state: State, header: Header, reader: Re
     except PubsubError:  # in a block, it would make its extrinsic invalid
         outcome = DispatchOutcome(runtime.calls.weight(call), Other())
     emitted = [event.encode() for event in events.events(storage)]
-    forwarded = [*_downward(before, dict(QUEUES.items(storage))), *_upward(storage)]
-    return b"".join(
-        (
-            b"\x00",
-            _encode_outcome(outcome),
-            encode_compact(len(emitted)),
-            *emitted,
-            b"\x00",
-            encode_compact(len(forwarded)),
-            *forwarded,
-        )
-    )
+    forwarded = [*_downward(storage, before), *_upward(storage)]
+    return b"\x00" + _encode_outcome(outcome) + _vec(emitted) + b"\x00" + _vec(forwarded)
 
 
 def dry_run(at: At, extrinsic: bytes) -> bytes:
@@ -82,21 +72,20 @@ def _encode_outcome(outcome: DispatchOutcome) -> bytes:
     return b"\x00" + info if outcome.error is None else b"\x01" + info + outcome.error.encode()
 
 
-def _destination(location: Location, messages: Iterable[bytes]) -> bytes:
-    listed = list(messages)
-    return bytes((XCM_VERSION,)) + Location.codec.encode(location) + encode_compact(len(listed)) + b"".join(listed)
+def _vec(items: list[bytes]) -> bytes:
+    return encode_compact(len(items)) + b"".join(items)
 
 
-def _downward(
-    before: Mapping[ParaId, list[InboundDownwardMessage]], after: Mapping[ParaId, list[InboundDownwardMessage]]
-) -> list[bytes]:
+def _destination(location: Location, messages: list[bytes]) -> bytes:
+    return bytes((XCM_VERSION,)) + Location.codec.encode(location) + _vec(messages)
+
+
+def _downward(storage: Storage, before: Mapping[ParaId, list[InboundDownwardMessage]]) -> Iterator[bytes]:
     """The messages that were queued for parachains."""
-    out = []
-    for para, queue in after.items():
-        new = queue[len(before.get(para, ())) :]
+    for para, queue in QUEUES.items(storage):
+        new = [message.msg for message in queue[len(before.get(para, ())) :]]
         if new:
-            out.append(_destination(Location(0, (Parachain(para),)), (message.msg for message in new)))
-    return out
+            yield _destination(Location(0, (Parachain(para),)), new)
 
 
 def _upward(storage: Storage) -> list[bytes]:

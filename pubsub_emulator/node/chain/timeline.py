@@ -8,19 +8,17 @@ Everything is replaced by one assignment to `views`; whoever took a view before 
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
+from pubsub_emulator.node.chain.block import Block, Chain, Moment
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
 from pubsub_emulator.primitives.types import Hash
 
 HISTORY: Final = 4096
 """Relay blocks that are kept unless told otherwise."""
-
-
 _REMEMBERED: Final = 16_384
 """Hashes of blocks that are no longer kept, to say of them that they were."""
 
@@ -92,9 +90,8 @@ class Timeline:
     def __init__(self, genesis: Moment, history: int = HISTORY, finality: int = 0) -> None:
         """Starts with block 0 of every chain. Raises `ImpossibleTimeline` unless 0 <= finality < history."""
         if not 0 <= finality < history:
-            raise ImpossibleTimeline(
-                f"{history} relay blocks of history do not hold a final block {finality} behind the best"
-            )
+            why = f"{history} relay blocks of history do not hold a final block {finality} behind the best"
+            raise ImpossibleTimeline(why)
         self.history = history
         self.finality = finality
         self.genesis = genesis
@@ -109,10 +106,7 @@ class Timeline:
         self._oldest = self._first + 1
         self._outlived: list[Block] = []
         self.newest = genesis
-        self.views: Mapping[Chain, ChainView] = {}
-        for chain, block in genesis.heads.items():
-            self._blocks[chain][block.hash] = block
-            self._heights[chain][block.number] = block
+        self._hold(genesis.heads.values())
         self.views = self._views({chain: block.number for chain, block in genesis.heads.items()})
 
     # Reading
@@ -154,11 +148,7 @@ class Timeline:
         before = self.views
         self._path[number] = moment
         self._moments.setdefault(number, []).append(moment)
-        for block in (moment.relay, *moment.blocks):
-            self._blocks[block.chain][block.hash] = block
-            self._heights[block.chain][block.number] = block
-        for record in moment.records:
-            self._candidates[record.candidate.hash()] = record
+        self._hold((moment.relay, *moment.blocks), moment.records)
         self.newest = moment
         self.views = self._views({chain: view.since for chain, view in before.items()})
         advance = Advance(moment, {chain: self._advanced(chain, before[chain]) for chain in self.views})
@@ -176,20 +166,19 @@ class Timeline:
             raise CannotRewind(f"relay block {moment.number} is kept, but not what leads to it")
         shared = self._first if not joins else branch[0].number - 1 if branch else moment.number
         before = self.views
-        left = tuple(
-            block
-            for number in sorted(self._path)
-            if number > shared
-            for block in (self._path[number].relay, *self._path[number].blocks)
-        )
+        gone = (self._path[number] for number in sorted(self._path) if number > shared)
+        left = tuple(block for each in gone for block in (each.relay, *each.blocks))
         heads = self._path[shared].heads
         self._path = {number: each for number, each in self._path.items() if number <= shared}
         self._heights = {
             chain: {number: block for number, block in heights.items() if number <= heads[chain].number}
             for chain, heights in self._heights.items()
         }
-        if not joins:
-            self._keep_again(branch[0])
+        if not joins:  # it has left the window, and so may have the newest blocks of its chains
+            again = branch[0]
+            self._oldest = min(self._oldest, again.number)
+            self._moments.setdefault(again.number, []).append(again)
+            self._hold(again.heads.values(), again.records)
         for each in branch:
             self._path[each.number] = each
             for block in (each.relay, *each.blocks):
@@ -199,15 +188,12 @@ class Timeline:
         changed = {chain: ChainAdvance(view, (), (), before[chain].best) for chain, view in self.views.items()}
         return Advance(moment, changed, rewound=True, left=left)
 
-    def _keep_again(self, moment: Moment) -> None:
-        """Keep a moment that has left the window, and the newest block of every chain in it."""
-        self._oldest = min(self._oldest, moment.number)
-        self._moments.setdefault(moment.number, []).append(moment)
-        for record in moment.records:
-            self._candidates[record.candidate.hash()] = record
-        for block in moment.heads.values():
+    def _hold(self, blocks: Iterable[Block], records: Iterable[BlockRecord] = ()) -> None:
+        for block in blocks:
             self._blocks[block.chain][block.hash] = block
             self._heights[block.chain][block.number] = block
+        for record in records:
+            self._candidates[record.candidate.hash()] = record
 
     def _branch(self, moment: Moment) -> tuple[list[Moment], bool]:
         """The moments from the best chain (without) to a kept moment (with), ascending; whether they join it."""
@@ -249,9 +235,7 @@ class Timeline:
     def _advanced(self, chain: Chain, before: ChainView) -> ChainAdvance:
         view = self.views[chain]
         finalized = tuple(view.heights[at] for at in range(before.final.number + 1, view.final.number + 1))
-        if chain is RELAY:
-            return ChainAdvance(view, (self.newest.relay,), finalized, before.best)
-        new = tuple(block for block in self.newest.blocks if block.chain == chain)
+        new = tuple(block for block in (self.newest.relay, *self.newest.blocks) if block.chain == chain)
         return ChainAdvance(view, new, finalized, before.best)
 
     def _prune(self, last: int) -> None:

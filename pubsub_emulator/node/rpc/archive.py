@@ -8,16 +8,13 @@ from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import run
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, fields, hexadecimal, list_of, one_of, text, u64
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.trie import Trie
-
-methods: Final = Methods()
-method = methods.method
 
 HASH: Final = Param("hash", block_hash)
 

@@ -4,13 +4,15 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from pubsub_emulator.node import api
+from pubsub_emulator.node.at import At
 from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.pool import MOST_EXTRINSIC, PoolChange, Refused, check
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.errors import RpcError, invalid_params
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal, text
-from pubsub_emulator.node.rpc.session import RpcSubscription, compact
+from pubsub_emulator.node.rpc.session import compact
+from pubsub_emulator.node.rpc.transactions import Watcher
 from pubsub_emulator.primitives import scale
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.scale import Reader
@@ -20,15 +22,11 @@ from pubsub_emulator.primitives.weights import read_weight
 from pubsub_emulator.runtime.accounts.apply import Checked
 from pubsub_emulator.runtime.accounts.extrinsic import UndecodableExtrinsic
 
-methods: Final = Methods()
-method = methods.method
-
 T = TypeVar("T")
 
 SHORT: Final = 4096
 """Bytes of an extrinsic that is checked at once; one with more can hold many calls."""
 EXTRINSIC: Final = Param("bytes", hexadecimal, aliases=("extrinsic", "encodedXt"))
-UNDECODABLE: Final = 2
 _CLASSES: Final = ("normal", "operational", "mandatory")
 
 
@@ -42,7 +40,7 @@ def submit(call: Call, extrinsic: bytes, verdict: Verdict = None) -> Hash:
     try:
         if isinstance(verdict, Refused):
             raise verdict
-        name = node.pools[call.chain].submit(node.runtimes.at(call.view.best), extrinsic, verdict)
+        name = node.pools[call.chain].submit(node.at(call.view.best), extrinsic, verdict)
     except Refused as refused:
         raise RpcError(refused.code, refused.message, refused.data) from refused
     node.control.ask()
@@ -57,7 +55,7 @@ def when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> 
 async def _when_checked(call: Call, extrinsic: bytes, then: Callable[[Verdict], T]) -> T:
     def judge() -> Verdict:
         try:
-            return check(call.node.runtimes.at(best), extrinsic)
+            return check(call.node.at(best), extrinsic)
         except Refused as refused:
             return refused
 
@@ -80,16 +78,11 @@ def submit_extrinsic(call: Call, extrinsic: bytes) -> Json:
     return when_checked(call, extrinsic, then)
 
 
-class Updates(RpcSubscription):
+class Updates(Watcher):
     """The status updates of an extrinsic."""
 
     method = "author_extrinsicUpdate"
     group = "extrinsic"
-
-    def __init__(self, call: Call, name: Hash) -> None:
-        super().__init__(call.chain)
-        self._node = call.node
-        self._name = name
 
     def pooled(self, change: PoolChange) -> None:
         """The pool's status of it has changed."""
@@ -112,10 +105,6 @@ class Updates(RpcSubscription):
         """Its block was left."""
         self.notify(compact({"retracted": hexed(block.hash)}))
 
-    def closed(self) -> None:
-        """Nobody listens any more."""
-        self._node.watches.forget(self.chain, self._name, self)
-
 
 @method("author_submitAndWatchExtrinsic", EXTRINSIC, live=True)
 def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
@@ -123,7 +112,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
 
     def then(verdict: Verdict) -> Json:
         name = submit(call, extrinsic, verdict)
-        subscription = Updates(call, name)
+        subscription = Updates(call.node.watches, call.chain, name)
         opened = call.open(subscription)
         call.node.watches.watch(call.chain, name, extrinsic, subscription)
         call.node.tell_pooled(call.chain)
@@ -132,7 +121,7 @@ def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
     return when_checked(call, extrinsic, then)
 
 
-unsubscribes(methods, "author_unwatchExtrinsic", Updates)
+unsubscribes("author_unwatchExtrinsic", Updates)
 
 
 @method("author_pendingExtrinsics")
@@ -148,20 +137,23 @@ def next_index(call: Call, address: str) -> Json:
         account = decode_address(address)
     except BadAddress as error:
         raise invalid_params(str(error)) from error
-    return call.node.pools[call.chain].next_index(call.node.runtimes.at(call.view.best), account)
+    return call.node.pools[call.chain].next_index(call.node.at(call.view.best), account)
 
 
-def _length(extrinsic: bytes) -> bytes:
-    return scale.u32.encode(len(extrinsic))
+def _tried(call: Call, extrinsic: bytes, at: bytes | None, run: Callable[[At], bytes]) -> bytes:
+    """What `run` makes of an extrinsic at a block. Raises `RpcError` 2 for one that is too long or does not decode."""
+    why = f"more than {MOST_EXTRINSIC} bytes"
+    if len(extrinsic) <= MOST_EXTRINSIC:
+        try:
+            return run(call.node.at(call.block(at)))
+        except (api.ApiFailed, UndecodableExtrinsic) as error:
+            why = str(error)
+    raise RpcError(2, "Unable to dry run extrinsic", why)
 
 
 def _query(call: Call, function: str, extrinsic: bytes, at: bytes | None) -> Reader:
-    if len(extrinsic) > MOST_EXTRINSIC:
-        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", f"more than {MOST_EXTRINSIC} bytes")
-    try:
-        return Reader(call.node.runtimes.call(call.block(at), function, extrinsic + _length(extrinsic)))
-    except api.ApiFailed as error:
-        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from error
+    data = extrinsic + scale.u32.encode(len(extrinsic))
+    return Reader(_tried(call, extrinsic, at, lambda where: api.call(where, function, data)))
 
 
 @method("payment_queryInfo", EXTRINSIC, AT, executing=True)
@@ -169,12 +161,8 @@ def query_info(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """The weight and the fee of an extrinsic, without its tip."""
     reader = _query(call, "TransactionPaymentApi_query_info", extrinsic, at)
     weight = read_weight(reader)
-    kind = reader.u8()
-    return {
-        "weight": {"ref_time": weight.ref_time, "proof_size": weight.proof_size},
-        "class": _CLASSES[kind],
-        "partialFee": str(reader.uint(16)),
-    }
+    shown = {"ref_time": weight.ref_time, "proof_size": weight.proof_size}
+    return {"weight": shown, "class": _CLASSES[reader.u8()], "partialFee": str(reader.uint(16))}
 
 
 @method("payment_queryFeeDetails", EXTRINSIC, AT, executing=True)
@@ -190,10 +178,4 @@ def query_fee_details(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
 @method("system_dryRun", EXTRINSIC, AT, aliases=("system_dryRunAt",), unsafe=True, executing=True)
 def dry_run(call: Call, extrinsic: bytes, at: bytes | None) -> Json:
     """The `ApplyExtrinsicResult` of an extrinsic in the next block."""
-    block = call.block(at)
-    if len(extrinsic) > MOST_EXTRINSIC:
-        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", f"more than {MOST_EXTRINSIC} bytes")
-    try:
-        return hexed(api.dry_run(call.node.runtimes.at(block), extrinsic))
-    except UndecodableExtrinsic as error:
-        raise RpcError(UNDECODABLE, "Unable to dry run extrinsic", str(error)) from error
+    return hexed(_tried(call, extrinsic, at, lambda where: api.dry_run(where, extrinsic)))

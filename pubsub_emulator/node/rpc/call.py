@@ -1,12 +1,13 @@
 """The context of a call: the node, the chain of the path, the connection."""
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import ChainView
 from pubsub_emulator.node.rpc.errors import RpcError, development, discarded_block, method_not_found, unknown_block
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.params import Param, text
 from pubsub_emulator.node.rpc.session import RpcSubscription, Session
@@ -15,17 +16,15 @@ from pubsub_emulator.primitives.errors import PubsubError
 T = TypeVar("T")
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """The context of a call: the node, the chain of the path, and the connection, `None` for a POST."""
 
-    __slots__ = ("chain", "node", "opened", "session")
-
-    def __init__(self, node: Node, chain: Chain, session: Session | None) -> None:
-        self.node = node
-        self.chain = chain
-        self.session = session
-        self.opened: list[RpcSubscription] | None = None
-        """Subscriptions whose first events wait for the answer."""
+    node: Node
+    chain: Chain
+    session: Session | None
+    opened: list[RpcSubscription] | None = None
+    """Subscriptions whose first events wait for the answer."""
 
     @property
     def view(self) -> ChainView:
@@ -38,10 +37,12 @@ class Call:
 
     def block(self, name: bytes | None) -> Block:
         """A kept block; the best one without a name. Raises `RpcError` 4003 if it is not kept."""
+        if name is None:
+            return self.view.best
         found = self.find(name)
-        if found is None and name is not None:
+        if found is None:
             raise discarded_block(name) if self.node.timeline.was_discarded(name) else unknown_block(name)
-        return found if found is not None else self.view.best
+        return found
 
     def open(self, subscription: RpcSubscription) -> str:
         """Add a subscription to the connection; its events wait until its id was sent. Raises `RpcError`."""
@@ -59,10 +60,10 @@ class Call:
         subscription.holds += 1
 
 
-def unsubscribes(methods: Methods, name: str, kind: type[RpcSubscription], aliases: Iterable[str] = ()) -> None:
+def unsubscribes(name: str, kind: type[RpcSubscription], *aliases: str) -> None:
     """Declare the method that ends subscriptions of a kind."""
 
-    @methods.method(name, Param("subscription", text), aliases=aliases, live=True)
+    @method(name, Param("subscription", text), aliases=aliases, live=True)
     def unsubscribe(call: Call, subscription: str) -> Json:
         """End the subscription. Returns whether there was one."""
         return call.session is not None and call.session.remove(subscription, kind.group)

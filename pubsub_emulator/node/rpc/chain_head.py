@@ -10,19 +10,17 @@ from pubsub_emulator.node.chain.timeline import Advance, ChainView
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import RpcError
 from pubsub_emulator.node.rpc.legacy_state import CODE, run
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, hexadecimal, list_of, text
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.node.rpc.storage_items import Query, find, query, trie_of
-from pubsub_emulator.node.types import RuntimeVersion
+from pubsub_emulator.node.types import RuntimeVersion, runtime_version
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
 
 T = TypeVar("T")
 Event = dict[str, object]
 
-methods: Final = Methods()
-method = methods.method
 
 MOST_FOLLOWS: Final = 4
 MOST_PINS: Final = 512
@@ -74,12 +72,9 @@ class Follow(RpcSubscription):
         final = [block for block in known if block is not None]
         for block in final:
             self._pin(block)
-        event: dict[str, object] = {
-            "event": "initialized",
-            "finalizedBlockHashes": [hexed(block.hash) for block in final],
-        }
+        event: Event = {"event": "initialized", "finalizedBlockHashes": [hexed(block.hash) for block in final]}
         if self.with_runtime:
-            event["finalizedBlockRuntime"] = runtime_json(self._node.runtimes.version(view.final))
+            event["finalizedBlockRuntime"] = runtime_json(runtime_version(self._node.at(view.final)))
         self.notify(compact(event))
         for block in view.unfinalized():
             self._report(block)
@@ -120,15 +115,12 @@ class Follow(RpcSubscription):
 
     def _report(self, block: Block) -> None:
         self._pin(block)
-        event: dict[str, object] = {
-            "event": "newBlock",
-            "blockHash": hexed(block.hash),
-            "parentBlockHash": hexed(block.header.parent_hash),
-        }
+        above = block.header.parent_hash
+        event: Event = {"event": "newBlock", "blockHash": hexed(block.hash), "parentBlockHash": hexed(above)}
         if self.with_runtime:
-            parent = self._node.timeline.block(self.chain, block.header.parent_hash)
+            parent = self._node.timeline.block(self.chain, above)
             changed = parent is not None and parent.state.top.get(CODE) != block.state.top.get(CODE)
-            event["newRuntime"] = runtime_json(self._node.runtimes.version(block)) if changed else None
+            event["newRuntime"] = runtime_json(runtime_version(self._node.at(block))) if changed else None
         self.notify(compact(event))
 
     def _report_best(self, block: Block) -> None:
@@ -331,12 +323,10 @@ def _stored(block: Block, items: list[Query], child: bytes | None) -> Iterator[E
 def go_on(call: Call, name: str, operation: str) -> None:
     """Let a waiting storage operation go on."""
     found = _follow(call, name)
-    started = None if found is None else found.operations.get(operation)
-    if started is None:
-        return
-    if not started.waiting:
-        raise RpcError(-32803, "Invalid continue call", "the operation does not wait to be continued")
-    started.go()
+    if found is not None and (started := found.operations.get(operation)) is not None:
+        if not started.waiting:
+            raise RpcError(-32803, "Invalid continue call", "the operation does not wait to be continued")
+        started.go()
 
 
 @method("chainHead_v1_stopOperation", FOLLOW, OPERATION, live=True)

@@ -3,12 +3,9 @@
 from typing import Final
 
 from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.node import CLIENT, PROPERTIES
 from pubsub_emulator.primitives.hexadecimal import hexed
-
-methods: Final = Methods()
-method = methods.method
 
 
 @method("rpc_methods")

@@ -7,12 +7,12 @@ from typing import Final, TypeVar
 
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action
-from pubsub_emulator.node.chain.block import RELAY, Block, Moment
+from pubsub_emulator.node.chain.block import RELAY, Block
 from pubsub_emulator.node.pool import Refused
 from pubsub_emulator.node.rpc.call import Call, attempt
 from pubsub_emulator.node.rpc.errors import DEVELOPMENT, RpcError, development
 from pubsub_emulator.node.rpc.legacy_state import KEYS
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.node import Snapshot
 from pubsub_emulator.node.rpc.params import (
     AT,
@@ -28,6 +28,7 @@ from pubsub_emulator.node.rpc.params import (
     text,
     u32,
 )
+from pubsub_emulator.node.types.rows import storage_pairs
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -35,8 +36,6 @@ from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_subscriber.storage import LAST_RELAY_PARENT
 
-methods: Final = Methods()
-method = methods.method
 T = TypeVar("T")
 ByPara = tuple[tuple[ParaId, tuple[bytes, ...]], ...]
 """Messages by the parachain that sends them."""
@@ -77,7 +76,7 @@ class NewBlock(Messages):
     transactions: tuple[bytes, ...] = ()
 
 
-def _messages_of(field: str) -> Callable[[object], tuple[bytes, ...]]:
+def _messages_of(field: str) -> Read[tuple[bytes, ...]]:
     """Reads a list of messages, whose bytes are called `field`."""
 
     def read(value: object) -> bytes:
@@ -88,16 +87,14 @@ def _messages_of(field: str) -> Callable[[object], tuple[bytes, ...]]:
     return lambda value: tuple(list_of(read)(value))
 
 
-def _by_para(read: Callable[[object], tuple[bytes, ...]]) -> Callable[[object], ByPara]:
+def _by_para(read: Read[tuple[bytes, ...]]) -> Read[ByPara]:
     def read_all(value: object) -> ByPara:
         if not isinstance(value, dict):
             raise ValueError("an object by parachain is wanted")
-        out = []
-        for name, items in value.items():
+        for name in value:
             if not name.isdecimal():
                 raise ValueError(f"{name!r} is no parachain's id")
-            out.append((para(int(name)), read(items)))
-        return tuple(out)
+        return tuple((para(int(name)), read(items)) for name, items in value.items())
 
     return read_all
 
@@ -127,12 +124,8 @@ async def new_block(call: Call, config: NewBlock | None) -> Json:
         raise refuse(f"1 to {MOST_BLOCKS} blocks are built at once, not {count}")
     todo = list(inputs(call, wanted))
     submit_all(call, wanted.transactions)
-    if call.chain is RELAY:
-        for at in range(count):
-            await attempt(call.node.control.build(todo if at == 0 else ()))
-        return hexed(call.view.best.hash)
     for _ in range(count):
-        await build_on(call, call.chain, todo)
+        await (attempt(call.node.control.build(todo)) if call.chain is RELAY else build_on(call, call.chain, todo))
         todo = []
     return hexed(call.view.best.hash)
 
@@ -141,7 +134,7 @@ def submit_all(call: Call, transactions: tuple[bytes, ...]) -> None:
     """Put extrinsics into the chain's pool: all of them, or none where one is invalid. Raises `RpcError`."""
     if not transactions:
         return
-    pool, at = call.node.pools[call.chain], call.node.runtimes.at(call.view.best)
+    pool, at = call.node.pools[call.chain], call.node.at(call.view.best)
     trial = pool.copy()
     for taken in (trial, pool):
         for extrinsic in transactions:
@@ -159,10 +152,9 @@ async def build_on(call: Call, chain: ParaId, todo: Iterable[Action] = ()) -> No
 
 
 async def _until(call: Call, chain: ParaId, done: Callable[[Block], bool], todo: Iterable[Action] = ()) -> None:
-    first = list(todo)
     for _ in range(MOST_STEPS):
-        await attempt(call.node.control.build([*first, actions.Turn(para=chain)]))
-        first = []
+        await attempt(call.node.control.build([*todo, actions.Turn(para=chain)]))
+        todo = ()
         if done(call.node.timeline.views[chain].best):
             return
     raise refuse(f"parachain {chain} built no block in {MOST_STEPS} relay blocks")
@@ -205,31 +197,22 @@ async def set_storage(call: Call, values: list[Pair] | dict[str, object], at: by
     """Have root write storage; returns the hash of the block that has it."""
     if at is not None and at != call.view.best.hash:
         raise refuse("storage is written on the best block only")
-    pairs = values if isinstance(values, list) else _named_pairs(call, values)
-    for key, _ in pairs:
-        if key.startswith(CHILD_STORAGE_PREFIX):
-            raise refuse("child tries are not written: publish instead")
+    try:
+        pairs = values if isinstance(values, list) else storage_pairs(call.node.at(call.view.best), values)
+    except PubsubError as error:
+        raise development(error) from error
+    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in pairs):
+        raise refuse("child tries are not written: publish instead")
     action = actions.SetStorage(chain=call.chain, entries=tuple(pairs))
     sent = await attempt(call.node.control.build((action,)))
-    if call.chain is not RELAY:
-        await _arrived(call, call.chain, sent)
+    if call.chain is not RELAY:  # until it has a block on the relay block that sent it the message
+        parent = LAST_RELAY_PARENT
+        await _until(call, call.chain, lambda block: (parent.get(Storage(block.state)) or 0) >= sent.number)
     get = call.view.best.state.top.get
     refused = next((key for key, value in dict(pairs).items() if get(key) != value), None)
     if refused is not None:
         raise refuse(f"the runtime did not write {hexed(refused)}")
     return hexed(call.view.best.hash)
-
-
-def _named_pairs(call: Call, values: dict[str, object]) -> list[Pair]:
-    try:
-        return call.node.runtimes.storage_pairs(call.view.best, values)
-    except PubsubError as error:
-        raise development(error) from error
-
-
-async def _arrived(call: Call, chain: ParaId, sent: Moment) -> None:
-    """Step until a parachain has a block on the relay block that sent it a message."""
-    await _until(call, chain, lambda block: (LAST_RELAY_PARENT.get(Storage(block.state)) or 0) >= sent.number)
 
 
 def _moment_in_time(value: object) -> int:
@@ -310,20 +293,12 @@ def undos(call: Call) -> Json:
 @method("dev_revert", Param("id", text), unsafe=True)
 async def revert(call: Call, name: str) -> Json:
     """Go back to a kept moment, which is gone then, and so are later ones."""
-    node = call.node
-    kept = node.snapshots.get(name)
-    if kept is None:
+    if not await restore(call, name):
         return False
-    await _go_back(call, kept)
-    names = list(node.snapshots)
+    names = list(call.node.snapshots)
     for each in names[names.index(name) :]:
         drop(call, each)
     return True
-
-
-async def _go_back(call: Call, kept: Snapshot) -> None:
-    await attempt(call.node.control.rewind(kept.moment, kept.pending))
-    call.node.pools.update({chain: pool.copy() for chain, pool in kept.pools.items()})
 
 
 @method("dev_restore", Param("id", text), unsafe=True)
@@ -332,7 +307,8 @@ async def restore(call: Call, name: str) -> Json:
     kept = call.node.snapshots.get(name)
     if kept is None:
         return False
-    await _go_back(call, kept)
+    await attempt(call.node.control.rewind(kept.moment, kept.pending))
+    call.node.pools.update({chain: pool.copy() for chain, pool in kept.pools.items()})
     return True
 
 
@@ -357,8 +333,5 @@ def get_read_proof(call: Call, keys: list[bytes], at: bytes | None) -> Json:
     block = call.block(at)
     nodes: dict[Hash, bytes] = {}
     block.state.prove(keys, {}, nodes)
-    return {
-        "at": hexed(block.hash),
-        "proof": [hexed(node) for node in nodes.values()],
-        "stateRoot": hexed(block.header.state_root),
-    }
+    root = hexed(block.header.state_root)
+    return {"at": hexed(block.hash), "proof": list(map(hexed, nodes.values())), "stateRoot": root}

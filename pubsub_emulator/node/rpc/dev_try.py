@@ -13,7 +13,7 @@ from pubsub_emulator.node.rpc.call import Call, attempt
 from pubsub_emulator.node.rpc.dev import MESSAGES, Messages, inputs, refuse
 from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.errors import development
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, boolean, fields, height, hexadecimal, list_of, text
 from pubsub_emulator.node.types import decode_events, decode_extrinsic, parse_row
 from pubsub_emulator.node.types.delta import delta
@@ -25,10 +25,6 @@ from pubsub_emulator.primitives.ss58 import BadAddress, decode_address
 from pubsub_emulator.primitives.types import AccountId, Hash
 from pubsub_emulator.runtime.accounts.timestamp import NOW
 from pubsub_emulator.runtime.framework.storage import Storage
-
-methods: Final = Methods()
-method = methods.method
-
 
 # Dry runs
 
@@ -78,7 +74,7 @@ async def dry_run(call: Call, config: DryRun) -> Json:
     if len(wanted) != 1:
         raise refuse(f"one of extrinsic, ump, dmp and hrmp is tried at a time, not {' and '.join(wanted) or 'none'}")
     block = call.block(config.at)
-    at = call.node.runtimes.at(block)
+    at = call.node.at(block)
     if config.extrinsic is not None:
         changes = _tried(at, config.extrinsic)
     else:
@@ -189,7 +185,7 @@ async def run(call: Call, config: RunBlock) -> Json:
     """Run a block again and tell what each of its parts wrote; `stateRoot` is what it led to."""
     header, body = config.block
     parent = call.block(config.parent or header.parent_hash)
-    at = call.node.runtimes.at(parent)
+    at = call.node.at(parent)
     try:
         done = await call.node.control.aside(lambda _: run_block(at, header, body))
     except CannotRun as error:

@@ -6,13 +6,10 @@ from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import block_json, header_json, header_text
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, height
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
 from pubsub_emulator.primitives.hexadecimal import hexed
-
-methods: Final = Methods()
-method = methods.method
 
 
 def _heights(value: object) -> int | list[int]:
@@ -133,7 +130,7 @@ def _declare(kind: type[Heads], name: str, aliases: tuple[str, ...], ending: tup
         subscription.first(call.view.final if final else call.view.best)
         return opened
 
-    unsubscribes(methods, f"chain_unsubscribe{name}", kind, ending)
+    unsubscribes(f"chain_unsubscribe{name}", kind, *ending)
 
 
 for _kind in _KINDS:

@@ -8,16 +8,13 @@ from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError
 from pubsub_emulator.node.rpc.legacy_state import COUNT, KEY, KEYS, PREFIX, START, check_count
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash
 from pubsub_emulator.trie import StateTrie
-
-methods: Final = Methods()
-method = methods.method
 
 CHILD: Final = Param("childKey", hexadecimal, aliases=("child", "childStorageKey"))
 

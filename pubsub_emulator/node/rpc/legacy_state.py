@@ -4,24 +4,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain as chained
 from typing import Any, Final
 
-from pubsub_emulator.node.api import UnknownFunction
+from pubsub_emulator.node import api
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, ChainView, Timeline
 from pubsub_emulator.node.pool import MOST_EXTRINSIC
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
-from pubsub_emulator.node.rpc.errors import CLIENT, RpcError, execution_failed
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.errors import RpcError, execution_failed
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, block_hash, hexadecimal, hexadecimals, text, u64
 from pubsub_emulator.node.rpc.session import Overflow, RpcSubscription, compact
-from pubsub_emulator.node.types import RuntimeVersion, UnknownMetadataVersion
+from pubsub_emulator.node.types import RuntimeVersion, metadata, runtime_version
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
-
-methods: Final = Methods()
-method = methods.method
 
 MOST_KEYS: Final = 1000
 MOST_ARGUMENTS: Final = MOST_EXTRINSIC + 1024
@@ -151,8 +148,8 @@ def run(call: Call, block: Block, name: str, data: bytes) -> bytes:
     if len(data) > MOST_ARGUMENTS:
         raise execution_failed(f"Other: the arguments have {len(data)} bytes, and at most {MOST_ARGUMENTS}")
     try:
-        return call.node.runtimes.call(block, name, data)
-    except UnknownFunction:
+        return api.call(call.node.at(block), name, data)
+    except api.UnknownFunction:
         raise execution_failed(f"Other: Exported method {name} is not found") from None
     except RpcError:
         raise
@@ -176,11 +173,7 @@ def state_call(call: Call, name: str, data: bytes, at: bytes | None) -> Json:
 @method("state_getMetadata", AT)
 def get_metadata(call: Call, at: bytes | None) -> Json:
     """Metadata, version 14."""
-    block = call.block(at)
-    try:
-        return hexed(call.node.runtimes.metadata(block, 14))
-    except UnknownMetadataVersion as error:
-        raise RpcError(CLIENT, f"Client error: {error}") from error
+    return hexed(metadata(call.node.at(call.block(at)), 14))
 
 
 def version_json(version: RuntimeVersion) -> dict[str, object]:
@@ -201,7 +194,7 @@ def version_json(version: RuntimeVersion) -> dict[str, object]:
 @method("state_getRuntimeVersion", AT, aliases=("chain_getRuntimeVersion",))
 def get_runtime_version(call: Call, at: bytes | None) -> Json:
     """The runtime's version."""
-    return version_json(call.node.runtimes.version(call.block(at)))
+    return version_json(runtime_version(call.node.at(call.block(at))))
 
 
 # Subscriptions
@@ -259,7 +252,7 @@ def subscribe_storage(call: Call, keys: list[bytes]) -> Json:
     return opened
 
 
-unsubscribes(methods, "state_unsubscribeStorage", StorageChanges)
+unsubscribes("state_unsubscribeStorage", StorageChanges)
 
 
 class RuntimeVersions(RpcSubscription):
@@ -271,7 +264,7 @@ class RuntimeVersions(RpcSubscription):
 
     def __init__(self, call: Call) -> None:
         super().__init__(call.chain)
-        self._runtimes = call.node.runtimes
+        self._node = call.node
         self._known: RuntimeVersion | None = None
 
     def newest(self, timeline: Timeline) -> None:
@@ -285,7 +278,7 @@ class RuntimeVersions(RpcSubscription):
             self._report(change.view.best)
 
     def _report(self, block: Block) -> None:
-        version = self._runtimes.version(block)
+        version = runtime_version(self._node.at(block))
         if version != self._known:
             self._known = version
             self.notify(compact(version_json(version)))
@@ -300,4 +293,4 @@ def subscribe_runtime_version(call: Call) -> Json:
     return opened
 
 
-unsubscribes(methods, "state_unsubscribeRuntimeVersion", RuntimeVersions, ("chain_unsubscribeRuntimeVersion",))
+unsubscribes("state_unsubscribeRuntimeVersion", RuntimeVersions, "chain_unsubscribeRuntimeVersion")

@@ -1,11 +1,10 @@
-"""Methods, and the table of them by name."""
+"""Methods, and the decorator that declares them."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pubsub_emulator.node.rpc.params import Param
-from pubsub_emulator.primitives.errors import DefensiveFailure
 
 Json = object
 Handler = Callable[..., Json | Awaitable[Json]]
@@ -36,43 +35,24 @@ class Method:
         return self.heavy and not any(isinstance(each, list) and 0 < len(each) <= self.few_keys for each in arguments)
 
 
-class Methods:
-    """A group of methods that a module defines."""
-
-    def __init__(self) -> None:
-        self.methods: list[Method] = []
-
-    def method(
-        self,
-        name: str,
-        *params: Param,
-        aliases: Iterable[str] = (),
-        unsafe: bool = False,
-        live: bool = False,
-        heavy: bool = False,
-        executing: bool = False,
-        few_keys: int = 0,
-    ) -> Callable[[H], H]:
-        """Decorator: the function answers calls of `name`, its arguments being the call and the parameters."""
-
-        def add(run: H) -> H:
-            self.methods.append(
-                Method(name, run, params, tuple(aliases), unsafe, live, heavy or executing, executing, few_keys)
-            )
-            return run
-
-        return add
+DECLARED: Final[list[Method]] = []
+"""The methods of the modules that are imported."""
 
 
-def table(groups: Iterable[Methods], *, unsafe: bool) -> Mapping[str, Method]:
-    """Every method that may be called, by each of its names. Raises `DefensiveFailure` for a name used twice."""
-    found: dict[str, Method] = {}
-    for group in groups:
-        for method in group.methods:
-            if method.unsafe and not unsafe:
-                continue
-            for name in (method.name, *method.aliases):
-                if name in found:
-                    raise DefensiveFailure(f"two methods are called {name}")
-                found[name] = method
-    return found
+def method(
+    name: str,
+    *params: Param,
+    aliases: tuple[str, ...] = (),
+    unsafe: bool = False,
+    live: bool = False,
+    heavy: bool = False,
+    executing: bool = False,
+    few_keys: int = 0,
+) -> Callable[[H], H]:
+    """Decorator: the function answers calls of `name`, its arguments being the call and the parameters."""
+
+    def add(run: H) -> H:
+        DECLARED.append(Method(name, run, params, aliases, unsafe, live, heavy or executing, executing, few_keys))
+        return run
+
+    return add

@@ -1,8 +1,8 @@
-"""Every group of methods."""
+"""Every method by each of its names."""
 
 from collections.abc import Mapping
 
-from pubsub_emulator.node.rpc import (
+from pubsub_emulator.node.rpc import (  # noqa: F401  # each declares methods
     archive,
     author,
     chain_head,
@@ -18,25 +18,16 @@ from pubsub_emulator.node.rpc import (
     pubsub_session,
     transaction,
 )
-from pubsub_emulator.node.rpc.method import Method, table
+from pubsub_emulator.node.rpc.method import DECLARED, Method
+from pubsub_emulator.primitives.errors import DefensiveFailure
 
 
 def all_methods(*, unsafe: bool) -> Mapping[str, Method]:
-    """The methods of a node, with those for development or without."""
-    groups = (
-        chain_spec.methods,
-        legacy_chain.methods,
-        legacy_state.methods,
-        legacy_childstate.methods,
-        author.methods,
-        transaction.methods,
-        archive.methods,
-        chain_head.methods,
-        pubsub_read.methods,
-        pubsub_session.methods,
-        pubsub_act.methods,
-        pubsub_lab.methods,
-        dev.methods,
-        dev_try.methods,
-    )
-    return table(groups, unsafe=unsafe)
+    """The methods of a node, with those for development or without. Raises `DefensiveFailure` for a name used twice."""
+    found: dict[str, Method] = {}
+    for method in DECLARED:
+        for name in (method.name, *method.aliases) if unsafe or not method.unsafe else ():
+            if name in found:
+                raise DefensiveFailure(f"two methods are called {name}")
+            found[name] = method
+    return found

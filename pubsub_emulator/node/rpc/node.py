@@ -1,13 +1,13 @@
 """The node that methods work on: kept blocks, runtimes, what may change the network, and who listens."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.emulator.network.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord
-from pubsub_emulator.node import api
+from pubsub_emulator.node.at import At
 from pubsub_emulator.node.chain.block import RELAY, Block, Chain, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
@@ -15,15 +15,6 @@ from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.method import Method
 from pubsub_emulator.node.rpc.session import Session
 from pubsub_emulator.node.rpc.transactions import Watches
-from pubsub_emulator.node.types import (
-    At,
-    BadValue,
-    RuntimeVersion,
-    StorageEntry,
-    metadata,
-    runtime_version,
-    storage_entry,
-)
 from pubsub_emulator.primitives.types import PubsubKey
 from pubsub_emulator.primitives.version import VERSION
 
@@ -67,71 +58,6 @@ class Control(Protocol):
         """Let others go on, when the caller has worked for long enough."""
 
 
-class Runtimes:
-    """The functions of the chains' runtimes."""
-
-    def __init__(self, network: Network, genesis: Mapping[Chain, Block]) -> None:
-        self._relay = network.relay.runtime
-        self._genesis = {chain: block.hash for chain, block in genesis.items()}
-
-    def at(self, block: Block) -> At:
-        """A block as runtime calls look at it."""
-        relay = self._relay if block.chain is RELAY else None
-        return At(relay, block.header, block.state, self._genesis[block.chain])
-
-    def version(self, block: Block) -> RuntimeVersion:
-        """The runtime that a block's state is read with."""
-        return runtime_version(self.at(block))
-
-    def metadata(self, block: Block, version: int) -> bytes:
-        """Metadata of that version. Raises `UnknownMetadataVersion`."""
-        return metadata(self.at(block), version)
-
-    def call(self, block: Block, name: str, data: bytes) -> bytes:
-        """Call a runtime function. Raises `UnknownFunction`, and `ApiFailed` when it fails."""
-        return api.call(self.at(block), name, data)
-
-    def storage_pairs(self, block: Block, values: Mapping[str, object]) -> list[tuple[bytes, bytes | None]]:
-        """The keys and values of `{Pallet: {Item: value}}`.
-
-        The value of a map is a list of `[keys, value]`; `null` removes, and `$removePrefix` lists items to empty.
-        Raises `PubsubError`.
-        """
-        at = self.at(block)
-        pairs: dict[bytes, bytes | None] = {}
-        for pallet, items in values.items():
-            if not isinstance(items, Mapping):
-                raise BadValue(f"{pallet}: an object of items is wanted")
-            emptied = items.get("$removePrefix", ())
-            if not isinstance(emptied, list | tuple):
-                raise BadValue(f"{pallet}.$removePrefix: a list of items is wanted")
-            for name in emptied:
-                pairs.update(dict.fromkeys(block.state.top.keys(_entry(at, pallet, name).key(()))))
-            for name, value in items.items():
-                if name != "$removePrefix":
-                    pairs.update(_rows(_entry(at, pallet, name), value))
-        return list(pairs.items())
-
-
-def _entry(at: At, pallet: str, item: object) -> StorageEntry:
-    found = storage_entry(at, pallet, item) if isinstance(item, str) else None
-    if found is None:
-        raise BadValue(f"this chain has no item {pallet}.{item}")
-    return found
-
-
-def _rows(entry: StorageEntry, value: object) -> Iterator[tuple[bytes, bytes | None]]:
-    if not entry.keys:
-        yield entry.key(()), None if value is None else entry.encode(value)
-        return
-    if not isinstance(value, list):
-        raise BadValue(f"{entry.pallet}.{entry.name}: a list of [keys, value] is wanted")
-    for row in value:
-        if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], list):
-            raise BadValue(f"{entry.pallet}.{entry.name}: [keys, value] is wanted, not {row!r}")
-        yield entry.key(row[0]), None if row[1] is None else entry.encode(row[1])
-
-
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """A snapshot of `dev_snapshot`: a moment, the actions requested since then, the pools, and what follows it."""
@@ -149,7 +75,6 @@ class Node:
     name: str
     timeline: Timeline
     live: LiveNetwork
-    runtimes: Runtimes
     control: Control
     pools: dict[Chain, Pool]
     watches: Watches
@@ -174,12 +99,17 @@ class Node:
         """The network."""
         return self.live.network
 
+    def at(self, block: Block) -> At:
+        """A block as runtime calls look at it."""
+        relay = self.network.relay.runtime if block.chain is RELAY else None
+        return At(relay, block.header, block.state, self.timeline.genesis.heads[block.chain].hash)
+
     def announce(self, advance: Advance) -> None:
         """Bring the pools up to date and tell every connection of a step or a rewind."""
         left = self.watches.retractable(advance) if advance.rewound else {}
         for chain, pool in self.pools.items():
             change = advance.chains[chain]
-            at = self.runtimes.at(change.view.best)
+            at = self.at(change.view.best)
             if advance.rewound:
                 pool.retract(at, left[chain])
             elif change.new:
@@ -192,7 +122,7 @@ class Node:
 
     def reject(self, chain: Chain, extrinsics: Iterable[bytes]) -> None:
         """Drop extrinsics that a block could not be built with."""
-        self.pools[chain].reject(self.runtimes.at(self.timeline.views[chain].best), extrinsics)
+        self.pools[chain].reject(self.at(self.timeline.views[chain].best), extrinsics)
         self.tell_pooled(chain)
 
     def tell_pooled(self, chain: Chain) -> None:

@@ -7,14 +7,11 @@ from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action
 from pubsub_emulator.node.rpc.call import Call, attempt
 from pubsub_emulator.node.rpc.errors import invalid_params
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Pair, Param, hexadecimal, list_of, pairs_of, para, pubsub_key, text, u32
 from pubsub_emulator.node.rpc.pubsub_read import PARA
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.runtime.parachain.governance import SUBSCRIBER_CALLS, subscriber_call, transact
-
-methods: Final = Methods()
-method = methods.method
 
 _QUIET: Final = (actions.Cheat, actions.Honest, actions.Offline)
 """Actions that wait for no block."""

@@ -18,7 +18,7 @@ from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.errors import development
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, block_hash, integer
 from pubsub_emulator.node.rpc.pubsub_act import act
 from pubsub_emulator.node.rpc.pubsub_read import RELAY_BLOCK, candidate_json, deliveries, moment_at
@@ -32,9 +32,6 @@ from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
 from pubsub_emulator.runtime.relay.message_queue.types import BOOKS
-
-methods: Final = Methods()
-method = methods.method
 
 MOST_COLUMNS: Final = 256
 MOST_TRIED: Final = 16
@@ -161,7 +158,7 @@ def subscribe_columns(call: Call) -> Json:
     return call.open(Columns(call))
 
 
-unsubscribes(methods, "pubsub_unsubscribeColumns", Columns)
+unsubscribes("pubsub_unsubscribeColumns", Columns)
 
 
 @method("pubsub_explained", Param("hash", block_hash), heavy=True)

@@ -9,7 +9,7 @@ from pubsub_emulator.node.chain.block import RELAY, Block, Moment
 from pubsub_emulator.node.chain.timeline import Advance
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import maybe_hexed
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, Read, block_hash, fields, height, para, pubsub_key
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -23,9 +23,6 @@ from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.pallet_subscriber.apply import Delivery
 from pubsub_emulator.runtime.pallet_subscriber.config import runtime_spec
 from pubsub_emulator.runtime.rules import chosen
-
-methods: Final = Methods()
-method = methods.method
 
 PARA: Final = Param("para", para)
 
@@ -325,7 +322,7 @@ def subscribe_candidates(call: Call, wanted: ParaId | None) -> Json:
     return call.open(Candidates(call, wanted))
 
 
-unsubscribes(methods, "pubsub_unsubscribeCandidates", Candidates)
+unsubscribes("pubsub_unsubscribeCandidates", Candidates)
 
 
 # Deliveries
@@ -393,4 +390,4 @@ def subscribe_deliveries(call: Call, wanted: dict[str, object] | None) -> Json:
     return call.open(Deliveries(call, wanted or {}))
 
 
-unsubscribes(methods, "pubsub_unsubscribeDeliveries", Deliveries)
+unsubscribes("pubsub_unsubscribeDeliveries", Deliveries)

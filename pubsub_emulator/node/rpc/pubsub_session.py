@@ -1,18 +1,13 @@
 """`pubsub_*` that describe a whole network: its scenario, its parachains, a relay block and what was built for it."""
 
-from typing import Final
-
 from pubsub_emulator.emulator.network.acting import newest_runtime
 from pubsub_emulator.node.chain.block import RELAY, Moment
 from pubsub_emulator.node.chain.live import LiveNetwork
 from pubsub_emulator.node.rpc.call import Call
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.pubsub_read import PARA, RELAY_BLOCK, moment_at
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
-
-methods: Final = Methods()
-method = methods.method
 
 
 @method("pubsub_scenario")

@@ -9,15 +9,12 @@ from pubsub_emulator.node.pool import PoolChange
 from pubsub_emulator.node.rpc.author import Verdict, submit, when_checked
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.errors import INVALID_PARAMS, RpcError
-from pubsub_emulator.node.rpc.method import Json, Methods
+from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import Param, hexadecimal, text
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
+from pubsub_emulator.node.rpc.transactions import Watcher
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
-from pubsub_emulator.primitives.types import Hash
-
-methods: Final = Methods()
-method = methods.method
 
 TRANSACTION: Final = Param("transaction", hexadecimal)
 MOST_BROADCASTS: Final = 16
@@ -27,16 +24,11 @@ def _place(block: Block, index: int) -> Json:
     return {"hash": hexed(block.hash), "index": index}
 
 
-class TransactionWatch(RpcSubscription):
+class TransactionWatch(Watcher):
     """The events of a watched extrinsic."""
 
     method = "transactionWatch_v1_watchEvent"
     group = "transactionWatch"
-
-    def __init__(self, call: Call, name: Hash) -> None:
-        super().__init__(call.chain)
-        self._node = call.node
-        self._name = name
 
     def pooled(self, change: PoolChange) -> None:
         """The pool's status of it has changed."""
@@ -64,15 +56,11 @@ class TransactionWatch(RpcSubscription):
         """Its block was left."""
         self.notify('{"event":"bestChainBlockIncluded","block":null}')
 
-    def closed(self) -> None:
-        """Nobody listens any more."""
-        self._node.watches.forget(self.chain, self._name, self)
-
 
 @method("transactionWatch_v1_submitAndWatch", TRANSACTION, live=True)
 def submit_and_watch(call: Call, extrinsic: bytes) -> Json:
     """Put an extrinsic into the pool and tell what becomes of it; what is wrong with it is an event, too."""
-    subscription = TransactionWatch(call, blake2_256(extrinsic))
+    subscription = TransactionWatch(call.node.watches, call.chain, blake2_256(extrinsic))
     opened = call.open(subscription)
 
     def then(verdict: Verdict) -> Json:

@@ -1,17 +1,27 @@
 """Events of watched extrinsics: pool, block, final block; and back, where a rewind takes them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from pubsub_emulator.node.chain.block import Block, Chain
 from pubsub_emulator.node.chain.timeline import Advance, ChainAdvance
 from pubsub_emulator.node.pool import PoolChange
+from pubsub_emulator.node.rpc.session import RpcSubscription
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import Hash
 
 
-class Watcher(Protocol):
+class Watcher(RpcSubscription):
     """A subscription to the status of one extrinsic."""
+
+    def __init__(self, watches: "Watches", chain: Chain, name: Hash) -> None:
+        super().__init__(chain)
+        self._watches = watches
+        self._name = name
+
+    def closed(self) -> None:
+        """Nobody listens any more."""
+        self._watches.forget(self.chain, self._name, self)
 
     def pooled(self, change: PoolChange) -> None:
         """The pool says something of it; after `usurped`, `dropped` and `invalid` nothing follows."""
@@ -26,15 +36,13 @@ class Watcher(Protocol):
         """Its block is no longer on the best chain."""
 
 
+@dataclass(slots=True)
 class Watched:
     """One extrinsic: who watches it, and where it is."""
 
-    __slots__ = ("extrinsic", "place", "watchers")
-
-    def __init__(self, extrinsic: bytes) -> None:
-        self.extrinsic = extrinsic
-        self.watchers: list[Watcher] = []
-        self.place: tuple[Block, int] | None = None
+    extrinsic: bytes
+    watchers: list[Watcher] = field(default_factory=list)
+    place: tuple[Block, int] | None = None
 
 
 class Watches:

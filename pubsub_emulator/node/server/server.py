@@ -18,7 +18,7 @@ from pubsub_emulator.node.pool import Pool
 from pubsub_emulator.node.rpc.dispatch import Answer, Dispatcher
 from pubsub_emulator.node.rpc.errors import REQUEST_TOO_BIG, RpcError
 from pubsub_emulator.node.rpc.methods import all_methods
-from pubsub_emulator.node.rpc.node import Node, Runtimes
+from pubsub_emulator.node.rpc.node import Node
 from pubsub_emulator.node.rpc.session import compact
 from pubsub_emulator.node.rpc.transactions import Watches
 from pubsub_emulator.node.server.connection import Connection
@@ -99,7 +99,6 @@ class Server:
             live.simulation.scenario.name,
             self.timeline,
             live,
-            Runtimes(live.network, live.genesis.heads),
             self.producer,
             pools,
             Watches(pools),

@@ -1,6 +1,6 @@
 """Storage as clients name it: pallet and item, keys and values as JSON; and full storage keys taken apart again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypedDict
@@ -41,11 +41,6 @@ class StorageEntry:
         return self.item.item
 
     @property
-    def value_info(self) -> TypeInfo:
-        """The type of the item's values."""
-        return described(self.item.codec)
-
-    @property
     def keys(self) -> tuple[tuple[Hasher, TypeInfo], ...]:
         """The hasher and the type of each of its keys."""
         return tuple((hasher, described(codec)) for hasher, codec in self.item.key_parts)
@@ -61,11 +56,11 @@ class StorageEntry:
 
     def encode(self, value: object) -> bytes:
         """The bytes of a value. Raises `BadValue`."""
-        return values.from_json(self.value_info, value, self.names, f"{self.item.name}")
+        return values.from_json(described(self.item.codec), value, self.names, self.item.name)
 
     def decode(self, data: bytes) -> object:
         """A stored value as JSON. Raises `ScaleError`."""
-        return values.to_json(self.value_info, data, self.names)
+        return values.to_json(described(self.item.codec), data, self.names)
 
     def decode_keys(self, full: bytes) -> list[object]:
         """The keys in a full storage key. Raises `ScaleError`."""
@@ -89,28 +84,18 @@ class Row(TypedDict):
     value: object
 
 
-@dataclass(frozen=True, slots=True)
-class _Storage:
-    """All items of a runtime, by name and by prefix."""
-
-    by_name: Mapping[tuple[str, str], StorageEntry]
-    by_prefix: Mapping[bytes, StorageEntry]
-
-
 @lru_cache(maxsize=32)
 def _names(runtime: RuntimeDefinition) -> Names:
     return {**xcm_names(), **type_names(runtime)}
 
 
 @lru_cache(maxsize=32)
-def _storage(runtime: RuntimeDefinition) -> _Storage:
-    names = _names(runtime)
+def _storage(runtime: RuntimeDefinition) -> Mapping[tuple[str, str] | bytes, StorageEntry]:
+    """All items of a runtime, by their folded names and by their prefix."""
     items = (item for each in runtime.pallets for item in each.pallet.items.values() if item.codec.info is not None)
-    entries = [StorageEntry(item, names) for item in items]
-    return _Storage(
-        {(folded(entry.pallet), folded(entry.name)): entry for entry in entries},
-        {entry.prefix: entry for entry in entries},
-    )
+    entries = [StorageEntry(item, _names(runtime)) for item in items]
+    found: dict[tuple[str, str] | bytes, StorageEntry] = {entry.prefix: entry for entry in entries}
+    return found | {(folded(entry.pallet), folded(entry.name)): entry for entry in entries}
 
 
 def names_of(at: At) -> Names:
@@ -120,12 +105,51 @@ def names_of(at: At) -> Names:
 
 def storage_entry(at: At, pallet: str, item: str) -> StorageEntry | None:
     """A storage item by its names, in whatever case; `None` when the chain has none of that name."""
-    return _storage(at.runtime.definition).by_name.get((folded(pallet), folded(item)))
+    return _storage(at.runtime.definition).get((folded(pallet), folded(item)))
+
+
+def storage_pairs(at: At, values: Mapping[str, object]) -> list[tuple[bytes, bytes | None]]:
+    """The keys and values of `{Pallet: {Item: value}}`.
+
+    The value of a map is a list of `[keys, value]`; `null` removes, and `$removePrefix` lists items to empty. Raises
+    `BadValue`.
+    """
+    pairs: dict[bytes, bytes | None] = {}
+    for pallet, items in values.items():
+        if not isinstance(items, Mapping):
+            raise BadValue(f"{pallet}: an object of items is wanted")
+        emptied = items.get("$removePrefix", ())
+        if not isinstance(emptied, list | tuple):
+            raise BadValue(f"{pallet}.$removePrefix: a list of items is wanted")
+        for name in emptied:
+            pairs.update(dict.fromkeys(at.state.top.keys(_entry(at, pallet, name).key(()))))
+        for name, value in items.items():
+            if name != "$removePrefix":
+                pairs.update(_pairs(_entry(at, pallet, name), value))
+    return list(pairs.items())
+
+
+def _entry(at: At, pallet: str, item: object) -> StorageEntry:
+    found = storage_entry(at, pallet, item) if isinstance(item, str) else None
+    if found is None:
+        raise BadValue(f"this chain has no item {pallet}.{item}")
+    return found
+
+
+def _pairs(entry: StorageEntry, value: object) -> Iterator[tuple[bytes, bytes | None]]:
+    place = f"{entry.pallet}.{entry.name}"
+    rows = value if entry.keys else [[[], value]]
+    if not isinstance(rows, list):
+        raise BadValue(f"{place}: a list of [keys, value] is wanted")
+    for row in rows:
+        if not isinstance(row, list) or len(row) != 2 or not isinstance(row[0], list):
+            raise BadValue(f"{place}: [keys, value] is wanted, not {row!r}")
+        yield entry.key(row[0]), None if row[1] is None else entry.encode(row[1])
 
 
 def entry_of(at: At, key: bytes) -> StorageEntry | None:
     """The storage item that a full storage key belongs to."""
-    return _storage(at.runtime.definition).by_prefix.get(key[:32])
+    return _storage(at.runtime.definition).get(key[:32])
 
 
 def parse_row(at: At, key: bytes, value: bytes | None) -> Row | None:
