@@ -56,9 +56,8 @@ def encode(metadata: Metadata, kind: int, value: object) -> bytes:
             return encode_compact(value)
         case kinds.Primitive(name), int() if name[0] == "u":
             return value.to_bytes(int(name[1:]) // 8, "little")
-    raise ClientError(
-        f"{value!r:.80} is no value of the chain's type {'::'.join(metadata.paths.get(kind, ())) or kind}"
-    )
+    name = "::".join(metadata.paths.get(kind, ())) or kind
+    raise ClientError(f"{value!r:.80} is no value of the chain's type {name}")
 
 
 def _fields(metadata: Metadata, fields: Sequence[kinds.Field], value: object) -> bytes:

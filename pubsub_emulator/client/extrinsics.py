@@ -34,11 +34,6 @@ class Signer:
     sign: Callable[[bytes], bytes]
 
 
-def ed25519_signer(seed: bytes) -> Signer:
-    """The account of an Ed25519 seed."""
-    return Signer(Scheme.ED25519, AccountId(ed25519.public_key(seed)), partial(ed25519.sign, seed))
-
-
 def development_signer(name: str) -> Signer:
     """The Sr25519 account of `//name` below the development phrase. Raises `MissingLibrary`."""
     public, secret = sr25519_pair(_PHRASE, encode_bytes(name.encode()).ljust(32, b"\0"))
@@ -47,7 +42,8 @@ def development_signer(name: str) -> Signer:
 
 async def signed_extrinsic(node: SubstrateNode, seed: bytes, call: EncodedCall) -> bytes:
     """An immortal extrinsic with the next nonce of the account of an Ed25519 seed. Raises `ClientError`."""
-    return await signed_by(node, ed25519_signer(seed), call)
+    signer = Signer(Scheme.ED25519, AccountId(ed25519.public_key(seed)), partial(ed25519.sign, seed))
+    return await signed_by(node, signer, call)
 
 
 async def signed_by(node: SubstrateNode, signer: Signer, call: EncodedCall) -> bytes:

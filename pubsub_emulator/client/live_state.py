@@ -10,7 +10,7 @@ the block is of the chain, and final, is the node's word.
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, Protocol, TypeVar
 
 from pubsub_emulator.client.answers import HASH, HEAD, KEYS, MAYBE_HASH, PROOF, Head, read
@@ -87,13 +87,10 @@ class BlockingNode:
 
     def ask(self, method: str, *params: object) -> object:
         """Call a method; a connection that was lost is made again. Raises `ClientError`."""
-        for attempt in range(_ATTEMPTS):
-            try:
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(NodeUnavailable):
                 return self.run(self.rpc.call(method, *params))
-            except NodeUnavailable:
-                if attempt == _ATTEMPTS - 1:
-                    raise
-        raise NodeUnavailable(f"{self.url}: {method}")
+        return self.run(self.rpc.call(method, *params))
 
     def run(self, work: Coroutine[object, None, T]) -> T:
         """Wait for something that is done in the thread's loop."""
@@ -107,7 +104,10 @@ def _header(node: NodeCalls, at: str | None) -> tuple[Hash, Head]:
     elif at.isdecimal():
         wanted = read(MAYBE_HASH, node.ask("chain_getBlockHash", int(at)), f"{node.url}: chain_getBlockHash")
     else:
-        wanted = _named(at)
+        try:
+            wanted = unhex(at)
+        except ValueError:
+            raise ClientError(f"{at[:80]!r} is not a block's number or hash") from None
     name = at if wanted is None else hexed(wanted)
     found = None if wanted is None else node.ask("chain_getHeader", name)
     if wanted is None or found is None:
@@ -116,13 +116,6 @@ def _header(node: NodeCalls, at: str | None) -> tuple[Hash, Head]:
     if header.hash() != wanted:
         raise BadAnswer(f"{node.url}: the node's header of block {name} has another hash")
     return Hash(wanted), header
-
-
-def _named(at: str) -> bytes:
-    try:
-        return unhex(at)
-    except ValueError:
-        raise ClientError(f"{at[:80]!r} is not a block's number or hash") from None
 
 
 class StateProofs:
@@ -151,39 +144,29 @@ class TrieSource:
         """The node or value with the hash `wanted` at `place`, fetched if needed. Raises `StateUnavailable`."""
         nodes = self._source.nodes
         if wanted not in nodes:
+            url, block = self._source.node.url, hexed(self._source.block)
             key = unhex(place + "0" * (len(place) % 2))  # a way that leads past `place`, whether or not it is a key's
             try:
                 self._fetch(wanted, [key, *(self._following(place, key) if ahead else ())])
             except NodeRefused as error:
-                raise StateUnavailable(
-                    f"{error}: {self._source.node.url} does not provide the state of block "
-                    f"{hexed(self._source.block)}; nodes keep the states of a few hundred blocks, archive nodes all"
-                ) from error
+                said = "nodes keep the states of a few hundred blocks, archive nodes all"
+                raise StateUnavailable(f"{error}: {url} does not provide the state of block {block}; {said}") from error
             except ClientError as error:
                 raise StateUnavailable(str(error)) from error
-        found = nodes.get(wanted)
-        if found is None:
-            url, block = self._source.node.url, hexed(self._source.block)
-            raise StateUnavailable(f"{url}: the read proof lacks node {hexed(wanted)} of block {block}")
-        return found
+            if wanted not in nodes:
+                raise StateUnavailable(f"{url}: the read proof lacks node {hexed(wanted)} of block {block}")
+        return nodes[wanted]
 
     def _following(self, place: str, start: bytes) -> list[bytes]:
         """Some keys below `place`, as the node tells them: a hint at what to fetch, and nothing more."""
         prefix = hexed(unhex(place[: len(place) & ~1]))
         after = hexed(start) if start else None
-        if self._child is None:
-            found = self._ask("state_getKeysPaged", prefix, AHEAD, after)
-        else:
-            found = self._ask("childstate_getKeysPaged", hexed(self._child), prefix, AHEAD, after)
+        found = self._ask("state_getKeysPaged", "childstate_getKeysPaged", prefix, AHEAD, after)
         return read(KEYS, found, f"{self._source.node.url}: state_getKeysPaged")[:AHEAD]
 
     def _fetch(self, wanted: bytes, keys: list[bytes]) -> None:
         """Ask for the proof of some keys, and keep what of it belongs to the trie below `wanted`."""
-        params = [hexed(key) for key in keys]
-        if self._child is None:
-            answer = self._ask("state_getReadProof", params)
-        else:
-            answer = self._ask("state_getChildReadProof", hexed(self._child), params)
+        answer = self._ask("state_getReadProof", "state_getChildReadProof", [hexed(key) for key in keys])
         proof = read(PROOF, answer, f"{self._source.node.url}: state_getReadProof").proof
         self._keep(wanted, {bytes(blake2_256(node)): node for node in proof})
 
@@ -201,8 +184,9 @@ class TrieSource:
                     raise BadAnswer(f"{self._source.node.url}: a state of more than {MOST_NODES:,} bytes of nodes")
                 waiting += _references(node)
 
-    def _ask(self, method: str, *params: object) -> object:
-        return self._source.node.ask(method, *params, hexed(self._source.block))
+    def _ask(self, of_top: str, of_child: str, *params: object) -> object:
+        call = (of_top,) if self._child is None else (of_child, hexed(self._child))
+        return self._source.node.ask(*call, *params, hexed(self._source.block))
 
 
 def _references(node: bytes) -> list[bytes]:

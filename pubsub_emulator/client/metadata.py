@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from scalecodec.base import RuntimeConfigurationObject, ScaleBytes
 from scalecodec.type_registry import load_type_registry_preset
 
 from pubsub_emulator.client.errors import BadAnswer
 from pubsub_emulator.primitives.hexadecimal import unhex
-
-_VERSION: Final = "V14"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,6 @@ class Storage:
     hashers: tuple[str, ...]
     key: int | None
     value: int
-    is_optional: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +173,7 @@ def _read(data: bytes) -> Table:
     bounded.data = _Ending(data)
     versioned = config.create_scale_object("MetadataVersioned", data=bounded)
     versioned.decode()
-    parsed: Table = versioned.value[1][_VERSION]
+    parsed: Table = versioned.value[1]["V14"]
     return parsed
 
 
@@ -208,19 +205,13 @@ def _type(definition: Table) -> Type:
 
 
 def _pallet(each: Table) -> Pallet:
-    storage = each["storage"]
-    entries = {} if storage is None else {item["name"]: _storage(item) for item in storage["entries"]}
-    events = None if each["event"] is None else each["event"]["ty"]
-    calls = None if each["calls"] is None else each["calls"]["ty"]
-    prefix = each["name"] if storage is None else storage["prefix"]
-    errors = None if each["error"] is None else each["error"]["ty"]
+    storage = each["storage"] or {"prefix": each["name"], "entries": ()}
+    entries = {item["name"]: _storage(item["type"]) for item in storage["entries"]}
+    events, calls, errors = (each[part] and each[part]["ty"] for part in ("event", "calls", "error"))
     constants = {item["name"]: Constant(item["type"], unhex(item["value"])) for item in each["constants"]}
-    return Pallet(each["name"], each["index"], events, prefix, entries, calls, errors, constants)
+    return Pallet(each["name"], each["index"], events, storage["prefix"], entries, calls, errors, constants)
 
 
-def _storage(item: Table) -> Storage:
-    is_optional = item["modifier"] == "Optional"
-    ((kind, body),) = item["type"].items()
-    if kind == "Plain":
-        return Storage((), None, body, is_optional)
-    return Storage(tuple(body["hashers"]), body["key"], body["value"], is_optional)
+def _storage(definition: Table) -> Storage:
+    ((kind, body),) = definition.items()
+    return Storage((), None, body) if kind == "Plain" else Storage(tuple(body["hashers"]), body["key"], body["value"])

@@ -1,7 +1,7 @@
 """One chain of a node: headers, storage and events."""
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -88,9 +88,8 @@ class SubstrateNode:
         """Keys and values of a default child trie at a block, in the order of the keys."""
         trie, after = hexed(child_root_key(key)), None
         while True:
-            keys = await self._read(
-                answers.KEYS, "childstate_getKeysPaged", trie, "0x", _PAGE, after and hexed(after), hexed(block)
-            )
+            page = (trie, "0x", _PAGE, after and hexed(after), hexed(block))
+            keys = await self._read(answers.KEYS, "childstate_getKeysPaged", *page)
             for after in keys:
                 yield after, await self._read(answers.BYTES, "childstate_getStorage", trie, hexed(after), hexed(block))
             if len(keys) < _PAGE:
@@ -99,7 +98,7 @@ class SubstrateNode:
     async def metadata(self, block: bytes, parent: bytes | None = None) -> Metadata:
         """The metadata of the runtime that made a block; cached by name and version of the runtime."""
         # The state after a block has the code of the next one; events are those of the runtime before.
-        parent = (await self.header(block)).parent if parent is None else parent
+        parent = parent or (await self.header(block)).parent
         at = block if parent == bytes(32) else parent
         try:
             version = await self.version(at)
@@ -193,31 +192,25 @@ def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str
     """The fields of a variant as `read` gave them, by name, or by place where they have none."""
     found = metadata.pallets.get(pallet)
     kind = metadata.types.get(found.events) if found is not None and found.events is not None else None
-    fields = (
-        next((each.fields for each in kind.variants.values() if each.name == name), ())
-        if isinstance(kind, Enum)
-        else ()
-    )
+    variants = kind.variants.values() if isinstance(kind, Enum) else ()
+    fields = next((each.fields for each in variants if each.name == name), ())
     if all(each.name is not None for each in fields):
         return dict(value)
     return {"0": value} if len(fields) == 1 else {str(at): each for at, each in enumerate(value)}
 
 
+_HASHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "Blake2_128Concat": lambda key: blake2_128(key) + key,
+    "Twox64Concat": lambda key: twox_64(key) + key,
+    "Identity": bytes,
+    "Blake2_128": blake2_128,
+    "Blake2_256": blake2_256,
+    "Twox128": twox_128,
+    "Twox64": twox_64,
+}
+
+
 def _hashed(hasher: str, key: bytes) -> bytes:
-    match hasher:
-        case "Blake2_128Concat":
-            return blake2_128(key) + key
-        case "Twox64Concat":
-            return twox_64(key) + key
-        case "Identity":
-            return key
-        case "Blake2_128":
-            return blake2_128(key)
-        case "Blake2_256":
-            return bytes(blake2_256(key))
-        case "Twox128":
-            return twox_128(key)
-        case "Twox64":
-            return twox_64(key)
-        case _:
-            raise BadAnswer(f"keys hashed with {hasher} are not supported")
+    if hasher not in _HASHERS:
+        raise BadAnswer(f"keys hashed with {hasher} are not supported")
+    return _HASHERS[hasher](key)

@@ -16,7 +16,6 @@ import itertools
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import TracebackType
 from typing import Any, Final, Self
 
 import aiohttp
@@ -59,9 +58,7 @@ class Rpc:
         self._session = aiohttp.ClientSession(timeout=timeout)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         if self._reader is not None:
             self._reader.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -89,8 +86,9 @@ class Rpc:
             if not isinstance(problem, dict):
                 raise BadAnswer(f"{self.url}: {method}: the error is not an object")
             code = problem.get("code")
-            code = code if isinstance(code, int) else 0
-            raise NodeRefused(method, code, str(problem.get("message")), problem.get("data"))
+            raise NodeRefused(
+                method, code if isinstance(code, int) else 0, str(problem.get("message")), problem.get("data")
+            )
         if "result" not in answer:
             raise BadAnswer(f"{self.url}: {method}: an answer without result and error")
         return answer["result"]
@@ -166,10 +164,11 @@ class Rpc:
         number, params = answer.get("id"), answer.get("params")
         if isinstance(number, int):
             future, queue = self._pending.get(number, (None, None))
-            if (
-                queue is not None and "result" in answer
-            ):  # here, and not where it is awaited: the connection may end first
-                self._begin(str(answer["result"]), queue)
+            if queue is not None and "result" in answer:  # not where it is awaited: the connection may end first
+                name = str(answer["result"])
+                for early in self._early.pop(name, ()):
+                    queue.put_nowait(early)
+                self._queues[name] = queue
             if future is not None and not future.done():
                 future.set_result(answer)
         elif isinstance(params, dict) and "subscription" in params:
@@ -187,11 +186,6 @@ class Rpc:
                 del self._queues[name]
             else:
                 queue.put_nowait((params.get("result"), size))
-
-    def _begin(self, name: str, queue: Queue) -> None:
-        for early in self._early.pop(name, ()):
-            queue.put_nowait(early)
-        self._queues[name] = queue
 
     async def _notifications(self, queue: Queue, method: str) -> AsyncIterator[object]:
         while True:

@@ -55,11 +55,9 @@ def write_state(fork: Fork, path: Path) -> int:
         top = ((key, value) for key, value in fork.state.top_entries() if not key.startswith(CHILD_STORAGE_PREFIX))
         count = _write(file, top)
         file.write(', "childrenDefault": {')
-        first = True
-        for key, _ in fork.state.top.items(CHILD_STORAGE_PREFIX):
-            child = key[len(CHILD_STORAGE_PREFIX) :]
-            file.write(f'{"" if first else ","}\n"{hexed(child)}": ')
-            first = False
+        for at, (key, _) in enumerate(fork.state.top.items(CHILD_STORAGE_PREFIX)):
+            child = key.removeprefix(CHILD_STORAGE_PREFIX)
+            file.write(f'{"," if at else ""}\n"{hexed(child)}": ')
             count += _write(file, fork.state.child_entries(child))
         file.write("}}}}\n")
     return count

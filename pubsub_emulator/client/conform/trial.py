@@ -101,15 +101,12 @@ def expect(expected: object, seen: object, block: int) -> None:
 
 def _said(expected: object, seen: object) -> tuple[str, str]:
     """Both values as texts; of long ones the part in which they begin to differ."""
-    texts = [
-        hexed(value) if isinstance(value, bytes) else repr(sorted(value) if isinstance(value, set) else value)
-        for value in (expected, seen)
-    ]
+    plain = (sorted(value) if isinstance(value, set) else value for value in (expected, seen))
+    texts = [hexed(value) if isinstance(value, bytes) else repr(value) for value in plain]
     same = next((at for at, (one, other) in enumerate(zip(*texts, strict=False)) if one != other), 0)
     start = max(0, same - _SHOWN // 2) if max(map(len, texts)) > _SHOWN else 0
-    one, other = (
-        "…" * (start > 0) + each[start : start + _SHOWN] + "…" * (len(each) > start + _SHOWN) for each in texts
-    )
+    end = start + _SHOWN
+    one, other = ("…" * (start > 0) + each[start:end] + "…" * (len(each) > end) for each in texts)
     return one, other
 
 
@@ -252,13 +249,6 @@ class Trial:
         """A storage item of the pallet after a relay block."""
         return self.relay.item(number, self.mapping.pallet, self.mapping.name(name), *keys)
 
-    def constant(self, name: str) -> object:
-        """A constant of the pallet, or `None`."""
-        metadata = self.relay.metadata()
-        pallet = metadata.pallets.get(self.mapping.pallet)
-        found = None if pallet is None else pallet.constants.get(self.mapping.name(name))
-        return None if found is None else decode(metadata, found.type, found.value)
-
     def events(self, number: int) -> tuple[Event, ...]:
         """The pallet's events of a relay block."""
         return self._ours(self.relay.events(number))
@@ -275,11 +265,8 @@ class Trial:
 
     def entry(self, value: bytes, ttl: int, when: int) -> bytes:
         """The bytes of an entry."""
-        parts = {
-            "value": encode_compact(len(value)) + value,
-            "ttl": ttl.to_bytes(4, "little"),
-            "when_inserted": when.to_bytes(4, "little"),
-        }
+        numbers = {"ttl": ttl.to_bytes(4, "little"), "when_inserted": when.to_bytes(4, "little")}
+        parts = {"value": encode_bytes(value), **numbers}
         return b"".join(parts[name] for name in self.mapping.entry)
 
     def event(self, name: str, **fields: object) -> Event:
@@ -343,11 +330,14 @@ class Trial:
         return keys
 
     def number(self, name: str) -> int:
-        """A constant. Raises `Untestable` if the chain has none of that name."""
-        found = self.constant(name)
-        if not isinstance(found, int):
-            raise Untestable(f"the chain has no constant {self.mapping.name(name)}")
-        return found
+        """A constant of the pallet. Raises `Untestable` if the chain has none of that name."""
+        metadata, called = self.relay.metadata(), self.mapping.name(name)
+        pallet = metadata.pallets.get(self.mapping.pallet)
+        found = None if pallet is None else pallet.constants.get(called)
+        value = None if found is None else decode(metadata, found.type, found.value)
+        if not isinstance(value, int):
+            raise Untestable(f"the chain has no constant {called}")
+        return value
 
     def longest(self) -> int:
         """`MaxValueLength`. Raises `Untestable` if no extrinsic could carry such a value."""
