@@ -1,10 +1,10 @@
 """Arrivals: an event of a network's log is stored, replicated and matched (ID-31, ID-40, ID-22)."""
 
 from pubsub_emulator.distributor.core import jobs, rows
+from pubsub_emulator.distributor.core.messages import Turn
 from pubsub_emulator.distributor.core.rows import Interest, Stored
-from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.event import Event, Notice
-from pubsub_emulator.distributor.once.claims import forget
+from pubsub_emulator.distributor.once.claims import commit, forget
 
 
 def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
@@ -22,18 +22,37 @@ def arrive(turn: Turn, network: str, notice: Notice, *, history: bool) -> None:
         turn.note("too-old", network, notice.id)
         return
     mark_seen(turn, network, notice.id)
-    digest = notice.event.digest()
+    digest, lane = notice.event.digest(), int(history)
     stored = known(turn, notice.id, digest)
-    if stored is not None and stored.digest != digest:
+    kept = Stored(list(notice.event), digest) if stored is None else stored
+    conflicts, first = kept.digest != digest, not kept.seen
+    if first and not conflicts:
+        kept = _told(kept, notice)._replace(seen=max(turn.now, 1))
+        if turn.rules.retain:
+            turn.tx.put(rows.EXPIRY, notice.id, "1", due=notice.time * 1000 + turn.rules.retain)
+    kept = kept.at(network, notice.number, every=bool(turn.rules.retain))
+    if kept != stored:
+        rows.put_event(turn.tx, notice.id, kept)
+    if conflicts:
         turn.note("conflict", network, notice.id)
-        _put(turn, notice.id, stored, stored.at(network, notice.number, every=bool(turn.rules.retain)))
         return
-    first = stored is None or not stored.seen
-    _store(turn, network, notice, stored, digest)
     if not (history and notice.time < turn.rules.since):
-        _replicate(turn, network, notice, lane=int(history))
+        for other in turn.rules.networks:
+            if other != network:
+                due = turn.now + turn.rules.delay(other)
+                _enqueue(turn, rows.on_network(other), rows.published(other), notice, lane=lane, due=due)
     if first:
-        _match(turn, notice, history=history)
+        for name, types, metadata, created in rows.get_index(turn.tx):
+            if matches(types, metadata, notice.event) and not (history and notice.time * 1000 + 999 < created):
+                _enqueue(turn, rows.to_subscription(name), rows.notified(name), notice, lane=lane)
+
+
+def _enqueue(turn: Turn, target: str, done: str, notice: Notice, *, lane: int = 0, due: int = 0) -> None:
+    """Store a job, unless its id is in the set `done` or was given up."""
+    event_id = notice.id or ""
+    if turn.tx.has(done, event_id) or turn.tx.get(rows.DEAD, rows.letter_of(target, event_id)) is not None:
+        return
+    jobs.enqueue(turn, target, event_id, notice.event.order, due=due, lane=lane)
 
 
 def known(turn: Turn, event_id: str, digest: str) -> Stored | None:
@@ -48,8 +67,7 @@ def mark_seen(turn: Turn, network: str, event_id: str) -> None:
     """Any → seen: the job of that network is removed."""
     target, published = rows.on_network(network), rows.published(network)
     if not turn.tx.has(published, event_id):
-        turn.tx.add(published, event_id)
-        forget(turn.tx, published, event_id)
+        commit(turn.tx, published, event_id)
         jobs.unbury(turn, target, event_id)
         _end_alarm(turn, network, event_id)
     elif turn.tx.get(rows.UNSEEN, f"{network}|{event_id}") is not None:
@@ -75,54 +93,11 @@ def _told(stored: Stored, notice: Notice) -> Stored:
     )
 
 
-def _store(turn: Turn, network: str, notice: Notice, stored: Stored | None, digest: str) -> None:
-    event_id = notice.id or ""
-    kept = Stored(list(notice.event), digest) if stored is None else stored
-    if not kept.seen:
-        kept = _told(kept, notice)._replace(seen=max(turn.now, 1))
-        if turn.rules.retain:
-            turn.tx.put(rows.EXPIRY, event_id, "1", due=notice.time * 1000 + turn.rules.retain)
-    _put(turn, event_id, stored, kept.at(network, notice.number, every=bool(turn.rules.retain)))
-
-
-def _put(turn: Turn, event_id: str, stored: Stored | None, kept: Stored) -> None:
-    if kept != stored:
-        rows.put_event(turn.tx, event_id, kept)
-
-
-def _replicate(turn: Turn, network: str, notice: Notice, lane: int) -> None:
-    event_id = notice.id or ""
-    for other in turn.rules.networks:
-        if other == network or turn.tx.has(rows.published(other), event_id):
-            continue
-        target, delay = rows.on_network(other), turn.rules.delay(other)
-        if turn.tx.get(rows.DEAD, rows.letter_of(target, event_id)) is None:
-            due = turn.now + delay if delay else 0
-            jobs.enqueue(turn, target, event_id, notice.event.order, due=due, lane=lane)
-
-
 def matches(types: list[str], metadata: list[str], event: Event) -> bool:
     """Whether an interest concerns an event: type equal or `*`, and any of the metadata if there is any."""
     if "*" not in types and event.event_type not in types:
         return False
     return not metadata or any(value in event.metadata for value in metadata)
-
-
-def _match(turn: Turn, notice: Notice, *, history: bool) -> None:
-    for subscription, types, metadata, created in rows.get_index(turn.tx):
-        if history and notice.time * 1000 + 999 < created:
-            continue
-        if matches(types, metadata, notice.event):
-            _tell(turn, subscription, notice, lane=int(history))
-
-
-def _tell(turn: Turn, subscription: str, notice: Notice, lane: int = 0) -> None:
-    event_id = notice.id or ""
-    target = rows.to_subscription(subscription)
-    if turn.tx.has(rows.notified(subscription), event_id):
-        return
-    if turn.tx.get(rows.DEAD, rows.letter_of(target, event_id)) is None:
-        jobs.enqueue(turn, target, event_id, notice.event.order, lane=lane)
 
 
 def tell_interest(turn: Turn, subscription: str, interest: Interest, notice: Notice) -> None:
@@ -136,7 +111,7 @@ def tell_interest(turn: Turn, subscription: str, interest: Interest, notice: Not
     kept = Stored(list(notice.event), digest, hearsay=1) if stored is None else stored
     if not kept.seen:
         rows.put_event(turn.tx, notice.id, _told(kept, notice))
-    _tell(turn, subscription, notice)
+    _enqueue(turn, rows.to_subscription(subscription), rows.notified(subscription), notice)
 
 
 def expire(turn: Turn, event_id: str) -> None:

@@ -3,9 +3,9 @@
 import json
 
 from pubsub_emulator.distributor.core import jobs, messages, rows
-from pubsub_emulator.distributor.core.rows import Dead, Hooks, Interest, get_job, put_job
+from pubsub_emulator.distributor.core.messages import Turn
+from pubsub_emulator.distributor.core.rows import Hooks, Interest, get_job, put_job
 from pubsub_emulator.distributor.core.rules import FORMS
-from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.once.claims import commit, release
 from pubsub_emulator.primitives.hashing import blake2_256
 
@@ -19,7 +19,7 @@ def started(turn: Turn, message: messages.Start) -> None:
     """A process starts: compare every adapter and read every log now."""
     for network in turn.rules.networks:
         known = rows.get_hooks(turn.tx, network) or Hooks(message.keys[network])
-        turn.tx.put(rows.HOOKS, network, rows.encode(known), due=turn.now)
+        rows.put_hooks(turn.tx, network, known, turn.now)
         rows.put_cursor(turn.tx, network, rows.get_cursor(turn.tx, network)._replace(reading=0), turn.now)
 
 
@@ -29,12 +29,12 @@ def hooks_due(turn: Turn, network: str) -> None:
     if hooks is None or network not in turn.rules.networks:
         turn.tx.delete(rows.HOOKS, network)
         return
-    turn.tx.put(rows.HOOKS, network, rows.encode(hooks), due=turn.now + turn.rules.silence)
+    _put(turn, network, hooks)
     turn.emit(messages.List(network))
 
 
 def _put(turn: Turn, network: str, hooks: Hooks) -> None:
-    turn.tx.put(rows.HOOKS, network, rows.encode(hooks), due=turn.now + turn.rules.silence)
+    rows.put_hooks(turn.tx, network, hooks, turn.now + turn.rules.silence)
 
 
 def listed(turn: Turn, message: messages.Listed) -> None:
@@ -53,10 +53,9 @@ def listed(turn: Turn, message: messages.Listed) -> None:
     if endpoint in found:
         if hooks.answer != LISTED:
             _put(turn, message.network, hooks._replace(answer=LISTED))
-    elif hooks.answer == ACCEPTED:  # accepted and not listed: that form is not offered
-        _try_form(turn, message.network, hooks._replace(form=hooks.form + 1, answer=0))
-    else:
-        _try_form(turn, message.network, hooks._replace(answer=0))
+    else:  # accepted and not listed: that form is not offered
+        form = hooks.form + int(hooks.answer == ACCEPTED)
+        _try_form(turn, message.network, hooks._replace(form=form, answer=0))
 
 
 def _try_form(turn: Turn, network: str, hooks: Hooks) -> None:
@@ -89,11 +88,11 @@ def _make_interest(network: str, subscription: str, interest: Interest) -> messa
 
 def hooked(turn: Turn, message: messages.Hooked) -> None:
     """Note how an adapter answered a subscription: accepted, form not offered, or no answer."""
-    hooks = rows.get_hooks(turn.tx, message.network)
     if message.form.startswith(INTEREST):
         if message.accepted:  # asked once: an adapter that does not list it would otherwise get one more each time
             turn.tx.put(rows.HOOKS, f"{message.network}|{message.form.removeprefix(INTEREST)}", "1")
         return
+    hooks = rows.get_hooks(turn.tx, message.network)
     if hooks is None or message.accepted is None or hooks.form >= len(FORMS) or FORMS[hooks.form] != message.form:
         return
     if message.accepted:
@@ -111,12 +110,11 @@ def subscribe(turn: Turn, request: messages.Subscribe) -> None:
         turn.emit(messages.Reply(value=known, new=False))
         return
     name = request.fresh
-    interest = Interest(
-        list(request.types), list(request.metadata), request.endpoint, request.secret, request.key, turn.now
-    )
+    types, metadata = list(request.types), list(request.metadata)
+    interest = Interest(types, metadata, request.endpoint, request.secret, request.key, turn.now)
     turn.tx.put(rows.INTERESTS, key, name)
-    turn.tx.put(rows.SUBSCRIPTIONS, name, rows.encode(interest))
-    rows.put_index(turn.tx, [*rows.get_index(turn.tx), (name, interest.types, interest.metadata, interest.created)])
+    rows.put_interest(turn.tx, name, interest)
+    rows.put_index(turn.tx, [*rows.get_index(turn.tx), (name, types, metadata, turn.now)])
     for network in turn.rules.networks:
         turn.emit(_make_interest(network, name, interest))
     turn.emit(messages.Reply(value=name))
@@ -146,7 +144,7 @@ def _leave_index(turn: Turn, subscription: str, interest: Interest) -> None:
         turn.tx.delete(rows.HOOKS, f"{network}|{subscription}")
         hooks = rows.get_hooks(turn.tx, network)
         if hooks is not None:
-            turn.tx.put(rows.HOOKS, network, rows.encode(hooks), due=turn.now)
+            rows.put_hooks(turn.tx, network, hooks, turn.now)
 
 
 def posted(turn: Turn, message: messages.Posted) -> None:
@@ -168,8 +166,7 @@ def posted(turn: Turn, message: messages.Posted) -> None:
     put_job(turn.tx, target, message.id, job)
     if message.status == GONE:
         _end(turn, message.subscription)
-        jobs.bury(turn, target, message.id, reason)
-    elif job.tries >= turn.rules.most_failures:
+    if message.status == GONE or job.tries >= turn.rules.most_failures:
         jobs.bury(turn, target, message.id, reason)
 
 
@@ -177,17 +174,16 @@ def _end(turn: Turn, subscription: str) -> None:
     interest = rows.get_interest(turn.tx, subscription)
     if interest is not None and interest.active:
         _leave_index(turn, subscription, interest)
-        turn.tx.put(rows.SUBSCRIPTIONS, subscription, rows.encode(interest._replace(active=0)))
+        rows.put_interest(turn.tx, subscription, interest._replace(active=0))
         turn.note("subscription-ended", subscription)
 
 
 def redrive(turn: Turn, request: messages.Redrive) -> None:
     """Try a dead letter again, as if it had never been tried."""
-    text = turn.tx.get(rows.DEAD, request.letter)
-    if text is None:
+    dead = rows.get_dead(turn.tx, request.letter)
+    if dead is None:
         turn.emit(messages.Reply("not-found"))
         return
-    dead = Dead(*json.loads(text))
     kind, _, name = dead.target.partition(":")
     stored = rows.get_event(turn.tx, dead.id)
     interest = rows.get_interest(turn.tx, name) if kind == "s" else None

@@ -9,9 +9,8 @@ import json
 from typing import Final
 
 from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.messages import Call, Post, Probe
+from pubsub_emulator.distributor.core.messages import Call, Post, Probe, Turn
 from pubsub_emulator.distributor.core.rows import Dead, Job, State, get_job, put_job
-from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.once import Claim, claim
 from pubsub_emulator.distributor.once.claims import lease_end, owner_of
 
@@ -40,9 +39,11 @@ def enqueue(
     _begin(turn, target, event_id, job)
 
 
-def _unlink(turn: Turn, target: str, event_id: str, job: Job) -> str:
-    """Remove a job from its queue. Returns the id of the job that became the first, or an empty string."""
-    tx = turn.tx
+def finish(turn: Turn, target: str, event_id: str) -> None:
+    """Remove a job from its queue, if there is one, and start the next where it was the first."""
+    tx, job = turn.tx, get_job(turn.tx, target, event_id)
+    if job is None:
+        return
     tx.delete(rows.JOBS, f"{target}|{event_id}")
     before = get_job(tx, target, job.before) if job.before else None
     after = get_job(tx, target, job.after) if job.after else None
@@ -50,40 +51,28 @@ def _unlink(turn: Turn, target: str, event_id: str, job: Job) -> str:
         put_job(tx, target, job.before, before._replace(after=job.after))
     if after is not None:
         put_job(tx, target, job.after, after._replace(before=job.before, due=max(after.due, turn.now)))
+        if not job.before:
+            start(turn, target, job.after)
     elif job.before:
         tx.put(rows.QUEUES, f"{target}|{job.entity}", job.before)
     else:
         tx.delete(rows.QUEUES, f"{target}|{job.entity}")
-    return job.after if after is not None and not job.before else ""
-
-
-def finish(turn: Turn, target: str, event_id: str) -> None:
-    """Remove a job, if there is one, and start the next of its queue."""
-    job = get_job(turn.tx, target, event_id)
-    if job is None:
-        return
-    following = _unlink(turn, target, event_id, job)
-    if following:
-        start(turn, target, following)
 
 
 def bury(turn: Turn, target: str, event_id: str, reason: str) -> None:
     """Give a job up: it becomes a dead letter."""
     job = get_job(turn.tx, target, event_id)
-    tries = 0 if job is None else job.tries
-    letter = Dead(target, event_id, reason, turn.now, tries)
-    turn.tx.put(rows.DEAD, rows.letter_of(target, event_id), rows.encode(letter))
+    letter = Dead(target, event_id, reason, turn.now, 0 if job is None else job.tries)
+    rows.put_dead(turn.tx, rows.letter_of(target, event_id), letter)
     turn.note("dead-letter", target, event_id, reason)
     finish(turn, target, event_id)
 
 
-def unbury(turn: Turn, target: str, event_id: str) -> bool:
-    """Remove a dead letter; returns whether there was one."""
+def unbury(turn: Turn, target: str, event_id: str) -> None:
+    """Remove a dead letter, if there is one."""
     letter = rows.letter_of(target, event_id)
-    found = turn.tx.get(rows.DEAD, letter) is not None
-    if found:
+    if turn.tx.get(rows.DEAD, letter) is not None:
         turn.tx.delete(rows.DEAD, letter)
-    return found
 
 
 def start(turn: Turn, target: str, event_id: str) -> None:
@@ -104,7 +93,7 @@ def _begin(turn: Turn, target: str, event_id: str, job: Job) -> None:
 
 
 def _claimed(turn: Turn, target: str, event_id: str, job: Job) -> Job | None:
-    """The job with a lease, or `None` if it is done or leased by another process."""
+    """Store the job with a lease, and return it; `None` if it is done or leased by another process."""
     kind, _, name = target.partition(":")
     set_name = rows.published(name) if kind == "n" else rows.notified(name)
     lease = turn.rules.lease if kind == "n" else turn.rules.post_lease
@@ -116,7 +105,9 @@ def _claimed(turn: Turn, target: str, event_id: str, job: Job) -> Job | None:
         put_job(turn.tx, target, event_id, job._replace(due=lease_end(turn.tx, set_name, event_id)))
         return None
     until = turn.now + lease
-    return job._replace(until=until, due=until, doubt=1)
+    begun = job._replace(until=until, due=until, doubt=1)
+    put_job(turn.tx, target, event_id, begun)
+    return begun
 
 
 def _start_call(turn: Turn, network: str, event_id: str, job: Job) -> None:
@@ -130,7 +121,6 @@ def _start_call(turn: Turn, network: str, event_id: str, job: Job) -> None:
     begun = _claimed(turn, target, event_id, job)
     if begun is None:
         return
-    put_job(turn.tx, target, event_id, begun)
     note_call(turn, network, event_id, begun.until)
     if job.doubt:
         turn.emit(Probe(network, event_id, job.since // 1000, turn.now, job.entity))
@@ -175,8 +165,7 @@ def _hold(turn: Turn, network: str, event_id: str, job: Job) -> None:
 
 def held_range(turn: Turn, network: str) -> tuple[int, int]:
     """The numbers of held jobs: the first, and the one after the last."""
-    text = turn.tx.get(rows.HELD, network)
-    first, following = (0, 0) if text is None else json.loads(text)
+    first, following = json.loads(turn.tx.get(rows.HELD, network) or "[0,0]")
     return first, following
 
 
@@ -207,35 +196,16 @@ def _start_post(turn: Turn, subscription: str, event_id: str, job: Job) -> None:
     if not interest.active:
         bury(turn, target, event_id, "subscription-ended")
         return
-    begun = _claimed(turn, target, event_id, job)
-    if begun is None:
+    if _claimed(turn, target, event_id, job) is None:
         return
-    put_job(turn.tx, target, event_id, begun)
     stored = rows.get_event(turn.tx, event_id)
     if stored is None:
         bury(turn, target, event_id, "event-expired")
         return
-    turn.emit(
-        Post(
-            subscription,
-            event_id,
-            interest.endpoint,
-            interest.secret,
-            webhook_id(subscription, event_id),
-            stored.notice(event_id),
-            turn.now + turn.rules.post_lease - turn.rules.post_timeout,
-        )
-    )
-
-
-def webhook_id(subscription: str, event_id: str) -> str:
-    """The `webhook-id` of a notification: the same for every try."""
-    return "msg_" + hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
-
-
-def call_backoff(turn: Turn, tries: int) -> int:
-    """Milliseconds from the end of a lease to the next probe."""
-    return min(1000 << min(tries - 1, 20), turn.rules.most_retry)
+    webhook = "msg_" + hashlib.blake2b(f"{subscription}|{event_id}".encode(), digest_size=16).hexdigest()
+    before = turn.now + turn.rules.post_lease - turn.rules.post_timeout
+    notice = stored.notice(event_id)
+    turn.emit(Post(subscription, event_id, interest.endpoint, interest.secret, webhook, notice, before))
 
 
 def post_backoff(turn: Turn, subscription: str, event_id: str, failures: int) -> int:

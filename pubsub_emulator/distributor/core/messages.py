@@ -1,4 +1,4 @@
-"""Inputs and effects of the state machine.
+"""Inputs and effects of the state machine, and a step on the way from one to the others.
 
 An input is the end of something (an answer, a page, a time that has come) or a wish of a client. An effect is a call
 that the shell makes after the step's writes were stored; what became of it returns as an input.
@@ -6,7 +6,9 @@ that the shell makes after the step's writes were stored; what became of it retu
 
 from typing import NamedTuple
 
+from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.once import DueRow, Transaction
 
 
 class Yes(NamedTuple):
@@ -94,13 +96,6 @@ class Posted(NamedTuple):
     status: int | None
 
 
-class Due(NamedTuple):
-    """A row is due."""
-
-    table: str
-    key: str
-
-
 class Subscribe(NamedTuple):
     """A client subscribes. `fresh` and `key` are random texts."""
 
@@ -146,21 +141,9 @@ class Hooked(NamedTuple):
     accepted: bool | None
 
 
-Input = (
-    Start
-    | Publish
-    | Answered
-    | Noticed
-    | Paged
-    | Probed
-    | Posted
-    | Due
-    | Subscribe
-    | Unsubscribe
-    | Redrive
-    | Listed
-    | Hooked
-)
+Due = DueRow
+End = Answered | Noticed | Paged | Probed | Posted | Due | Listed | Hooked
+Input = End | Start | Publish | Subscribe | Unsubscribe | Redrive
 
 
 class Call(NamedTuple):
@@ -256,3 +239,24 @@ class Note(NamedTuple):
 
 Effect = Call | Probe | Post | Read | List | MakeHook | MakeInterest | DropHook | Reply | Note
 Effects = list[Effect]
+
+
+class Turn:
+    """One step under way: the rules, the transaction, and the effects so far."""
+
+    __slots__ = ("effects", "now", "rules", "tx")
+
+    def __init__(self, rules: Rules, tx: Transaction) -> None:
+        self.rules = rules
+        self.tx = tx
+        self.now = tx.now
+        """The store's clock, ms."""
+        self.effects: Effects = []
+
+    def emit(self, effect: Effect) -> None:
+        """Add an effect that is carried out after the writes are stored."""
+        self.effects.append(effect)
+
+    def note(self, kind: str, place: str, event_id: str = "", detail: str = "") -> None:
+        """Add a note for logs and metrics."""
+        self.effects.append(Note(kind, place, event_id, detail))

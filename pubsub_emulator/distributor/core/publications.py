@@ -2,9 +2,8 @@
 
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.arrivals import known
-from pubsub_emulator.distributor.core.messages import Answered, No, Probe, Probed, Publish, Reply, Yes
+from pubsub_emulator.distributor.core.messages import Answered, No, Probe, Probed, Publish, Reply, Turn, Yes
 from pubsub_emulator.distributor.core.rows import Stored, get_job, put_job
-from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.once.claims import commit, release, renew, revoke
 
 
@@ -41,12 +40,12 @@ def answered(turn: Turn, message: Answered) -> None:
 
 
 def _in_doubt(turn: Turn, target: str, event_id: str, reason: str) -> None:
-    """Keep the claim until its lease ends; then the id is probed."""
+    """Keep the claim until its lease ends; some time later the id is probed."""
     job = get_job(turn.tx, target, event_id)
     if job is None:
         return
     tries = job.tries + 1
-    due = max(job.until, turn.now) + jobs.call_backoff(turn, tries)
+    due = max(job.until, turn.now) + min(1000 << min(tries - 1, 20), turn.rules.most_retry)
     put_job(turn.tx, target, event_id, job._replace(tries=tries, due=due, reason=reason))
 
 

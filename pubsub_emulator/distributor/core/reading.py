@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from pubsub_emulator.distributor.core import jobs, rows
 from pubsub_emulator.distributor.core.arrivals import arrive, mark_seen, tell_interest
-from pubsub_emulator.distributor.core.messages import Noticed, Paged, Read, Reply
+from pubsub_emulator.distributor.core.messages import Noticed, Paged, Read, Reply, Turn
 from pubsub_emulator.distributor.core.rows import Cursor, State, get_cursor, put_cursor
-from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.event import Notice
 from pubsub_emulator.distributor.once import Transaction
 from pubsub_emulator.distributor.once.claims import forget
@@ -55,11 +54,11 @@ def _steady(cursor: Cursor) -> bool:
 def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
     """Take a notice if it is the next one, or park it if it is beyond a gap."""
     if notice.number <= cursor.last:
-        known = turn.tx.get(rows.numbers(network), str(notice.number))
-        if network in turn.rules.legacy:
-            _take_late(turn, network, notice)
-        elif known is not None and not rows.same_entry(known, notice):
-            _read_soon(turn, network, cursor)
+        if network not in turn.rules.legacy:
+            if not _same(turn, network, notice):
+                _read_soon(turn, network, cursor)
+        elif turn.tx.get(rows.numbers(network), str(notice.number)) is None:  # only the newest of an entity was shown
+            arrive(turn, network, notice, history=False)
     elif notice.number == cursor.last + 1 and _steady(cursor):
         arrive(turn, network, notice, history=False)
         cursor = _unpark(turn, network, cursor._replace(last=notice.number))
@@ -67,12 +66,6 @@ def _take(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> None:
         put_cursor(turn.tx, network, cursor, turn.now + turn.rules.silence)
     else:
         _read_soon(turn, network, _park(turn, network, cursor, notice))
-
-
-def _take_late(turn: Turn, network: str, notice: Notice) -> None:
-    """A legacy log shows only the newest of an entity, so a notice behind the cursor may be news."""
-    if turn.tx.get(rows.numbers(network), str(notice.number)) is None:
-        arrive(turn, network, notice, history=False)
 
 
 def _park(turn: Turn, network: str, cursor: Cursor, notice: Notice) -> Cursor:
@@ -119,7 +112,7 @@ def _read_soon(turn: Turn, network: str, cursor: Cursor) -> None:
 def read(turn: Turn, network: str, cursor: Cursor) -> None:
     """Emit a read of the next page. The cursor comes due again if there is no answer."""
     if network not in turn.rules.networks:
-        turn.tx.put(rows.CURSORS, network, rows.encode(cursor))
+        put_cursor(turn.tx, network, cursor, None)
         return
     until = turn.now + turn.rules.read_timeout(network)
     put_cursor(turn.tx, network, cursor._replace(reading=until), until)
@@ -190,15 +183,15 @@ def _paged_by_time(turn: Turn, message: Paged, cursor: Cursor, notices: tuple[No
             cursor = cursor._replace(last=last, verified=last, newest=newest)
     cursor = cursor._replace(short=(cursor.short or turn.now) if cursor.parked else 0)
     if message.complete:
-        wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
-        put_cursor(turn.tx, network, cursor, turn.now + wait)
-        _ready(turn, network)
+        _read_whole(turn, network, cursor)
     else:
         read(turn, network, cursor._replace(newest=max(cursor.newest, message.until + turn.rules.overlap)))
 
 
-def _ready(turn: Turn, network: str) -> None:
-    """Allow publishing on the network, because its log was read to the end."""
+def _read_whole(turn: Turn, network: str, cursor: Cursor) -> None:
+    """The log was read to its end: read it again after a while, and allow publishing on the network."""
+    wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
+    put_cursor(turn.tx, network, cursor, turn.now + wait)
     if rows.get_state(turn.tx, network) is not State.READY:
         turn.tx.put(rows.STATES, network, State.READY)
         jobs.release_held(turn, network)
@@ -254,10 +247,7 @@ class _Page:
         elif highest < cursor.last:
             self._is_short(cursor, highest, first)
         else:
-            cursor = _unpark(turn, self.network, cursor._replace(short=0))
-            wait = turn.rules.silence // RETRIES if cursor.parked else turn.rules.silence
-            put_cursor(turn.tx, self.network, cursor, turn.now + wait)
-            _ready(turn, self.network)
+            _read_whole(turn, self.network, _unpark(turn, self.network, cursor._replace(short=0)))
 
     def _is_short(self, cursor: Cursor, highest: int, first: int) -> None:
         """The log is shorter than known. This is believed only after it has been so for some time."""
@@ -307,8 +297,7 @@ def _begin_taking_back(turn: Turn, network: str, cursor: Cursor, cut: int) -> No
         notice = _parked(turn, network, number)
         _take_away(turn, network, None if notice is None else notice.id, number)
     turn.note("rewind", network, "", f"{cursor.last} to {cut}")
-    begun = cursor._replace(cut=cut, done=cut, low=0, high=0, short=0, parked=[], reading=0)
-    _take_back(turn, network, begun)
+    _take_back(turn, network, cursor._replace(cut=cut, done=cut, low=0, high=0, short=0, parked=[], reading=0))
 
 
 def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
@@ -321,12 +310,15 @@ def _take_back(turn: Turn, network: str, cursor: Cursor) -> None:
     if end < cursor.last:
         put_cursor(turn.tx, network, cursor._replace(done=end), turn.now)
         return
-    back = cursor._replace(last=cursor.cut, verified=min(cursor.verified, cursor.cut), cut=-1, done=0, blocks=0)
-    read(turn, network, back)
+    verified = min(cursor.verified, cursor.cut)
+    read(turn, network, cursor._replace(last=cursor.cut, verified=verified, cut=-1, done=0, blocks=0))
 
 
 def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> None:
-    """Forget a number that the log no longer has. Its id becomes absent unless another number has it, too."""
+    """Forget a number that the log no longer has. Its id becomes absent unless another number has it, too.
+
+    What is known of the event is published again, after a probe.
+    """
     if not event_id:
         return
     stored = rows.get_event(turn.tx, event_id)
@@ -336,11 +328,6 @@ def _take_away(turn: Turn, network: str, event_id: str | None, number: int) -> N
     if stored is not None and first:
         left = [each for each in stored.numbers if each[0] != network]
         rows.put_event(turn.tx, event_id, stored._replace(numbers=left))
-    _revoke(turn, network, event_id, stored)
-
-
-def _revoke(turn: Turn, network: str, event_id: str, stored: rows.Stored | None) -> None:
-    """Seen → absent; what is known of the event is published again, after a probe."""
     turn.tx.remove(rows.published(network), event_id)
     turn.tx.delete(rows.UNSEEN, f"{network}|{event_id}")
     forget(turn.tx, rows.published(network), event_id)

@@ -38,27 +38,30 @@ _KEPT: Final = 4096
 T = TypeVar("T", bound=tuple[Any, ...])
 
 
-class Known(Generic[T]):
-    """A cache of rows by their text: those written or decoded last. Rows are never changed in place."""
+class Rows(Generic[T]):
+    """A table of rows of one kind. Those read or written last are kept by their text; none is changed in place."""
 
-    def __init__(self, decode: Callable[[str], T]) -> None:
-        self._decode = decode
+    def __init__(self, table: str, kind: Callable[..., T]) -> None:
+        self._table = table
+        self._kind = kind
         self._young: dict[str, T] = {}
         self._old: dict[str, T] = {}
 
-    def row(self, text: str) -> T:
-        """The row of a text."""
+    def get(self, tx: Transaction, key: str) -> T | None:
+        """The row of a key."""
+        text = tx.get(self._table, key)
+        if text is None:
+            return None
         found = self._young.get(text) or self._old.get(text)
-        return self.keep(text, self._decode(text)) if found is None else found
+        return self._keep(text, self._kind(*json.loads(text))) if found is None else found
 
-    def text(self, row: T) -> str:
-        """The text of a row."""
+    def put(self, tx: Transaction, key: str, row: T, due: int | None = None, lane: int = 0) -> None:
+        """Write a row."""
         text = encode(row)
-        self.keep(text, row)
-        return text
+        self._keep(text, row)
+        tx.put(self._table, key, text, due, lane)
 
-    def keep(self, text: str, row: T) -> T:
-        """Remember a row."""
+    def _keep(self, text: str, row: T) -> T:
         if len(self._young) >= _KEPT:
             self._old, self._young = self._young, {}
         self._young[text] = row
@@ -161,8 +164,7 @@ class Stored(NamedTuple):
 
     def fields(self) -> Event:
         """The event."""
-        kind, location, metadata, entity, previous, iss = self.event
-        return Event(kind, location, tuple(metadata), entity, previous, iss)
+        return _event(self.event)
 
     def notice(self, event_id: str) -> Notice:
         """The notification that subscribers get."""
@@ -216,10 +218,10 @@ class Cursor(NamedTuple):
 
     `last` is the last number without a gap before it, `verified` the last one that a read confirmed. `reading` is until
     when a read is under way. `short` is since when the log has been shorter than `last`, or has had a gap that a legacy
-    adapter does not fill. `low` and `high` bound the
-    search for the last common number; `high` is 0 where there is none. `cut` is the last number that stays while a log
-    is taken back, else -1, and `done` how far that is. `newest` is up to which second a legacy log was read.
-    `blocks` is 1 where the row at `verified` told its block, which confirms all rows before it.
+    adapter does not fill. `low` and `high` bound the search for the last common number; `high` is 0 where there is
+    none. `cut` is the last number that stays while a log is taken back, else -1, and `done` how far that is. `newest`
+    is up to which second a legacy log was read. `blocks` is 1 where the row at `verified` told its block, which
+    confirms all rows before it.
     """
 
     last: int = 0
@@ -264,43 +266,41 @@ class Interest(NamedTuple):
     active: int = 1
 
 
-_EVENTS: Final = Known(lambda text: Stored(*json.loads(text)))
-_JOBS: Final = Known(lambda text: Job(*json.loads(text)))
-_CURSORS: Final = Known(lambda text: Cursor(*json.loads(text)))
+_EVENTS: Final = Rows(EVENTS, Stored)
+_JOBS: Final = Rows(JOBS, Job)
+_CURSORS: Final = Rows(CURSORS, Cursor)
+_HOOKS: Final = Rows(HOOKS, Hooks)
+_INTERESTS: Final = Rows(SUBSCRIPTIONS, Interest)
+_DEAD: Final = Rows(DEAD, Dead)
 
-
-def get_event(tx: Transaction, event_id: str) -> Stored | None:
-    """The event of that id."""
-    text = tx.get(EVENTS, event_id)
-    return None if text is None else _EVENTS.row(text)
-
-
-def put_event(tx: Transaction, event_id: str, stored: Stored) -> None:
-    """Write an event."""
-    tx.put(EVENTS, event_id, _EVENTS.text(stored))
+get_event, put_event = _EVENTS.get, _EVENTS.put
+"""By the event's id."""
+get_hooks, put_hooks = _HOOKS.get, _HOOKS.put
+"""By the network; none before its first start."""
+get_interest, put_interest = _INTERESTS.get, _INTERESTS.put
+"""By the subscription's name."""
+get_dead, put_dead = _DEAD.get, _DEAD.put
+"""By the dead letter's name, see `letter_of`."""
 
 
 def get_job(tx: Transaction, target: str, event_id: str) -> Job | None:
     """The job of that event for that target."""
-    text = tx.get(JOBS, f"{target}|{event_id}")
-    return None if text is None else _JOBS.row(text)
+    return _JOBS.get(tx, f"{target}|{event_id}")
 
 
 def put_job(tx: Transaction, target: str, event_id: str, job: Job, *, due: bool = True) -> None:
     """Write a job; it gets its time unless another of its queue is before it or `due` is false."""
-    timed = due and not job.before
-    tx.put(JOBS, f"{target}|{event_id}", _JOBS.text(job), due=job.due if timed else None, lane=job.lane)
+    _JOBS.put(tx, f"{target}|{event_id}", job, job.due if due and not job.before else None, job.lane)
 
 
 def get_cursor(tx: Transaction, network: str) -> Cursor:
     """A network's cursor, at the beginning where there is none."""
-    text = tx.get(CURSORS, network)
-    return Cursor() if text is None else _CURSORS.row(text)
+    return _CURSORS.get(tx, network) or Cursor()
 
 
-def put_cursor(tx: Transaction, network: str, cursor: Cursor, due: int) -> None:
+def put_cursor(tx: Transaction, network: str, cursor: Cursor, due: int | None) -> None:
     """Write a cursor; at `due` the log is read."""
-    tx.put(CURSORS, network, _CURSORS.text(cursor), due=due)
+    _CURSORS.put(tx, network, cursor, due)
 
 
 def get_state(tx: Transaction, network: str) -> State:
@@ -308,41 +308,16 @@ def get_state(tx: Transaction, network: str) -> State:
     return State(tx.get(STATES, network) or State.HISTORY)
 
 
-def get_hooks(tx: Transaction, network: str) -> Hooks | None:
-    """The hooks of a network, none before the first start."""
-    text = tx.get(HOOKS, network)
-    return None if text is None else _hooks(text)
-
-
-@lru_cache(_KEPT)
-def _hooks(text: str) -> Hooks:
-    return Hooks(*json.loads(text))
-
-
-def get_interest(tx: Transaction, subscription: str) -> Interest | None:
-    """The subscription of that name."""
-    text = tx.get(SUBSCRIPTIONS, subscription)
-    return None if text is None else _interest(text)
-
-
-@lru_cache(_KEPT)
-def _interest(text: str) -> Interest:
-    return Interest(*json.loads(text))
-
-
 Index = list[tuple[str, list[str], list[str], int]]
 """Active subscriptions with their types, metadata and times of creation."""
+
+
+_index: Final[Callable[[str], Index]] = lru_cache(4)(json.loads)
 
 
 def get_index(tx: Transaction) -> Index:
     """The index of subscriptions that events are matched with."""
     return _index(tx.get(INTERESTS, "index") or "[]")
-
-
-@lru_cache(4)
-def _index(text: str) -> Index:
-    found: Index = json.loads(text)
-    return found
 
 
 def put_index(tx: Transaction, index: Index) -> None:
@@ -352,12 +327,15 @@ def put_index(tx: Transaction, index: Index) -> None:
 
 def notice_text(notice: Notice) -> str:
     """A notice as text."""
-    return encode(
-        (notice.number, notice.time, list(notice.event), notice.id, notice.signer, notice.fault, notice.block)
-    )
+    return encode((notice.number, notice.time, list(notice.event), *notice[3:]))
 
 
 def notice_of(text: str) -> Notice:
     """The notice that `notice_text` wrote."""
-    number, time, (kind, location, metadata, entity, previous, iss), event_id, *rest = json.loads(text)
-    return Notice(number, time, Event(kind, location, tuple(metadata), entity, previous, iss), event_id, *rest)
+    number, time, event, *rest = json.loads(text)
+    return Notice(number, time, _event(event), *rest)
+
+
+def _event(fields: list[Any]) -> Event:
+    kind, location, metadata, *rest = fields
+    return Event(kind, location, tuple(metadata), *rest)

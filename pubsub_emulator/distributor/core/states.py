@@ -1,10 +1,9 @@
 """The states of an event on the networks, as clients see them (ID-4, ID-10)."""
 
-import json
 from typing import NamedTuple
 
 from pubsub_emulator.distributor.core import rows
-from pubsub_emulator.distributor.core.rows import Dead, State, get_job
+from pubsub_emulator.distributor.core.rows import State, get_job
 from pubsub_emulator.distributor.core.rules import Rules
 from pubsub_emulator.distributor.once import Transaction
 from pubsub_emulator.distributor.once.claims import lease_end
@@ -41,9 +40,9 @@ def _state(tx: Transaction, network: str, event_id: str) -> NetworkState:
     if tx.has(published, event_id):
         unseen = tx.get(rows.UNSEEN, f"{network}|{event_id}") is not None
         return NetworkState(network, "published" if unseen else "seen")
-    dead = tx.get(rows.DEAD, rows.letter_of(target, event_id))
+    dead = rows.get_dead(tx, rows.letter_of(target, event_id))
     if dead is not None:
-        return NetworkState(network, "absent", Dead(*json.loads(dead)).reason, refused=True)
+        return NetworkState(network, "absent", dead.reason, refused=True)
     job = get_job(tx, target, event_id)
     claimed = lease_end(tx, published, event_id) > tx.now
     held = rows.get_state(tx, network) is not State.READY

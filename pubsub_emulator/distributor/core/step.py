@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pubsub_emulator.distributor.core import arrivals, hooks, jobs, messages, publications, reading, rows
+from pubsub_emulator.distributor.core.messages import Turn
 from pubsub_emulator.distributor.core.rules import Rules
-from pubsub_emulator.distributor.core.turn import Turn
 from pubsub_emulator.distributor.once import Transaction
 
 
@@ -36,15 +36,10 @@ def _due(turn: Turn, message: messages.Due) -> None:
             jobs.release_held(turn, message.key)
         case rows.EXPIRY:
             arrivals.expire(turn, message.key)
-        case _:
-            _forget_time(turn, message)
-
-
-def _forget_time(turn: Turn, message: messages.Due) -> None:
-    """A row of a table that has no times: it keeps its text."""
-    value = turn.tx.get(message.table, message.key)
-    if value is not None:
-        turn.tx.put(message.table, message.key, value)
+        case _:  # a table that has no times
+            value = turn.tx.get(message.table, message.key)
+            if value is not None:
+                turn.tx.put(message.table, message.key, value)
 
 
 _TAKEN: Final[dict[type[messages.Input], Callable[[Turn, Any], None]]] = {

@@ -43,16 +43,13 @@ def claim(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -
         return Claim.DONE
     if lease_end(tx, set_name, member) > tx.now:
         return Claim.IN_FLIGHT
-    tx.put(CLAIMS, _key(set_name, member), f"{tx.now + lease}|{owner}")
+    renew(tx, set_name, member, owner, lease)
     return Claim.CLAIMED
 
 
-def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> bool:
-    """Restart the lease. Returns whether `owner` had the claim, lapsed or not."""
-    if owner_of(tx, set_name, member) != owner:
-        return False
+def renew(tx: Transaction, set_name: str, member: str, owner: str, lease: int) -> None:
+    """Start the lease of a claim, or start it again for the owner that has it, lapsed or not."""
     tx.put(CLAIMS, _key(set_name, member), f"{tx.now + lease}|{owner}")
-    return True
 
 
 def forget(tx: Transaction, set_name: str, member: str) -> None:

@@ -135,7 +135,7 @@ class World(Scenery):
             return
         found = self.store.due(20)
         if found:
-            self.tell(process, *(messages.Due(row.table, row.key) for row in found))
+            self.tell(process, *found)
         self._plan_poll()
 
     # networks
