@@ -27,19 +27,15 @@ class NetworkLog(Protocol):
 
     async def publish(self, event: Event) -> Published | No | Unknown:
         """Publish, and wait until the event is in the log."""
-        ...
 
     async def read(self, after: int, limit: int) -> Page | None:
         """Notices after a number, or `None` if the network cannot be reached."""
-        ...
 
     async def wait(self, after: int, seconds: float) -> None:
         """Return when the log has a notice after a number, or after `seconds`."""
-        ...
 
     async def close(self) -> None:
         """Close connections."""
-        ...
 
 
 class KeptLog:

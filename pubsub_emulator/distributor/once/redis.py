@@ -7,6 +7,8 @@ costs one round trip where the beliefs were right.
 
 import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any, Final
 
@@ -142,10 +144,12 @@ class RedisStore:
     def transact(self, step: Step[T]) -> T:
         """Run `step` over believed values until the script finds them to be true."""
         with self._lock:
-            now = self._clock()
+            now = self.now() if self._offset is None else _local() + self._offset
             while True:
                 made = Attempt(step, self._believed.reader, now)
-                answer = self._send(made.tx)
+                asked = orjson.dumps((self._prefix, now, CLOCK_TOLERANCE, _checks(made.tx), *_writes(made.tx)))
+                with self._trip():
+                    answer = self._run(_APPLY, asked)
                 self._offset = int(answer[1]) - _local()
                 if answer[0] == 1:
                     self._believed.learn_all(made.tx)
@@ -155,14 +159,16 @@ class RedisStore:
                 for at, value in zip(answer[2][::2], answer[2][1::2], strict=True):
                     self._believed.learn(places[int(at) - 1], value or None)
 
-    def _send(self, tx: Transaction) -> Any:
-        argument = orjson.dumps((self._prefix, tx.now, CLOCK_TOLERANCE, _checks(tx), *_writes(tx)))
-        self._trips += 1
-        try:
-            return self._run(_APPLY, argument)
-        except RedisError as error:
-            self._believed.clear()
-            raise StoreError(f"Redis: {error}") from error
+    @contextmanager
+    def _trip(self) -> Iterator[None]:
+        """A question to the server. Raises `StoreError`; nothing is believed after that."""
+        with self._lock:
+            self._trips += 1
+            try:
+                yield
+            except RedisError as error:
+                self._believed.clear()
+                raise StoreError(f"Redis: {error}") from error
 
     def _run(self, script: str, *arguments: str | bytes | int) -> Any:
         """Run a script without keys; one that the server does not know is sent whole."""
@@ -172,19 +178,10 @@ class RedisStore:
         except NoScriptError:
             return self._redis.execute_command("EVAL", script, 0, *arguments)  # type: ignore[no-untyped-call]
 
-    def _clock(self) -> int:
-        if self._offset is None:
-            return self.now()
-        return _local() + self._offset
-
     def _ask(self, *command: str | int) -> Any:
         """One command; the client types replies as maybe awaitable, so this does not use its methods."""
-        self._trips += 1
-        try:
-            with self._lock:
-                return self._redis.execute_command(*command)  # type: ignore[no-untyped-call]  # the client types it so
-        except RedisError as error:
-            raise StoreError(f"Redis: {error}") from error
+        with self._trip():
+            return self._redis.execute_command(*command)  # type: ignore[no-untyped-call]  # the client types it so
 
     def now(self) -> int:
         """The server's clock."""
@@ -195,12 +192,8 @@ class RedisStore:
 
     def due(self, limit: int) -> list[DueRow]:
         """Rows whose time has come."""
-        self._trips += 1
-        try:
-            with self._lock:
-                found: list[str] = self._run(_DUE, self._prefix, limit)
-        except RedisError as error:
-            raise StoreError(f"Redis: {error}") from error
+        with self._trip():
+            found: list[str] = self._run(_DUE, self._prefix, limit)
         return [DueRow(*member.split("\0", 1)) for member in found]
 
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
@@ -266,8 +259,6 @@ def _local() -> int:
 
 
 def _expected(value: str | None) -> str:
-    if value is None:
-        return ""
-    if len(value) > LONG or value.startswith("#"):
+    if value is not None and (len(value) > LONG or value.startswith("#")):
         return "#" + hashlib.sha1(value.encode(), usedforsecurity=False).hexdigest()
-    return value
+    return value or ""

@@ -5,6 +5,7 @@ Transactions are serializable, and one that met another is repeated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from threading import RLock
 from typing import Any, Final, NamedTuple
 
@@ -114,7 +115,7 @@ class SqlStore:
                 self._believed.learn(place, value)
 
     def _reader(self, session: Session) -> Reader:
-        return lambda kind, name: lambda key: _value(session.run(self._sql.read, (kind, name, key)))
+        return lambda kind, name: lambda key: next(chain(*session.run(self._sql.read, (kind, name, key))), None)
 
     def _wrong(self, session: Session, reads: Mapping[Place, str | None]) -> dict[Place, str | None]:
         """The true values of places that were believed to have others."""
@@ -166,10 +167,6 @@ class SqlStore:
     def close(self) -> None:
         """Close the connections."""
         self._database.close()
-
-
-def _value(found: list[tuple[Any, ...]]) -> str | None:
-    return found[0][0] if found else None
 
 
 def _columns(rows: Sequence[Sequence[object]]) -> list[list[object]]:

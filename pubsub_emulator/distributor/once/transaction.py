@@ -150,32 +150,24 @@ class Store(Protocol):
 
     def transact(self, step: Step[T]) -> T:
         """Run `step` atomically and return what it returned; an exception of the step applies nothing."""
-        ...
 
     def due(self, limit: int) -> list[DueRow]:
         """Rows whose time has come by the store's clock: lower lanes first, in a lane the earliest first."""
-        ...
 
     def rows(self, table: str, after: str = "", limit: int = 1000) -> list[tuple[str, str]]:
         """Keys and texts of a table in order of the keys' code points, from the first key after `after`."""
-        ...
 
     def members(self, set_name: str, after: str = "", limit: int = 1000) -> list[str]:
         """Members of a set in order of their code points, from the first after `after`."""
-        ...
 
     def backlog(self) -> int:
         """The number of rows that wait for a time, come or not."""
-        ...
 
     def now(self) -> int:
         """The store's clock, in ms since 1970."""
-        ...
 
     def trips(self) -> int:
         """The number of round trips to the store, for measuring."""
-        ...
 
     def close(self) -> None:
         """Close connections and files."""
-        ...

@@ -56,39 +56,30 @@ class Adapter(Protocol):
 
     async def misfit(self) -> str:
         """Why the adapter does not have the interface of its profile; empty if it has, or does not answer."""
-        ...
 
     async def publish(self, event: Event) -> Answer:
         """Publish an event. Returns `Unknown` unless the answer is clear."""
-        ...
 
     async def probe(self, event_id: str, since: int, entity: str) -> Place:
         """Whether the network has the id of an event of that entity, published since then (seconds)."""
-        ...
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:
         """The log after a number, or from a time where the adapter knows only times; `None` on failure."""
-        ...
 
     async def query(self, query: Query) -> list[Notice] | None:
         """Events for a client, ascending; `None` on failure."""
-        ...
 
     async def hooks(self) -> tuple[Hook, ...] | None:
         """The subscriptions that the adapter lists; `None` on failure."""
-        ...
 
     async def hook(self, endpoint: str, types: tuple[str, ...] | None, metadata: tuple[str, ...]) -> bool | None:
         """Subscribe an endpoint, to everything if `types` is `None`; `False` if refused, `None` if that is unclear."""
-        ...
 
     async def drop(self, subscription: str) -> None:
         """Remove a subscription."""
-        ...
 
     async def close(self) -> None:
         """Close connections."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +142,7 @@ class HttpAdapter:
             return Unknown("no answer")
         if answer.status in {200, 201}:
             found = answer.json()
-            return Yes(found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else 0)
+            return Yes(found if type(found) is int and found >= 0 else 0)
         if answer.status in NO_STATUSES and answer.kind == "application/problem+json":
             problem = answer.json()
             detail = problem.get("type", "") if isinstance(problem, dict) else ""
@@ -175,16 +166,17 @@ class HttpAdapter:
 
     async def read(self, after: int, limit: int, since: int) -> Page | None:  # noqa: ARG002  # read by number
         """GET `/events?all=true&after=…`."""
-        rows = await self._rows({"all": "true", "limit": str(limit), **_after(after)})
-        if rows is None:
-            return None
-        notices = self._notices(rows)
+        notices = await self._notices({"all": "true", "limit": str(limit), **_after(after)})
         return None if notices is None else Page(notices, len(notices) < limit)
 
-    async def _rows(self, parameters: Mapping[str, str], **how: Any) -> list[Any] | None:
+    async def _notices(self, parameters: Mapping[str, str], **how: Any) -> tuple[Notice, ...] | None:
+        """GET `/events`; `None` also where a row has no number."""
         answer = await self._ask("GET", f"/events?{urlencode(parameters)}", **how)
-        found = None if answer is None or answer.status != 200 else answer.json()
-        return found if isinstance(found, list) else None
+        rows = None if answer is None or answer.status != 200 else answer.json()
+        if not isinstance(rows, list):
+            return None
+        notices = tuple(notice for notice in map(_quarantined_row, rows) if notice is not None)
+        return notices if len(notices) == len(rows) else None
 
     async def query(self, query: Query) -> list[Notice] | None:
         """GET `/events` as a client asked."""
@@ -193,15 +185,8 @@ class HttpAdapter:
             parameters["envM"] = query.environment
         parameters |= {"limit": str(query.limit), **_after(query.after)}
         parameters |= {"all": "true"} if query.all else {}
-        rows = await self._rows(parameters)
-        notices = None if rows is None else self._notices(rows)
+        notices = await self._notices(parameters)
         return None if notices is None else list(notices)
-
-    def _notices(self, rows: list[object]) -> tuple[Notice, ...] | None:
-        found = [_quarantined_row(row) for row in rows]
-        if any(notice is None for notice in found):
-            return None
-        return tuple(notice for notice in found if notice is not None)
 
     async def hooks(self) -> tuple[Hook, ...] | None:
         """GET `/subscribe`; public adapters list bare endpoints or objects of other names."""
@@ -260,10 +245,7 @@ def _quarantined_row(row: object) -> Notice | None:
     try:
         return parse_row(row)
     except BadEventError as error:
-        if not isinstance(row, dict):
-            return None
-        number = row.get("id")
-        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        if not isinstance(row, dict) or type(number := row.get("id")) is not int or number < 0:
             return None
         fault = f"malformed: {error}"[:200]
         return Notice(number + 1, 0, Event("", "", (), "", ""), None, "", fault, block_of(row))
