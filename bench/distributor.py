@@ -132,7 +132,7 @@ async def inside(store: Store) -> AsyncIterator[tuple[Engine, dict[str, MemoryLe
         adapters[name] = InsideAdapter(ledger, MemoryStore(), lambda url, notices: deliver(engine, url, notices))
     await engine.start()
     await until(lambda: all(engine.reached[name].answered for name in NAMES))
-    await engine.subscribe(Subscribe(("*",), (), "http://subscriber", None, "s", "key"))
+    await engine.tell(Subscribe(("*",), (), "http://subscriber", None, "s", "key"))
     await asyncio.sleep(0.3)
     yield engine, ledgers, poster
     for adapter in adapters.values():

@@ -140,7 +140,7 @@ def _metadata(body: Mapping[str, object], *, blank: bool = False) -> tuple[str, 
 
 def _number(body: Mapping[str, object], name: str, most: int) -> int:
     value = body.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+    if type(value) is not int or not 0 <= value <= most:
         raise BadEventError(f"{name}: an integer of 0 to {most} is needed")
     return value
 
@@ -191,11 +191,18 @@ def _notice(fields: Mapping[str, object], time: int) -> Notice:
     number = _number(fields, "id", MOST_NUMBER) + 1
     address = signer if isinstance(signer, str) and _ADDRESS.fullmatch(signer) else ""
     block = block_of(fields)
-    try:
-        return Notice(number, time, event, global_id(location), address, "", block)
-    except NoGlobalIdError as error:
+    found, fault = find_id(location)
+    if found is None:
         event = event._replace(data_location=event.data_location[:64])
-        return Notice(number, time, event, None, address, str(error), block)
+    return Notice(number, time, event, found, address, fault, block)
+
+
+def find_id(location: object) -> tuple[str | None, str]:
+    """The global id of a location, or why it has none."""
+    try:
+        return global_id(location), ""
+    except NoGlobalIdError as error:
+        return None, str(error)
 
 
 def block_of(fields: Mapping[str, object]) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from pubsub_emulator.distributor.adapter.ledger import KeptLog, Published
 from pubsub_emulator.distributor.core.messages import No, Unknown
-from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.event import Event, Notice, find_id
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.types import AccountId, Hash
@@ -16,7 +16,7 @@ from pubsub_emulator.runtime.framework.executive import Block, Executive, Extrin
 from pubsub_emulator.runtime.framework.origin import Signed
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_dome_events import PALLET, DomeEvents, Error, EventDOMEv1, Publication
-from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
+from pubsub_emulator.runtime.pallet_dome_events.global_id import global_id
 from pubsub_emulator.trie import ordered_root
 
 AUTHOR: Final = AccountId(blake2_256(b"DomeEvents adapter"))
@@ -75,11 +75,8 @@ def notice_of(found: EventDOMEv1, now: int, block: bytes) -> Notice:
         "0x" + (found.iss if found.iss is not None else bytes(found.author)).hex(),
     )
     signer = "0x" + bytes(found.author)[-20:].hex()
-    name = "0x" + block.hex()
-    try:
-        return Notice(found.index + 1, now // 1000, event, global_id(event.data_location), signer, "", name)
-    except NoGlobalIdError as error:
-        return Notice(found.index + 1, now // 1000, event, None, signer, str(error), name)
+    event_id, fault = find_id(event.data_location)
+    return Notice(found.index + 1, now // 1000, event, event_id, signer, fault, "0x" + block.hex())
 
 
 class ChainLedger(KeptLog):

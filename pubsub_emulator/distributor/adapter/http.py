@@ -103,7 +103,7 @@ class AdapterHttp(Interface):
     async def subscriptions(self, _request: web.Request) -> web.Response:
         """Every subscription."""
         found = self.desk.subscriptions()
-        return web.json_response([listed(name, each.types, each.metadata, each.endpoint) for name, each in found])
+        return web.json_response([listed(name, *each) for name, each in found])
 
     async def unsubscribe(self, request: web.Request) -> web.Response:
         """End a subscription."""

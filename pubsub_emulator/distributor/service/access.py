@@ -5,7 +5,6 @@ import hmac
 import json
 import logging
 import time
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
@@ -168,19 +167,10 @@ class Access:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token.isascii() or not token.strip():
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "a bearer token is needed")
-        rights = self._of_token(token.strip())
-        if rights is None:
-            rights = await self._of_jwt(token.strip())
-        if right not in rights:
+        hashed = hash_token(token.strip())
+        known = [rights for each, rights in self._tokens.items() if hmac.compare_digest(each, hashed)]
+        if right not in (known[0] if known else await self._of_jwt(token.strip())):
             raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"the right {right!r} is needed")
-
-    def _of_token(self, token: str) -> frozenset[str] | None:
-        hashed = hash_token(token)
-        found = None
-        for known, rights in self._tokens.items():
-            if hmac.compare_digest(known, hashed):
-                found = rights
-        return found
 
     async def _of_jwt(self, token: str) -> frozenset[str]:
         if self._verifier is None:
@@ -192,17 +182,14 @@ class Access:
         scope = claims.get("scope", "")
         return frozenset(scope.split()) if isinstance(scope, str) else frozenset()
 
-    def needs(self, right: str) -> Callable[[Handler], Handler]:
+    def guarded(self, right: str, handler: Handler) -> Handler:
         """Wrap a handler so that only callers with the right reach it."""
 
-        def wrap(handler: Handler) -> Handler:
-            async def guarded(request: web.Request) -> web.StreamResponse:
-                await self.require(request, right)
-                return await handler(request)
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            await self.require(request, right)
+            return await handler(request)
 
-            return guarded
-
-        return wrap
+        return guarded
 
 
 async def jwt_event(verifier: Verifier | None, body: bytes) -> dict[str, object]:

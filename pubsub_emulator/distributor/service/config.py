@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from pubsub_emulator.distributor.core.rules import Rules
+from pubsub_emulator.distributor.core.rules import START, Rules
 from pubsub_emulator.distributor.service.access import RIGHTS, Access, AccessError, Keys, Verifier
-from pubsub_emulator.distributor.service.adapters import Profile
 from pubsub_emulator.distributor.service.problems import parse_json
 from pubsub_emulator.emulator.settings import Problem, SettingsError, StrictModel, parse, read
 from pubsub_emulator.serving.guard import Names, is_loopback
@@ -151,7 +150,6 @@ class Config(StrictModel):
 
     def rules(self, owner: str) -> Rules:
         """The state machine's rules."""
-        since = {"start": 0, "now": int(time.time())}.get(str(self.since), 0)
         return Rules(
             tuple(self.adapters),
             owner,
@@ -160,7 +158,7 @@ class Config(StrictModel):
             call_timeout=int(self.call_timeout * 1000),
             replication_delay=int((self.replication_delay or 0) * 1000),
             doubling=frozenset(name for name, each in self.adapters.items() if self._doubles(each)),
-            since=self.since if isinstance(self.since, int) else since,
+            since=int(time.time()) if self.since == "now" else START if self.since == "start" else self.since,
             retain=int(self.retain * 1000),
         )
 
@@ -177,15 +175,14 @@ def parse_config(data: bytes, place: str) -> Config:
 
 def make_access(config: AccessConfig, host: str, folder: Path) -> Access:
     """The rights of callers. Raises `SettingsError` if everybody could call without `open = true`."""
-    if config.tokens or config.jwt is not None:
-        tokens = {token.sha256: frozenset(token.rights) for token in config.tokens}
-        verifier = None
-        if config.jwt is not None:
-            verifier = make_verifier(config.jwt, "access.jwt", folder, expire=not config.jwt.without_exp)
-        return Access(everyone=config.open, tokens=tokens, verifier=verifier)
-    if not config.open and not is_loopback(host):
+    keyed = bool(config.tokens) or config.jwt is not None
+    if not keyed and not config.open and not is_loopback(host):
         raise _unusable("access", f"others can reach {host}; configure tokens or keys, or set open = true")
-    return Access(everyone=True)
+    verifier = None
+    if config.jwt is not None:
+        verifier = make_verifier(config.jwt, "access.jwt", folder, expire=not config.jwt.without_exp)
+    tokens = {token.sha256: frozenset(token.rights) for token in config.tokens}
+    return Access(everyone=config.open or not keyed, tokens=tokens, verifier=verifier)
 
 
 def make_verifier(config: JwtConfig, place: str, folder: Path, *, expire: bool = False) -> Verifier:
@@ -206,10 +203,3 @@ def _file_keys(path: Path, place: str) -> Keys:
         raise _unusable(f"{place}.jwks", f"{error}") from error
     except (AccessError, Exception) as error:
         raise _unusable(f"{place}.jwks", f"{path}: not a JSON Web Key Set") from error
-
-
-def profile_of(name: str, config: AdapterConfig, timeout: float, folder: Path) -> Profile:
-    """The profile of an adapter. Raises `SettingsError`."""
-    token = config.token(f"adapters.{name}", folder)
-    environments = tuple(config.environments)
-    return Profile(config.chain_id, environments, token, timeout)

@@ -27,7 +27,7 @@ from pubsub_emulator.distributor.once import Store, Transaction
 from pubsub_emulator.distributor.service.adapters import Adapter
 from pubsub_emulator.distributor.service.metrics import Metrics
 from pubsub_emulator.distributor.service.poster import Poster
-from pubsub_emulator.distributor.service.waiting import Waiter, Waiting, in_log_order, take_all
+from pubsub_emulator.distributor.service.waiting import Waiter, Waiting, in_log_order
 
 log = logging.getLogger("pubsub.distributor")
 T = TypeVar("T")
@@ -111,8 +111,7 @@ class Engine:
             self._spawn(self._compare_profile(name))
 
     async def _compare_profile(self, network: str) -> None:
-        misfit = await self.adapters[network].misfit()
-        if misfit:
+        if misfit := await self.adapters[network].misfit():
             fields = {"network": network, "error": misfit}
             log.warning("an adapter does not fit its profile", extra={"fields": fields})
 
@@ -120,7 +119,7 @@ class Engine:
         keys = {name: secrets.token_hex(16) for name in self.rules.networks}
         while not self._stopping:
             try:
-                self._offset = await self._in_thread(self.store.now) - _monotonic()
+                self._offset = await self.in_thread(self.store.now) - _monotonic()
                 await self.tell(messages.Start(keys))
             except StoreError as error:
                 log.warning("the store is down", extra={"fields": {"error": str(error)}})
@@ -137,14 +136,15 @@ class Engine:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._settings.grace)
         with contextlib.suppress(StoreError, asyncio.TimeoutError):  # what was told before this is stored after it
-            await asyncio.wait_for(self.look(_nothing), max(end - time.monotonic(), STORE_SECONDS))
+            await asyncio.wait_for(self.look(lambda _: None), max(end - time.monotonic(), STORE_SECONDS))
         for task in [*self._tasks, *self._loops]:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._loops, return_exceptions=True)
         self._thread.shutdown(wait=True)
         self.store.close()
 
-    async def _in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+    async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
+        """Call a method of the store. Raises `StoreError`."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *arguments))
 
     # inputs
@@ -185,24 +185,23 @@ class Engine:
                 self._filled.clear()
             await self._take_in(in_log_order(batch))
 
-    async def _take_in(self, waiting: list[Waiting]) -> None:
+    async def _take_in(self, batch: list[Waiting]) -> None:
         try:
-            together = partial(take_all, self.rules, waiting)
-            found = await self._in_thread(self.store.transact, together)
+            found = await self.in_thread(self.store.transact, lambda tx: [each.take(self.rules, tx) for each in batch])
         except StoreError as error:
-            self._fail(waiting, error)
+            self._fail(batch, error)
         except Exception as error:  # one input is a defect's: the others must not suffer
-            if len(waiting) > 1:
-                for each in waiting:
+            if len(batch) > 1:
+                for each in batch:
                     await self._take_in([each])
                 return
-            log.exception("a defect", extra={"fields": {"input": type(waiting[0].message).__name__}})
-            if isinstance(waiting[0].message, messages.Due):
-                await self._postpone(waiting[0].message)
-            self._fail(waiting, error)
+            log.exception("a defect", extra={"fields": {"input": type(batch[0].message).__name__}})
+            if isinstance(batch[0].message, messages.Due):
+                await self._postpone(batch[0].message)
+            self._fail(batch, error)
         else:
-            self.metrics.count("inputs", len(waiting))
-            for each, effects in zip(waiting, found, strict=True):
+            self.metrics.count("inputs", len(batch))
+            for each, effects in zip(batch, found, strict=True):
                 for effect in effects[0]:
                     self._begin_effect(effect)
                 if each.done is not None and not each.done.done():
@@ -218,9 +217,8 @@ class Engine:
             event_id = message.id
         else:
             return
-        waiter = self._waiters.get(event_id)
-        if waiter is not None:
-            waiter.hear(message.network)
+        if event_id in self._waiters:
+            self._waiters[event_id].hear(message.network)
 
     async def _postpone(self, due: messages.Due) -> None:
         """Postpone a due row that a step cannot take, so that it is not repeated at once."""
@@ -231,7 +229,7 @@ class Engine:
                 tx.put(due.table, due.key, value, due=tx.now + POSTPONED)
 
         with contextlib.suppress(StoreError):
-            await self._in_thread(self.store.transact, postpone)
+            await self.in_thread(self.store.transact, postpone)
 
     def _fail(self, waiting: list[Waiting], error: Exception) -> None:
         """Report an error to waiting callers. Ends of effects are repeated for some time; after that leases end."""
@@ -246,10 +244,9 @@ class Engine:
     async def _poll(self) -> None:
         while not self._stopping:
             try:
-                found = await self._in_thread(self.store.due, DUE_AT_ONCE)
+                found = await self.in_thread(self.store.due, DUE_AT_ONCE)
                 if found:
-                    tasks = (self.tell(messages.Due(row.table, row.key)) for row in found)
-                    ends = await asyncio.gather(*tasks, return_exceptions=True)
+                    ends = await asyncio.gather(*map(self.tell, found), return_exceptions=True)
                     if any(isinstance(end, StoreError) for end in ends):
                         await asyncio.sleep(STORE_SECONDS)
             except StoreError:
@@ -386,10 +383,7 @@ class Engine:
             reply = reply_of(effects)
             if reply.code:
                 return reply, None
-            while any(each.waiting for each in found.networks):
-                left = end - time.monotonic()
-                if left <= 0:
-                    break
+            while (left := end - time.monotonic()) > 0 and any(each.waiting for each in found.networks):
                 await waiter.wait({each.name for each in found.networks if each.waiting}, min(left, LOOK_SECONDS))
                 found = await self.where(event_id)
             return reply, found
@@ -401,26 +395,14 @@ class Engine:
     def _whereabouts(self, event_id: str, tx: Transaction) -> Whereabouts:
         return whereabouts(self.rules, tx, event_id)
 
-    async def subscribe(self, request: messages.Subscribe) -> messages.Reply:
-        """Store a subscription; the adapters' part of it is under way when this returns. Raises `StoreError`."""
-        return reply_of(await self.tell(request))
-
     async def read_all(self, table: str) -> list[tuple[str, str]]:
         """A whole table. Raises `StoreError`."""
         found: list[tuple[str, str]] = []
         while True:
-            part = await self._in_thread(self.store.rows, table, found[-1][0] if found else "", PAGE)
+            part = await self.in_thread(self.store.rows, table, found[-1][0] if found else "", PAGE)
             found += part
             if len(part) < PAGE:
                 return found
-
-    async def read_store(self, function: Callable[..., T], *arguments: object) -> T:
-        """Call a reading method of the store. Raises `StoreError`."""
-        return await self._in_thread(function, *arguments)
-
-
-def _nothing(_tx: Transaction) -> None:
-    """Read nothing."""
 
 
 def reply_of(effects: messages.Effects) -> messages.Reply:

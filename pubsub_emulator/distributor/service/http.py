@@ -26,6 +26,7 @@ from pubsub_emulator.distributor.service.requests import (
     Wish,
     check_receiver,
     horizon,
+    is_storable,
     newest_per_entity,
     parse_query,
     read_cursor,
@@ -113,44 +114,32 @@ class DistributorHttp(Interface):
     # subscriptions
 
     async def _subscribed(self, wish: Wish) -> web.Response:
-        fresh, key = secrets.token_hex(16), secrets.token_hex(16)
-        reply = await self._engine.subscribe(
-            Subscribe(wish.types, wish.metadata, wish.endpoint, wish.secret, fresh, key)
-        )
-        networks = await self._on_networks(reply, key, wish.types, wish.metadata)
+        key = secrets.token_hex(16)
+        request = Subscribe(wish.types, wish.metadata, wish.endpoint, wish.secret, secrets.token_hex(16), key)
+        reply = reply_of(await self._engine.tell(request))
+        networks = [_success(*each) for each in await self._on_networks(reply, key, wish)]
         status = HTTPStatus.CREATED if reply.new else HTTPStatus.OK
         return web.json_response({"subscriptionId": reply.value, "networks": networks}, status=status)
 
-    async def _on_networks(
-        self, reply: Reply, key: str, types: tuple[str, ...], metadata: tuple[str, ...]
-    ) -> list[dict[str, object]]:
+    async def _on_networks(self, reply: Reply, key: str, wish: Wish) -> list[tuple[str, bool]]:
         """Subscribe on every adapter now; one that fails is tried again by the next comparison (ID-32)."""
         names = self._engine.rules.networks
         if not reply.new:
-            answers = [await self._is_asked(name, reply.value) for name in names]
-            return [_success(name, success) for name, success in zip(names, answers, strict=True)]
-        wishes = [MakeInterest(name, reply.value, key, types, metadata) for name in names]
-        ends = await asyncio.gather(*(self._engine.make_hook(wish) for wish in wishes))
+            places = [(name, f"{name}|{reply.value}") for name in names]
+            return await self._engine.look(
+                lambda tx: [(name, tx.get(rows.HOOKS, place) is not None) for name, place in places]
+            )
+        hooks = (MakeInterest(name, reply.value, key, wish.types, wish.metadata) for name in names)
+        ends = await asyncio.gather(*map(self._engine.make_hook, hooks))
         for end in ends:
             await self._engine.tell(end)
-        return [_success(end.network, bool(end.accepted)) for end in ends]
-
-    async def _is_asked(self, network: str, subscription: str) -> bool:
-        def look(tx: Transaction) -> bool:
-            return tx.get(rows.HOOKS, f"{network}|{subscription}") is not None
-
-        return await self._engine.look(look)
+        return [(end.network, bool(end.accepted)) for end in ends]
 
     async def subscriptions(self, _request: web.Request) -> web.Response:
         """Every subscription, without secrets."""
         found = await self._engine.read_all(rows.SUBSCRIPTIONS)
         interests = [(name, rows.Interest(*json.loads(text))) for name, text in found]
-        return web.json_response(
-            [
-                {**listed(name, each.types, each.metadata, each.endpoint), "active": bool(each.active)}
-                for name, each in interests
-            ]
-        )
+        return web.json_response([{**listed(name, *each[:3]), "active": bool(each.active)} for name, each in interests])
 
     async def unsubscribe(self, request: web.Request) -> web.Response:
         """End a subscription."""
@@ -173,21 +162,20 @@ class DistributorHttp(Interface):
             raise not_found("no such network")
         if not await self._engine.is_key(network, subscription, key):
             raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
-        return await self._whole(self._noticed)(request)
 
-    async def _noticed(self, request: web.Request) -> web.Response:
-        network, key = request.match_info["network"], request.match_info["key"]
-        subscription = request.match_info.get("subscription")
-        named, notice = parse_notification(await json_body(request))
-        if named is not None and named != network:
-            raise bad("wrong-network", f"a notification of {named!r} came to the address of {network!r}")
-        notice = self._engine.as_published(network, notice)
-        reply = reply_of(await self._engine.tell(Noticed(network, key, notice, subscription)))
-        if reply.code == "unauthorized":
-            raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
-        if reply.code:
-            raise not_found("no such network")
-        return web.json_response({})
+        async def take(request: web.Request) -> web.Response:
+            named, notice = parse_notification(await json_body(request))
+            if named is not None and named != network:
+                raise bad("wrong-network", f"a notification of {named!r} came to the address of {network!r}")
+            notice = self._engine.as_published(network, notice)
+            reply = reply_of(await self._engine.tell(Noticed(network, key, notice, subscription)))
+            if reply.code == "unauthorized":
+                raise Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", "the key is wrong")
+            if reply.code:
+                raise not_found("no such network")
+            return web.json_response({})
+
+        return await self._whole(take)(request)
 
     # dead letters
 
@@ -279,7 +267,7 @@ class DistributorHttp(Interface):
         return web.json_response({"status": status, "checks": checks}, status=code)
 
     async def _gauges(self) -> dict[str, tuple[str, float]]:
-        backlog = await self._engine.read_store(self._engine.store.backlog)
+        backlog = await self._engine.in_thread(self._engine.store.backlog)
         return {
             "backlog": ("Stored rows that wait for a time: jobs, checks and timers.", backlog),
             "store_trips": ("Questions to the store since the start.", self._engine.store.trips()),
@@ -310,6 +298,6 @@ def _letter(name: str, letter: rows.Dead) -> dict[str, object]:
 
 
 def _check_text(text: str) -> None:
-    """Names in paths go to the store as text, which has no NUL and no half of a surrogate pair."""
-    if "\0" in text or any("\ud800" <= each <= "\udfff" for each in text) or len(text) > MOST_CURSOR:
+    """Names in paths go to the store as text."""
+    if not is_storable(text) or len(text) > MOST_CURSOR:
         raise not_found()

@@ -1,8 +1,7 @@
 """The base of the HTTP interfaces of a distributor and of an adapter (ID-10)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import ClassVar, Final
 
@@ -55,38 +54,35 @@ class Interface(ABC):
     def _routed(self, *middlewares: Middleware) -> web.Application:
         named = guard(self._names, JSON, JWT)
         app = web.Application(client_max_size=MOST_BODY, middlewares=(*middlewares, named))
-        guarded = self._access.needs
+        guarded = self._access.guarded
         for base in ("/api/v1", "/api/v2"):
             for method, path, right, handler in (*_ROUTES, *self.ROUTES):
-                app.router.add_route(method, base + path, guarded(right)(self._whole(getattr(self, handler))))
+                app.router.add_route(method, base + path, guarded(right, self._whole(getattr(self, handler))))
         app.router.add_route("GET", "/health", self.health)
         app.router.add_route("GET", "/livez", self.alive)
-        app.router.add_route("GET", "/metrics", guarded("read")(self._whole(self.metrics_text)))
+        app.router.add_route("GET", "/metrics", guarded("read", self._whole(self.metrics_text)))
         app.router.add_route("GET", "/openapi.json", self.openapi)
         for path in ("/", "/docs"):
             app.router.add_route("GET", path, self.page)
         return app
 
     def _whole(self, handler: Handler) -> Handler:
-        """Wrap a handler so that it is served, and counts, once the body is here: one that is not keeps nobody out."""
+        """Wrap a handler so that it is served, and counts, once the body is here: one that is not keeps nobody out.
+
+        It raises `Problem` (429) if `most_requests` are served now.
+        """
 
         async def take(request: web.Request) -> web.StreamResponse:
             await read_body(request, BODY_SECONDS)
-            with self._slot():
+            if self._serving >= self._most:
+                raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests")
+            self._serving += 1
+            try:
                 return await handler(request)
+            finally:
+                self._serving -= 1
 
         return take
-
-    @contextmanager
-    def _slot(self) -> Iterator[None]:
-        """One of the requests that are served at once. Raises `Problem` (429) if there are `most_requests`."""
-        if self._serving >= self._most:
-            raise Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests")
-        self._serving += 1
-        try:
-            yield
-        finally:
-            self._serving -= 1
 
     async def subscribe(self, request: web.Request) -> web.Response:
         """Subscribe to events of some types."""

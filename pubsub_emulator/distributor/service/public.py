@@ -123,11 +123,8 @@ class PublicAdapter(HttpAdapter):
         found: dict[int, Notice] = {}
         for environment in self._environments:
             begun = time.monotonic()
-            rows = await self._rows(
-                {"startDate": str(start * 1000), "endDate": str(end * 1000), "envM": environment},
-                timeout=aiohttp.ClientTimeout(total=self._patience),
-            )
-            notices = None if rows is None else self._notices(rows)
+            parameters = {"startDate": str(start * 1000), "endDate": str(end * 1000), "envM": environment}
+            notices = await self._notices(parameters, timeout=aiohttp.ClientTimeout(total=self._patience))
             if notices is None:
                 if time.monotonic() - begun >= self._patience:
                     self._window = max(self._window // 4, DAY)

@@ -13,8 +13,8 @@ import aiohttp
 from aiohttp import web
 
 from pubsub_emulator.distributor.once import open_store
-from pubsub_emulator.distributor.service.adapters import Adapter, HttpAdapter
-from pubsub_emulator.distributor.service.config import Config, make_access, make_verifier, profile_of
+from pubsub_emulator.distributor.service.adapters import Adapter, HttpAdapter, Profile
+from pubsub_emulator.distributor.service.config import Config, make_access, make_verifier
 from pubsub_emulator.distributor.service.engine import Engine, Settings
 from pubsub_emulator.distributor.service.http import DistributorHttp
 from pubsub_emulator.distributor.service.poster import Poster
@@ -39,11 +39,6 @@ def tune_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def owner_name() -> str:
-    """A unique name for this run of the process."""
-    return f"{socket.gethostname()}-{secrets.token_hex(8)}"
-
-
 @contextlib.asynccontextmanager
 async def served(app: web.Application, host: str, port: int) -> AsyncIterator[str]:
     """An application served for the length of a block; yields its URL."""
@@ -54,10 +49,15 @@ async def served(app: web.Application, host: str, port: int) -> AsyncIterator[st
 @contextlib.asynccontextmanager
 async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
     """A distributor for the length of a block: on leaving, requests end first, then effects, then the store."""
-    rules = config.rules(owner_name())
+    rules = config.rules(owner=f"{socket.gethostname()}-{secrets.token_hex(8)}")
     access = make_access(config.access, config.host, folder)
     verifier = None if config.events is None else make_verifier(config.events, "events", folder)
-    profiles = {name: profile_of(name, each, config.call_timeout, folder) for name, each in config.adapters.items()}
+    profiles = {
+        name: Profile(
+            each.chain_id, tuple(each.environments), each.token(f"adapters.{name}", folder), config.call_timeout
+        )
+        for name, each in config.adapters.items()
+    }
     async with contextlib.AsyncExitStack() as stack:
         session = await stack.enter_async_context(
             aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), connector=aiohttp.TCPConnector(limit=0))
@@ -66,7 +66,8 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
             name: (PublicAdapter if each.profile == "legacy" else HttpAdapter)(each.url, profiles[name], session)
             for name, each in config.adapters.items()
         }
-        poster = Poster(private=config.private_endpoints)
+        private = config.private_endpoints
+        poster = Poster(private=private)
         stack.push_async_callback(poster.close)
         settings = Settings(
             tuple(config.subscriptions.types),
@@ -77,13 +78,7 @@ async def running(config: Config, folder: Path) -> AsyncIterator[Running]:
         engine = Engine(rules, open_store(config.store), adapters, poster, settings)
         await engine.start()
         stack.push_async_callback(engine.stop)
-        http = DistributorHttp(
-            engine,
-            access,
-            verifier=verifier,
-            private=config.private_endpoints,
-            most_requests=config.most_requests,
-            names=config.names(),
-        )
+        most, names = config.most_requests, config.names()
+        http = DistributorHttp(engine, access, verifier=verifier, private=private, most_requests=most, names=names)
         url = await stack.enter_async_context(served(http.application(), config.host, config.port))
         yield Running(engine, url)

@@ -28,11 +28,6 @@ class Waiting:
         return effects, None if self.look is None else self.look(tx)
 
 
-def take_all(rules: Rules, waiting: list[Waiting], tx: Transaction) -> list[tuple[Effects, object]]:
-    """Take several in as one transaction."""
-    return [each.take(rules, tx) for each in waiting]
-
-
 def in_log_order(waiting: list[Waiting]) -> list[Waiting]:
     """The same with its notices in the order of their numbers, as connections deliver them in any order.
 

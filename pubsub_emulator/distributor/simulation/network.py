@@ -4,9 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from pubsub_emulator.distributor.event import Event, Notice
+from pubsub_emulator.distributor.event import Event, Notice, find_id
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.runtime.pallet_dome_events.global_id import NoGlobalIdError, global_id
 
 SIGNER: Final = "0x" + "eb" * 20
 PUBLISHER: Final = "0x" + "43" * 32
@@ -69,10 +68,7 @@ class SimulatedNetwork:
 
     def append(self, event: Event, now: int) -> Notice | None:
         """Write an event into the log; `None` where the network has its id and takes each only once."""
-        try:
-            found, fault = global_id(event.data_location), ""
-        except NoGlobalIdError as error:
-            found, fault = None, str(error)
+        found, fault = find_id(event.data_location)
         if found is not None and self.unique and self.has(found):
             return None
         stamped = event._replace(iss=event.iss or PUBLISHER)
