@@ -9,8 +9,7 @@ from pubsub_emulator.icrc72.client import App, Config
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.filters import lets_pass
-from pubsub_emulator.icrc72.ic.canister import Canister, Context
-from pubsub_emulator.icrc72.ic.messaging import EMPTY, RUNNING, STOPPED
+from pubsub_emulator.icrc72.ic.canister import EMPTY, RUNNING, STOPPED, Canister, Context
 from pubsub_emulator.icrc72.ic.network import GENESIS, CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule

@@ -14,8 +14,7 @@ from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.client import App, Config, EventNotification
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
-from pubsub_emulator.icrc72.ic.messaging import RUNNING, STOPPED
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, RUNNING, STOPPED, Context
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, subnet_of
 from pubsub_emulator.icrc72.ic.schedule import Schedule

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from pubsub_emulator.icrc72.client import App, Config
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
-from pubsub_emulator.icrc72.ic.canister import BOUNDED, Answer, Canister, Context
+from pubsub_emulator.icrc72.ic.canister import BOUNDED, Answer, Canister, Context, Ticket
 from pubsub_emulator.icrc72.ic.errors import CandidError
-from pubsub_emulator.icrc72.ic.messaging import Ticket
 from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule

@@ -18,8 +18,7 @@ from pubsub_emulator.icrc72 import CanisterNetwork, RoleCanister, WasmCanister
 from pubsub_emulator.icrc72.broadcaster.core import Broadcaster
 from pubsub_emulator.icrc72.deployment import PubSub, deploy
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
-from pubsub_emulator.icrc72.ic.canister import Canister
-from pubsub_emulator.icrc72.ic.messaging import RUNNING
+from pubsub_emulator.icrc72.ic.canister import RUNNING, Canister
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.keys import REPLAY
 from pubsub_emulator.icrc72.services import Codec

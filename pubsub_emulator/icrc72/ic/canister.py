@@ -4,10 +4,11 @@ An execution gets a `Context`: caller and time go in, at most one response, call
 `Trap`; then nothing of it has happened.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, cast
 
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -24,6 +25,11 @@ SYS_UNKNOWN: Final = 6
 GUARANTEED: Final = "guaranteed"
 BOUNDED: Final = "bounded"
 ONE_WAY: Final = "one-way"
+
+RUNNING: Final = "running"
+STOPPING_STATUS: Final = "stopping"
+STOPPED: Final = "stopped"
+EMPTY: Final = "empty"
 
 STOPPING: Final = "IC0508: the canister is stopping or stopped"
 """The text of reject 5 when the callee is not running."""
@@ -51,38 +57,73 @@ CleanUp = Callable[["Context"], None]
 """What is executed where that trapped: what it does counts, but it makes no calls and answers none."""
 
 
-class Host(Protocol):
-    """The part of the network that a context uses."""
-
-    @property
-    def most_bytes(self) -> int:
-        """The most bytes of a request or response."""
-
-    cycles: int
-    """What the canister owns before the execution."""
-    due: int | None
-    """When its timer runs."""
-    status: str
-    life: int
-    """How often its code changed."""
-    controllers: tuple[Principal, ...]
-
-    @property
-    def clock(self) -> Callable[[], int]:
-        """The time of its subnet."""
+Key = tuple[int, int, int]
+"""Arrival, place in the round, and number: in this order messages are executed."""
 
 
-class Outgoing(NamedTuple):
-    """A call that an execution makes."""
+@dataclass(slots=True, eq=False)
+class Call:
+    """A request as an execution makes it, on its way, being served, or waiting for its response."""
 
+    sender: Principal
     receiver: Principal
     method: str
     arg: bytes
     kind: str
-    then: Then | None
-    cycles: int = 0
-    cleanup: "CleanUp | None" = None
+    then: Then | None = None
+    cleanup: CleanUp | None = None
     timeout: int | None = None
+    _: KW_ONLY
+    cycles: int = 0
+    """Sent with it, and not accepted so far."""
+    number: int = 0
+    deadline: int = 0
+    """The round in which a bounded call times out."""
+    context: "CallContext | None" = None
+    ticket: "Ticket | None" = None
+
+
+@dataclass(slots=True, eq=False)
+class CallContext:
+    """A message that is being served: the `call` that it `owes` an answer to, and how many answers it waits for."""
+
+    call: Call | None
+    life: int
+    owes: bool
+    waits: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A user's request: `answer` is `None` until it ended."""
+
+    answer: Answer | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Host:
+    """A canister where it runs: `code` is `None` once it was removed."""
+
+    id: Principal
+    subnet: int
+    code: "Canister | None"
+    most_bytes: int
+    """The most bytes of a request or response."""
+    clock: Callable[[], int]
+    """The time of its subnet."""
+    status: str = RUNNING
+    inbox: deque[tuple[Key, Call, Answer | None]] = field(default_factory=deque)
+    open: set[CallContext] = field(default_factory=set)
+    due: int | None = None
+    """When its timer runs."""
+    round: int = -1
+    ran: int = 0
+    life: int = 0
+    """How often its code changed."""
+    cycles: int = 0
+    controllers: tuple[Principal, ...] = ()
+    stopping: list[Call] = field(default_factory=list)
+    """Calls that are answered when it has stopped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -100,7 +141,7 @@ class Context:
     deadline: int = 0
     """The time (ns) until which the caller of a bounded call waits, otherwise 0."""
     answer: Answer | None = field(default=None, init=False)
-    calls: list[Outgoing] = field(default_factory=list, init=False)
+    calls: list[Call] = field(default_factory=list, init=False)
     timer: int | None = field(init=False)
     timer_set: bool = field(default=False, init=False)
     balance: int = field(init=False)
@@ -145,7 +186,7 @@ class Context:
         if not 0 <= cycles <= self.balance:
             raise Trap(f"{cycles} cycles cannot be sent, the canister has {self.balance}")
         self.balance -= cycles
-        self.calls.append(Outgoing(receiver, method, arg, kind, then, cycles, cleanup, timeout))
+        self.calls.append(Call(self.me, receiver, method, arg, kind, then, cleanup, timeout, cycles=cycles))
 
     def accept(self, most: int) -> int:
         """Take up to `most` of the cycles that came with the call; returns how many were taken."""

@@ -7,9 +7,16 @@ from pubsub_emulator.icrc72.ic.candid.decode import Decoder
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
 from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import CANISTER_REJECT, DESTINATION_INVALID, Answer, Canister
-from pubsub_emulator.icrc72.ic.errors import CandidError, IcError
-from pubsub_emulator.icrc72.ic.messaging import STOPPED, Call, Host
+from pubsub_emulator.icrc72.ic.canister import (
+    CANISTER_REJECT,
+    DESTINATION_INVALID,
+    STOPPED,
+    Answer,
+    Call,
+    Canister,
+    Host,
+)
+from pubsub_emulator.icrc72.ic.errors import IcError
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.primitives.hashing import blake2_256
 
@@ -65,7 +72,7 @@ def serve(network: ManagedNetwork, call: Call) -> Answer | None:
         return Answer(b"", DESTINATION_INVALID, f"the management canister has no method {call.method[:80]!r}")
     try:
         return run(network, call)
-    except (CandidError, IcError) as error:
+    except IcError as error:
         return Answer(b"", CANISTER_REJECT, str(error))
 
 
@@ -73,7 +80,11 @@ def _named(network: ManagedNetwork, call: Call, *, controlled: bool = True) -> H
     """The canister that a call is about. Raises `IcError` where the caller does not control it."""
     raw = cast("tuple[tuple[bytes]]", _NAMED.decode(call.arg))[0][0]
     host = network.host(Principal(raw))
-    if controlled and call.sender not in (*host.controllers, host.id):
+    return _controlled(host, call) if controlled else host
+
+
+def _controlled(host: Host, call: Call) -> Host:
+    if call.sender not in (*host.controllers, host.id):
         raise IcError(f"{call.sender.text} does not control {host.id.text}")
     return host
 
@@ -116,9 +127,7 @@ def _start_canister(network: ManagedNetwork, call: Call) -> Answer:
 def _install_code(network: ManagedNetwork, call: Call) -> Answer:
     """Install a module in place of what runs there; an upgrade needs a stopped canister, as it does here always."""
     mode, raw, wasm, arg = cast("tuple[Variant[str, object], bytes, bytes, bytes]", _INSTALL.decode(call.arg)[0])
-    host = network.host(Principal(raw))
-    if call.sender not in (*host.controllers, host.id):
-        raise IcError(f"{call.sender.text} does not control {host.id.text}")
+    host = _controlled(network.host(Principal(raw)), call)
     if network.make is None:
         raise IcError("this network installs no modules")
     made = network.make(wasm, arg)

@@ -1,83 +1,12 @@
 """Messages between canisters: bounded, in the order of a schedule, answered or timed out (IC-5 to IC-7)."""
 
 import heapq
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Canister, CleanUp, Then
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SYS_TRANSIENT, SYS_UNKNOWN, Answer, Call, Host, Key
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening, Observer
-
-RUNNING: Final = "running"
-STOPPING_STATUS: Final = "stopping"
-STOPPED: Final = "stopped"
-EMPTY: Final = "empty"
-
-Key = tuple[int, int, int]
-"""Arrival, place in the round, and number: in this order messages are executed."""
-
-
-@dataclass(slots=True, eq=False)
-class Call:
-    """A request on its way, being served, or waiting for its response."""
-
-    number: int
-    sender: Principal
-    receiver: Principal
-    method: str
-    arg: bytes
-    kind: str
-    then: Then | None = None
-    cleanup: CleanUp | None = None
-    timeout: int | None = None
-    deadline: int = 0
-    """The round in which a bounded call times out."""
-    context: "CallContext | None" = None
-    ticket: "Ticket | None" = None
-    cycles: int = 0
-    """Sent with it, and not accepted so far."""
-
-
-@dataclass(slots=True, eq=False)
-class CallContext:
-    """A message that is being served: the `call` that it `owes` an answer to, and how many answers it waits for."""
-
-    call: Call | None
-    life: int
-    owes: bool
-    waits: int = 0
-
-
-@dataclass(slots=True, eq=False)
-class Ticket:
-    """A user's request: `answer` is `None` until it ended."""
-
-    answer: Answer | None = None
-
-
-@dataclass(slots=True, eq=False)
-class Host:
-    """A canister where it runs: `code` is `None` once it was removed."""
-
-    id: Principal
-    subnet: int
-    code: Canister | None
-    most_bytes: int
-    clock: Callable[[], int]
-    status: str = RUNNING
-    inbox: deque[tuple[Key, Call, Answer | None]] = field(default_factory=deque)
-    open: set[CallContext] = field(default_factory=set)
-    due: int | None = None
-    round: int = -1
-    ran: int = 0
-    life: int = 0
-    cycles: int = 0
-    controllers: tuple[Principal, ...] = ()
-    stopping: list[Call] = field(default_factory=list)
-    """Calls that are answered when it has stopped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -107,11 +36,9 @@ class Messaging:
         self._under_way: dict[tuple[Principal, Principal], int] = {}
         self._last: dict[tuple[Principal, Principal], int] = {}
 
-    def _new_call(self, sender: Principal, receiver: Principal, method: str, arg: bytes, kind: str) -> Call:
-        self._number += 1
-        return Call(self._number, sender, receiver, method, arg, kind)
-
     def _send(self, host: Host, call: Call) -> None:
+        self._number += 1
+        call.number = self._number
         self._pending[call.number] = call
         self._tell("send", call.number, call.sender, call.receiver, call.method, call.arg)
         if call.kind != GUARANTEED:
@@ -120,10 +47,8 @@ class Messaging:
         pair = (call.sender, call.receiver)
         waiting = self._under_way.get(pair, 0)
         target = self._hosts.get(call.receiver)
-        there = host.subnet if target is None else target.subnet
-        if target is None:
-            subnet = subnet_of(call.receiver)
-            there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
+        subnet = subnet_of(call.receiver) if target is None else target.subnet
+        there = subnet if subnet is not None and subnet < len(self._subnets) else host.subnet
         if waiting >= self.limits.under_way:
             self._tell("refuse", call.number, call.sender, call.receiver, call.method)
             full = Answer(b"", SYS_TRANSIENT, "too many messages are under way")
@@ -147,18 +72,16 @@ class Messaging:
     def _arrive(self, here: int, there: int, call: Call, answer: Answer | None, way: int) -> None:
         """Put a request or a response on its way: requests of a pair never overtake each other (IC-6a)."""
         self._sequence += 1
-        arrival = self.round + way
-        place, number = here, self._sequence
-        schedule = self.schedule
+        arrival, place, number, schedule = self.round + way, here, self._sequence, self.schedule
         if schedule.delay or schedule.refuse:
             if answer is None and call.sender != call.receiver:
                 pair = (call.sender, call.receiver)
-                arrival = max(arrival + schedule.late(self._sequence), self._last.get(pair, 0))
+                arrival = max(arrival + schedule.late(number), self._last.get(pair, 0))
                 self._last[pair] = arrival
                 place = schedule.place(arrival, b"%b>%b" % pair)
             elif answer is not None:
-                arrival += schedule.late(self._sequence)
-                place = schedule.place(arrival, b"%d" % self._sequence)
+                arrival += schedule.late(number)
+                place = schedule.place(arrival, b"%d" % number)
         elif self._last and answer is None:  # what an earlier schedule has delayed is not overtaken
             late = self._last.pop((call.sender, call.receiver), 0)
             if late >= arrival:
@@ -167,11 +90,9 @@ class Messaging:
 
     def _left(self, call: Call) -> None:
         pair = (call.sender, call.receiver)
-        waiting = self._under_way.get(pair, 0)
+        waiting = self._under_way.pop(pair, 0)
         if waiting > 1:
             self._under_way[pair] = waiting - 1
-        else:
-            self._under_way.pop(pair, None)
 
     def _time_out(self) -> None:
         while self._timeouts and self._timeouts[0][0] <= self.round:

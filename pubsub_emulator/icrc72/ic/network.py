@@ -6,38 +6,14 @@ are subnets, however many canisters they have.
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pubsub_emulator.icrc72.ic.canister import (
-    CANISTER_ERROR,
-    CANISTER_REJECT,
-    DESTINATION_INVALID,
-    GUARANTEED,
-    SECOND,
-    STOPPING,
-    SYS_TRANSIENT,
-    SYS_UNKNOWN,
-    Answer,
-    Canister,
-    CleanUp,
-    Context,
-)
+from pubsub_emulator.icrc72.ic import canister as c
+from pubsub_emulator.icrc72.ic.canister import SECOND, Answer, Call, CallContext, Canister, Context, Host, Key, Ticket
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, Trap
 from pubsub_emulator.icrc72.ic.management import OF_USERS, Make, serve
-from pubsub_emulator.icrc72.ic.messaging import (
-    EMPTY,
-    RUNNING,
-    STOPPED,
-    STOPPING_STATUS,
-    Call,
-    CallContext,
-    Host,
-    Key,
-    Messaging,
-    Subnet,
-    Ticket,
-)
+from pubsub_emulator.icrc72.ic.messaging import Messaging, Subnet
 from pubsub_emulator.icrc72.ic.principal import (
     CANISTERS_OF_A_SUBNET,
     MANAGEMENT,
@@ -51,6 +27,9 @@ from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 GENESIS: Final = 1_700_000_000 * SECOND
 CYCLES: Final = 10**13
 """What a canister owns when it is created. Nothing but calls takes cycles: execution costs none here."""
+
+_NO_CANISTER: Final = Answer(b"", c.DESTINATION_INVALID, "there is no such canister")
+_NOT_RUNNING: Final = Answer(b"", c.CANISTER_ERROR, c.STOPPING)
 
 
 class CanisterNetwork(Messaging):
@@ -107,24 +86,18 @@ class CanisterNetwork(Messaging):
             raise IcError(f"subnet {subnet} has no canister ids left")
         identity = canister_id(subnet, place.created)
         place.created += 1
-        host = self._hosts[identity] = Host(
-            identity,
-            subnet,
-            code,
-            self.limits.message_bytes,
-            lambda: self.time(subnet),
-            cycles=cycles,
-            controllers=tuple(controllers),
-        )
-        self._tell("install", 0, MANAGEMENT, identity)
-        self._install(host)
+        host = Host(identity, subnet, code, self.limits.message_bytes, lambda: self.time(subnet))
+        host.cycles, host.controllers = cycles, tuple(controllers)
+        self._hosts[identity] = host
         self._begin(host, code)
         return identity
 
     def _begin(self, host: Host, code: Canister) -> None:
+        self._tell("install", 0, MANAGEMENT, host.id)
+        self._install(host)
         trapped = self._execute(host, None, MANAGEMENT, code.init)
         if trapped:
-            host.code, host.status = None, EMPTY
+            host.code, host.status = None, c.EMPTY
             raise IcError(f"the installation of {host.id.text} trapped: {trapped}")
 
     def hosts(self) -> Iterable[Host]:
@@ -133,7 +106,7 @@ class CanisterNetwork(Messaging):
 
     def running(self) -> list[Principal]:
         """Every canister that is running, in the order of creation."""
-        return [each.id for each in self._hosts.values() if each.status == RUNNING]
+        return [each.id for each in self._hosts.values() if each.status == c.RUNNING]
 
     def canister(self, identity: Principal) -> Canister:
         """The code and state of a canister. Raises `IcError` when there is none."""
@@ -152,45 +125,39 @@ class CanisterNetwork(Messaging):
 
     def is_idle(self) -> bool:
         """True when no message is on its way or waits to be executed."""
-        return (
-            not self._pending and not any(place.transit for place in self._subnets) and not any(self._active.values())
-        )
+        transit = any(place.transit for place in self._subnets)
+        return not self._pending and not transit and not any(self._active.values())
 
     # What users do
 
     def submit(self, user: Principal, canister: Principal, method: str, arg: bytes) -> Ticket:
         """A user's request; refused by the canister's `inspect`, it ends at once (IC-10)."""
-        ticket = Ticket()
         host = self._hosts.get(canister)
+        code = None if host is None else host.code
         self._tell("ingress", 0, user, canister, method, arg)
-        if canister == MANAGEMENT and method in OF_USERS:
-            call = self._new_call(user, canister, method, arg, GUARANTEED)
-            call.ticket = ticket
-            self._arrive(0, 0, call, None, self.limits.own_subnet)
-        elif host is None or host.code is None:
-            ticket.answer = Answer(b"", DESTINATION_INVALID, "there is no such canister")
-        elif not host.code.inspect(method, user, arg):
-            ticket.answer = Answer(b"", CANISTER_REJECT, "refused at inspect")
-        else:
-            call = self._new_call(user, canister, method, arg, GUARANTEED)
-            call.ticket = ticket
-            self._arrive(host.subnet, host.subnet, call, None, self.limits.own_subnet)
+        if code is None and not (canister == MANAGEMENT and method in OF_USERS):
+            return Ticket(_NO_CANISTER)
+        if code is not None and not code.inspect(method, user, arg):
+            return Ticket(Answer(b"", c.CANISTER_REJECT, "refused at inspect"))
+        ticket = Ticket()
+        self._number += 1
+        call = Call(user, canister, method, arg, c.GUARANTEED, number=self._number, ticket=ticket)
+        subnet = 0 if host is None else host.subnet
+        self._arrive(subnet, subnet, call, None, self.limits.own_subnet)
         return ticket
 
     def query(self, caller: Principal, canister: Principal, method: str, arg: bytes) -> Answer:
         """Ask a canister something that changes nothing."""
         host = self._hosts.get(canister)
         if host is None or host.code is None:
-            return Answer(b"", DESTINATION_INVALID, "there is no such canister")
-        if host.status != RUNNING:
-            return Answer(b"", CANISTER_ERROR, STOPPING)
+            return _NO_CANISTER
+        if host.status != c.RUNNING:
+            return _NOT_RUNNING
         try:
             data = host.code.query(caller, self.time(host.subnet), method, arg)
+            Context(host, canister, caller, 0).bound(len(data))
         except (Trap, CandidError) as error:
-            return Answer(b"", CANISTER_ERROR, f"IC0503: {error}")
-        most = self.limits.message_bytes
-        if len(data) > most:
-            return Answer(b"", CANISTER_ERROR, f"IC0503: a message has at most {most} bytes, not {len(data)}")
+            return Answer(b"", c.CANISTER_ERROR, f"IC0503: {error}")
         return Answer(data)
 
     # Life of a canister (IC-8)
@@ -198,23 +165,23 @@ class CanisterNetwork(Messaging):
     def stop(self, identity: Principal) -> None:
         """Begin to stop a canister; it is stopped when no call context is open."""
         host = self.host(identity)
-        if host.status == RUNNING:
-            host.status = STOPPING_STATUS
+        if host.status == c.RUNNING:
+            host.status = c.STOPPING_STATUS
             self._tell("stop", 0, MANAGEMENT, identity)
             self._settle(host)
 
     def start(self, identity: Principal) -> None:
         """Let a canister run again."""
         host = self.host(identity)
-        if host.status in {STOPPING_STATUS, STOPPED}:
-            host.status = RUNNING
+        if host.status in {c.STOPPING_STATUS, c.STOPPED}:
+            host.status = c.RUNNING
             self._tell("start", 0, MANAGEMENT, identity)
             self._enqueue_timer(host)
 
     def upgrade(self, identity: Principal, code: Canister) -> bool:
         """Give a stopped canister new code; false when it trapped, and then nothing has happened."""
         host = self.host(identity)
-        if host.status != STOPPED or host.code is None:
+        if host.status != c.STOPPED or host.code is None:
             raise IcError(f"{identity.text} is {host.status}, only a stopped canister is upgraded")
         due, host.due = host.due, None
         try:
@@ -236,21 +203,19 @@ class CanisterNetwork(Messaging):
         host = self.host(identity)
         if host.code is not None:
             self.uninstall(identity)
-        host.code, host.status = code, RUNNING
-        self._tell("install", 0, MANAGEMENT, identity)
-        self._install(host)
+        host.code, host.status = code, c.RUNNING
         self._begin(host, code)
 
     def uninstall(self, identity: Principal) -> None:
         """Death: open calls are rejected, the state is gone."""
         host = self.host(identity)
         open_, host.open = host.open, set()
-        host.code, host.status, host.due = None, EMPTY, None
+        host.code, host.status, host.due = None, c.EMPTY, None
         host.life += 1
         self._tell("uninstall", 0, MANAGEMENT, identity)
-        for context in sorted((each for each in open_ if each.owes), key=_number_of):
-            if context.call is not None:
-                self._respond(context.call, Answer(b"", CANISTER_REJECT, "the canister was removed"))
+        owed = [each.call for each in open_ if each.owes and each.call is not None]
+        for call in sorted(owed, key=lambda each: each.number):
+            self._respond(call, Answer(b"", c.CANISTER_REJECT, "the canister was removed"))
 
     # One round
 
@@ -265,14 +230,14 @@ class CanisterNetwork(Messaging):
     def _run_subnet(self, number: int) -> None:
         place = self._subnets[number]
         for host in place.heartbeats:
-            if host.status == RUNNING and host.code is not None and host.code.heartbeat:
+            if host.status == c.RUNNING and host.code is not None and host.code.heartbeat:
                 self._tell("heartbeat", 0, MANAGEMENT, host.id)
                 self._execute(host, None, host.id, host.code.on_heartbeat)
         now = self.time(number)
         while place.timers and place.timers[0][0] <= now:
             due, _, identity = heapq.heappop(place.timers)
             host = self._hosts[identity]
-            if host.due == due and host.status == RUNNING and host.code is not None:
+            if host.due == due and host.status == c.RUNNING and host.code is not None:
                 host.due = None
                 self._tell("timer", 0, MANAGEMENT, identity)
                 self._execute(host, None, identity, host.code.on_timer)
@@ -313,33 +278,28 @@ class CanisterNetwork(Messaging):
         if answer is not None:
             return
         self._left(call)
-        if call.receiver == MANAGEMENT:
-            served = serve(self, call)
-            if served is not None:
-                self._respond(call, served)
-        else:
-            self._respond(call, Answer(b"", DESTINATION_INVALID, "there is no such canister"))
+        served = serve(self, call) if call.receiver == MANAGEMENT else _NO_CANISTER
+        if served is not None:
+            self._respond(call, served)
 
     def _serve(self, host: Host, call: Call) -> None:
         self._left(call)
         if host.code is None:
-            self._respond(call, Answer(b"", CANISTER_ERROR, "IC0537: the canister has no code"))
-        elif host.status != RUNNING:
-            self._respond(call, Answer(b"", CANISTER_ERROR, STOPPING))
+            self._respond(call, Answer(b"", c.CANISTER_ERROR, "IC0537: the canister has no code"))
+        elif host.status != c.RUNNING:
+            self._respond(call, _NOT_RUNNING)
         elif call.sender != call.receiver and call.ticket is None and self.schedule.refuses(call.number):
             self._tell("refuse", call.number, call.sender, call.receiver, call.method)
-            self._respond(call, Answer(b"", SYS_TRANSIENT, "the request was refused"))
+            self._respond(call, Answer(b"", c.SYS_TRANSIENT, "the request was refused"))
         else:
             self._tell("execute", call.number, call.sender, call.receiver, call.method, call.arg)
-            code = host.code
-            context = CallContext(call, host.life, owes=True)
-            host.open.add(context)
-            self._execute(host, context, call.sender, lambda ctx: code.update(ctx, call.method, call.arg))
+            update, context = host.code.update, self._opened(host, call)
+            self._execute(host, context, call.sender, lambda ctx: update(ctx, call.method, call.arg))
 
     def _take_answer(self, host: Host, call: Call, answer: Answer) -> None:
         if self._pending.pop(call.number, None) is None:
             return  # it timed out before
-        if answer.code != SYS_UNKNOWN:
+        if answer.code != c.SYS_UNKNOWN:
             answer = answer._replace(refunded=call.cycles)
             host.cycles, call.cycles = host.cycles + call.cycles, 0
         context = call.context
@@ -347,58 +307,46 @@ class CanisterNetwork(Messaging):
             return
         context.waits -= 1
         self._tell("answer", call.number, call.receiver, call.sender, call.method, answer.data, answer.code)
-        if call.then is not None:
-            then = call.then
+        then = call.then
+        if then is not None:
             self._execute(host, context, host.id, lambda ctx: then(ctx, answer), call.cleanup)
         else:
             self._close(host, context)
 
     # Executions
 
+    def _opened(self, host: Host, call: Call | None = None) -> CallContext:
+        context = CallContext(call, host.life, owes=call is not None)
+        host.open.add(context)
+        return context
+
     def _execute(
-        self,
-        host: Host,
-        context: CallContext | None,
-        caller: Principal,
-        run: Callable[[Context], None],
-        cleanup: CleanUp | None = None,
+        self, host: Host, own: CallContext | None, caller: Principal, run: c.CleanUp, cleanup: c.CleanUp | None = None
     ) -> str:
         """Execute something; the words of its trap, or nothing."""
         code = host.code
         if code is None:
             return ""
-        own = context or CallContext(None, host.life, owes=False)
-        if context is None:
-            host.open.add(own)
+        own = own or self._opened(host)
+        ctx = Context(host, host.id, caller, self.time(host.subnet), answered=not own.owes)
         call = own.call
-        ctx = Context(
-            host,
-            host.id,
-            caller,
-            self.time(host.subnet),
-            call.cycles if call else 0,
-            answered=not own.owes,
-            deadline=0
-            if call is None or not call.deadline
-            else self.time(host.subnet) + (call.deadline - self.round) * SECOND,
-        )
+        if call is not None:
+            ctx.available = call.cycles
+            ctx.deadline = ctx.time + (call.deadline - self.round) * SECOND if call.deadline else 0
         before = code.snapshot()
         try:
             run(ctx)
         except (Trap, CandidError) as error:
             code.restore(before)
-            self._tell("trap", own.call.number if own.call else 0, caller, host.id, "", str(error).encode())
+            self._tell("trap", call.number if call else 0, caller, host.id, "", str(error).encode())
             if cleanup is not None:
                 self._clean_up(host, code, caller, cleanup)
-            if own.owes and not own.waits and own.call is not None:
-                own.owes = False
-                self._respond(own.call, Answer(b"", CANISTER_ERROR, f"IC0503: {error}"))
-            self._close(host, own)
+            self._close(host, own, f"IC0503: {error}")
             return str(error) or "without a word"
         self._perform(host, own, ctx)
         return ""
 
-    def _clean_up(self, host: Host, code: Canister, caller: Principal, cleanup: CleanUp) -> None:
+    def _clean_up(self, host: Host, code: Canister, caller: Principal, cleanup: c.CleanUp) -> None:
         """Let a canister put in order what a trapped callback left: state and timer, nothing else."""
         ctx = Context(host, host.id, caller, self.time(host.subnet))
         before = code.snapshot()
@@ -408,42 +356,35 @@ class CanisterNetwork(Messaging):
             code.restore(before)
             self._tell("trap", 0, caller, host.id, "clean-up", str(error).encode())
             return
-        if ctx.timer_set:
-            host.due = ctx.timer
-            self._enqueue_timer(host)
+        self._set_timer(host, ctx)
 
     def _perform(self, host: Host, context: CallContext | None, ctx: Context) -> None:
-        own = context or CallContext(None, host.life, owes=False)
-        if context is None:
-            host.open.add(own)
+        own = context or self._opened(host)
         host.cycles = ctx.balance
         if own.call is not None:
             own.call.cycles = ctx.available
-        if ctx.timer_set:
-            host.due = ctx.timer
-            self._enqueue_timer(host)
+        self._set_timer(host, ctx)
         if ctx.answer is not None and own.call is not None:
             own.owes = False
             self._respond(own.call, ctx.answer)
-        for out in ctx.calls:
-            call = self._new_call(host.id, out.receiver, out.method, out.arg, out.kind)
-            call.then, call.context, call.cycles = out.then, own, out.cycles
-            call.cleanup, call.timeout = out.cleanup, out.timeout
+        for call in ctx.calls:
+            call.context = own
             own.waits += 1
             self._send(host, call)
-        if own.owes and not own.waits and own.call is not None:
-            own.owes = False
-            self._respond(own.call, Answer(b"", CANISTER_ERROR, "IC0506: the canister did not answer"))
-        self._close(host, own)
+        self._close(host, own, "IC0506: the canister did not answer")
 
-    def _close(self, host: Host, context: CallContext) -> None:
+    def _close(self, host: Host, context: CallContext, unanswered: str = "") -> None:
+        """End what waits for nothing more; `unanswered` says why its call is rejected, if it has not been answered."""
+        if unanswered and context.owes and not context.waits and context.call is not None:
+            context.owes = False
+            self._respond(context.call, Answer(b"", c.CANISTER_ERROR, unanswered))
         if not context.waits and not context.owes:
             host.open.discard(context)
             self._settle(host)
 
     def _settle(self, host: Host) -> None:
-        if host.status == STOPPING_STATUS and not host.open:
-            host.status = STOPPED
+        if host.status == c.STOPPING_STATUS and not host.open:
+            host.status = c.STOPPED
             self._tell("stopped", 0, MANAGEMENT, host.id)
             for call in host.stopping:
                 self._respond(call, Answer(b"DIDL\0\0"))
@@ -458,6 +399,11 @@ class CanisterNetwork(Messaging):
         if host.code is not None and host.code.heartbeat:
             heartbeats.append(host)
 
+    def _set_timer(self, host: Host, ctx: Context) -> None:
+        if ctx.timer_set:
+            host.due = ctx.timer
+            self._enqueue_timer(host)
+
     def _enqueue_timer(self, host: Host) -> None:
         if host.due is not None:
             self._number += 1
@@ -469,7 +415,3 @@ class CanisterNetwork(Messaging):
         if host is None:
             raise IcError(f"there is no canister {identity.text}")
         return host
-
-
-def _number_of(context: CallContext) -> int:
-    return 0 if context.call is None else context.call.number

@@ -19,9 +19,8 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from pubsub_emulator.icrc72.ic.canister import SECOND, Answer
+from pubsub_emulator.icrc72.ic.canister import SECOND, Answer, Ticket
 from pubsub_emulator.icrc72.ic.errors import IcError, PrincipalError
-from pubsub_emulator.icrc72.ic.messaging import Ticket
 from pubsub_emulator.icrc72.ic.principal import MANAGEMENT, Principal
 from pubsub_emulator.icrc72.port.authority import Authority, cbor, nat
 from pubsub_emulator.icrc72.port.envelope import MOST_BODY, BadRequest, Request, read_request

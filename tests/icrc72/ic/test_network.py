@@ -12,8 +12,9 @@ from pubsub_emulator.icrc72.ic import canister as ic
 from pubsub_emulator.icrc72.ic.candid.did import parse_types
 from pubsub_emulator.icrc72.ic.candid.encode import Encoder
 from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.canister import EMPTY, RUNNING, STOPPED, STOPPING_STATUS
 from pubsub_emulator.icrc72.ic.errors import IcError, Trap
-from pubsub_emulator.icrc72.ic.network import EMPTY, RUNNING, STOPPED, STOPPING_STATUS, CanisterNetwork
+from pubsub_emulator.icrc72.ic.network import CanisterNetwork
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, MANAGEMENT, Principal, canister_id
 from pubsub_emulator.icrc72.ic.schedule import MessageLimits, Schedule
 from pubsub_emulator.icrc72.ic.trace import Recorder

@@ -10,7 +10,7 @@ from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.icrc72.campaign import campaign, play_cheat, play_plan, read, shrink, written
 from pubsub_emulator.icrc72.cheats.catalogue import CHEATS
 from pubsub_emulator.icrc72.errors import Icrc72Error
-from pubsub_emulator.icrc72.ic.messaging import EMPTY
+from pubsub_emulator.icrc72.ic.canister import EMPTY
 from pubsub_emulator.icrc72.ic.trace import Observer, Recorder
 from pubsub_emulator.icrc72.scenario import Outcome, Run
 from pubsub_emulator.icrc72.scenario_file import load
