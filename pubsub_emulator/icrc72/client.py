@@ -26,9 +26,8 @@ from typing import Any, ClassVar
 from pubsub_emulator.icrc72.config import new_publication, new_subscription
 from pubsub_emulator.icrc72.errors import ConfigError, Icrc72Error
 from pubsub_emulator.icrc72.ic.canister import Context
-from pubsub_emulator.icrc72.ic.errors import Trap
+from pubsub_emulator.icrc72.ic.errors import Trap, shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.inbox import Inbox
 from pubsub_emulator.icrc72.keys import FILTER, REPLAY, SKIP
 from pubsub_emulator.icrc72.messages import Event, EventNotification

@@ -3,8 +3,8 @@
 from typing import Final
 
 from pubsub_emulator.icrc72.errors import IdentifierError
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.words import shown
 
 OWN: Final = 1 << 64
 """Ids below this are given by the publication's creator; partitions are counted modulo it."""

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import NamedTuple
 
-from pubsub_emulator.icrc72.ic.errors import CandidError
+from pubsub_emulator.icrc72.ic.errors import CandidError, shown
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.trace import Happening
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, HANDLE_TRUSTED, PUBLISH
 from pubsub_emulator.primitives.shown import safe
 

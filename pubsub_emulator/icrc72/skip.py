@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from pubsub_emulator.icrc72.errors import ConfigError
-from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.values import Value, array, as_items, as_nat, nat, opened
 
 

@@ -7,8 +7,8 @@ from pubsub_emulator.icrc72.audit.replays import Replays
 from pubsub_emulator.icrc72.facts import is_late
 from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.messages import Event, EventNotification
 from pubsub_emulator.icrc72.namespaces import matches
 

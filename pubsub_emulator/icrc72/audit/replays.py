@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.audit.record import PATIENCE, REPEATS, Record, error_of
 from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.trace import Happening
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.messages import Event, EventNotification
 from pubsub_emulator.icrc72.methods import ARCHIVE_PAGE, CANCEL_REPLAY, PUBLISH, REGISTER_REPLAY, REPLAY_STATUS
 

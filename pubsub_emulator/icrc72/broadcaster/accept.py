@@ -21,8 +21,8 @@ from pubsub_emulator.icrc72.facts import is_late
 from pubsub_emulator.icrc72.filters import Overrun, evaluate, parse
 from pubsub_emulator.icrc72.headers import Headers, read
 from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.identifiers import OWN
 from pubsub_emulator.icrc72.messages import Err, Event, Ok, Result
 from pubsub_emulator.icrc72.namespaces import is_system

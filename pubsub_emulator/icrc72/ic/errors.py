@@ -1,6 +1,10 @@
 """Errors of the emulated Internet Computer, apart from the rejects that its canisters see."""
 
+from typing import Final
+
 from pubsub_emulator.primitives.errors import PubsubError
+
+_BITS: Final = 512
 
 
 class IcError(PubsubError):
@@ -25,3 +29,11 @@ class Trap(IcError):
 
 class NotAdmitted(IcError):
     """A canister, or its subnet, takes no such message of users (IC-10)."""
+
+
+def shown(number: int) -> str:
+    """A number of strangers in words: in decimal, or how many bits it has where they are more than 512.
+
+    Candid's have no bound, and Python writes none of over 4,300 digits.
+    """
+    return str(number) if number.bit_length() <= _BITS else f"a number of {number.bit_length():,} bits"

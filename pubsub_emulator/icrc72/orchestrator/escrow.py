@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer, Context
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import MANAGEMENT
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.messages import Account, Err, TransferArg, TransferFromArgs
 from pubsub_emulator.icrc72.methods import LEDGER_FEE, TRANSFER, TRANSFER_FROM, Transferred
 from pubsub_emulator.icrc72.orchestrator.state import Replay

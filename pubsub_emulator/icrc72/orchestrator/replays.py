@@ -6,8 +6,8 @@ from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.config import check_memo, check_size, replay_config
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.identifiers import OWN
 from pubsub_emulator.icrc72.messages import Err, Ok, ReplayRegistration, ReplayStatusUpdate, Result, StateName
 from pubsub_emulator.icrc72.namespaces import is_system, matches

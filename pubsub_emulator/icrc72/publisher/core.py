@@ -10,8 +10,8 @@ from pubsub_emulator.icrc72.config import read_publication
 from pubsub_emulator.icrc72.errors import Icrc72Error
 from pubsub_emulator.icrc72.headers import read
 from pubsub_emulator.icrc72.ic.canister import Context
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.identifiers import OWN, first_id, to_text
 from pubsub_emulator.icrc72.inbox import Inbox
 from pubsub_emulator.icrc72.methods import GET_PUBLICATIONS, PUBLISH, REGISTER_PUBLICATION

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.words import shown
 from pubsub_emulator.icrc72.messages import Event, ReplayStatusUpdate, Results, state_of
 from pubsub_emulator.icrc72.methods import ARCHIVE_PAGE, PUBLISH, REPLAY_STATUS
 from pubsub_emulator.icrc72.publisher.state import Logged, PublisherState, Replaying

@@ -10,8 +10,7 @@ from typing import Final, cast
 
 from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.candid.wire import Reader, read_header
-from pubsub_emulator.icrc72.ic.errors import CandidError
-from pubsub_emulator.icrc72.ic.words import shown
+from pubsub_emulator.icrc72.ic.errors import CandidError, shown
 
 Read = Callable[[Reader], object]
 

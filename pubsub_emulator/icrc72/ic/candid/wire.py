@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from pubsub_emulator.icrc72.ic.candid import types as t
-from pubsub_emulator.icrc72.ic.errors import CandidError, PrincipalError
+from pubsub_emulator.icrc72.ic.errors import CandidError, PrincipalError, shown
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.words import shown
 
 DEPTH: Final = 256
 SPARE: Final = 100_000
