@@ -11,8 +11,8 @@ from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.facts import Due, Fact, Facts, FactValue, MemberFact, MemberFacts
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.skip import Skip, skip_of
 from pubsub_emulator.icrc72.values import (
+    Skip,
     Value,
     array,
     as_items,
@@ -25,6 +25,7 @@ from pubsub_emulator.icrc72.values import (
     nat,
     opened,
     option,
+    skip_of,
     text,
 )
 

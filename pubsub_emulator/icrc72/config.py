@@ -14,9 +14,9 @@ from pubsub_emulator.icrc72.ic.stable import stable
 from pubsub_emulator.icrc72.namespaces import is_system
 from pubsub_emulator.icrc72.services import MAP, type_codec
 from pubsub_emulator.icrc72.settings import Settings
-from pubsub_emulator.icrc72.skip import Skip, skip_of
 from pubsub_emulator.icrc72.values import (
     Pairs,
+    Skip,
     Value,
     array,
     as_items,
@@ -30,6 +30,7 @@ from pubsub_emulator.icrc72.values import (
     nat,
     opened,
     option,
+    skip_of,
     text,
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.skip import Skip
+from pubsub_emulator.icrc72.values import Skip
 
 Width = tuple[str | None, Skip | None]
 """Filter and skip."""

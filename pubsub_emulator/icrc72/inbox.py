@@ -1,8 +1,9 @@
-"""The inbox of a publisher or subscriber: valid callers, system events, confirmations (IC-38f, IC-49a, b)."""
+"""What publishers and subscribers share: the inbox (IC-38f, IC-49a, b), and how they register (IC-30, IC-39)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from dataclasses import field
+from itertools import islice
+from typing import Literal, Protocol, TypeVar
 
 from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.alerts import MemberAlert
@@ -10,11 +11,17 @@ from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, ONE_WAY, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.stable import stable
-from pubsub_emulator.icrc72.messages import EventNotification, Results, SubscriptionRegistration, Valid
+from pubsub_emulator.icrc72.ic.stable import record
+from pubsub_emulator.icrc72.messages import (
+    EventNotification,
+    PublicationRegistration,
+    Results,
+    SubscriptionRegistration,
+    Valid,
+)
+from pubsub_emulator.icrc72.methods import Method, is_ok, words_of
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.icrc72.results import is_ok
-from pubsub_emulator.icrc72.role import Core, Handler, Query, restored
+from pubsub_emulator.icrc72.role import Core, Handler, Query, RoleCanister, restored
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.values import Pairs, Value, nat
 
@@ -38,8 +45,7 @@ class Taker(Protocol):
         """The number of events in memory that wait, for those before them or for the handler."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class InboxState:
     """The state of an inbox."""
 
@@ -284,3 +290,65 @@ class Inbox(Core):
         now = time // 10**9
         counts["notifications_last_100_rounds"] = sum(n for at, n in self.state.recent.items() if at > now - 100)
         return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
+
+
+class Registrable(Protocol):
+    """A publication or subscription as its owner knows it."""
+
+    config: Pairs
+    id: int | None
+    error: str
+
+
+R = TypeVar("R", bound=Registrable)
+
+
+class Registering:
+    """The registrations under way, by name."""
+
+    def __init__(self) -> None:
+        self.under_way: dict[str, None] = {}
+
+    def register(  # noqa: PLR0917 — who asks whom for what
+        self,
+        ctx: Context,
+        role: RoleCanister,
+        orchestrator: Principal,
+        method: Method[tuple[PublicationRegistration, ...], Results[int]],
+        mine: Mapping[str, Registrable],
+        most: int,
+        after: Callable[[Context], None] = lambda _ctx: None,
+    ) -> None:
+        """Register what has no id by a guaranteed call, so many at once; what is not answered may be asked again."""
+        items = dict(islice(((name, each) for name, each in mine.items() if self.lacks(name, each)), most))
+        if not items:
+            return
+        self.under_way.update(dict.fromkeys(items))
+
+        def got(ctx: Context, results: Results[int] | None) -> None:
+            for at, (name, each) in enumerate(items.items()):
+                self.under_way.pop(name, None)
+                match results[at] if results is not None and at < len(results) else None:
+                    case ("Ok", number):
+                        each.id = number
+                    case ("Err", error):
+                        each.error = words_of(error)
+            after(ctx)
+
+        batch = tuple(PublicationRegistration(name, each.config) for name, each in items.items())
+        role.ask(ctx, orchestrator, method, batch, got, kind=GUARANTEED)
+
+    def lacks(self, name: str, each: Registrable) -> bool:
+        """True when something is to be registered, and is not under way."""
+        return each.id is None and not each.error and name not in self.under_way
+
+
+def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
+    """After an upgrade: have what only the new code has, and ask once more for what was refused, as it has it now.
+
+    What is registered keeps the configuration that the orchestrator knows.
+    """
+    for name, new in given.items():
+        old = known.setdefault(name, new)
+        if old.id is None:
+            old.config, old.error = new.config, ""

@@ -1,7 +1,8 @@
-"""The methods of the standards as the roles call them: the argument and the result of each, with their types."""
+"""The methods of the standards as the roles call them, each with its types, and the results of batches."""
 
 from typing import Final, Generic, Literal, TypeVar, cast
 
+from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72 import messages as m
 from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
@@ -11,6 +12,7 @@ from pubsub_emulator.icrc72.values import Pairs, Value
 
 A = TypeVar("A")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Method(Generic[A, R]):
@@ -80,3 +82,50 @@ IS_MEMBER: Final = Method[tuple[Member, ...], tuple[bool, ...]]("icrc75_is_membe
 LEDGER_FEE: Final = Method[None, int]("icrc1_fee")
 TRANSFER: Final = Method[m.TransferArg, Transferred]("icrc1_transfer")
 TRANSFER_FROM: Final = Method[m.TransferFromArgs, Transferred]("icrc2_transfer_from")
+
+
+def ok(value: T) -> m.Ok[T]:
+    """A result that is Ok."""
+    return Variant("Ok", value)
+
+
+def err(tag: m.NoDetail) -> m.Err:
+    """A result that is an error without any detail."""
+    return Variant("Err", Variant(tag, None))
+
+
+def refused(tag: m.Told, words: str) -> m.Err:
+    """A result that is an error with words."""
+    return Variant("Err", Variant(tag, words))
+
+
+def forbidden(tag: Literal["UnauthorizedPublisher", "UnauthorizedSubscriber"], namespace: str) -> m.Err:
+    """A result for somebody who may not publish in a namespace, or subscribe to it."""
+    return Variant("Err", Variant(tag, (namespace,)))
+
+
+def generic(code: int) -> m.Err:
+    """A result with a code of `keys.CODES`."""
+    tag: Literal["GenericError"] = "GenericError"
+    return Variant("Err", Variant(tag, m.GenericError(code, keys.CODES[code])))
+
+
+def too_many(most: int) -> m.Err:
+    """The last result of a batch of more than `most` items (IC-30)."""
+    return refused("GenericBatchError", f"at most {most} items are answered")
+
+
+def is_ok(results: m.Results[T] | None) -> bool:
+    """True when the first item of a batch was Ok."""
+    return results is not None and len(results) > 0 and results[0] is not None and results[0].tag == "Ok"
+
+
+def words_of(error: m.Error) -> str:
+    """An error as one line."""
+    match error:
+        case ("GenericError", (code, message)):
+            return f"{message} (code {code})"
+        case ("UnauthorizedPublisher" | "UnauthorizedSubscriber" as tag, (namespace,)):
+            return f"{tag}: {namespace}"
+        case _:
+            return error.tag if error.value is None else f"{error.tag}: {error.value}"

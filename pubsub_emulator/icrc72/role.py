@@ -13,8 +13,7 @@ from pubsub_emulator.icrc72.ic.errors import CandidError, Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import StableError, decode, encode
 from pubsub_emulator.icrc72.messages import AllAccepted, Itemized, Result
-from pubsub_emulator.icrc72.methods import CONFIRM, Method
-from pubsub_emulator.icrc72.results import err, ok, too_many
+from pubsub_emulator.icrc72.methods import CONFIRM, Method, err, ok, too_many
 from pubsub_emulator.icrc72.services import codec
 
 Handler = Callable[..., None]

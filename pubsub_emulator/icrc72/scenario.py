@@ -19,8 +19,8 @@ from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.namespaces import matches
 from pubsub_emulator.icrc72.scenario_file import FaultModel, ModuleModel, PublisherModel, ScenarioModel, SubscriberModel
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.skip import Skip
 from pubsub_emulator.icrc72.stories import Witness
+from pubsub_emulator.icrc72.values import Skip
 from pubsub_emulator.primitives.hashing import blake2_256
 
 Log = Mapping[tuple[str, int], Event]

@@ -9,7 +9,9 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, assert_never, cast
 
+from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.candid.types import Variant
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import LONGEST, Principal
 
 Integer = Literal["Nat", "Int", "Nat8", "Nat16", "Nat32", "Nat64", "Int8", "Int16", "Int32", "Int64"]
@@ -194,3 +196,31 @@ def as_principal(value: Value | None) -> Principal | None:
 def as_items(value: Value | None) -> tuple[Value, ...] | None:
     """The items of an Array; `None` for anything else."""
     return value.value if value is not None and value.tag == "Array" else None
+
+
+class Skip(NamedTuple):
+    """An event passes when its id is `offset` modulo `mod`."""
+
+    mod: int
+    offset: int = 0
+
+    def passes(self, identifier: int) -> bool:
+        """True for an event that is delivered."""
+        return identifier % self.mod == self.offset
+
+    @property
+    def value(self) -> Value:
+        """`Array[Nat mod, Nat offset]`, as configurations and alerts have it."""
+        return array([nat(self.mod), nat(self.offset)])
+
+
+def skip_of(value: Value) -> Skip:
+    """The skip that `Array[Nat mod, opt Nat offset]` says; the offset may be left out. Raises `ConfigError`."""
+    items = as_items(opened(value)) or ()
+    numbers = [None if (inside := opened(each)) is None else as_nat(inside) for each in items]
+    mod, offset = (*numbers, None, None)[:2]
+    if not 1 <= len(items) <= 2 or mod is None or (len(items) == 2 and offset is None and opened(items[1]) is not None):
+        raise ConfigError("skip is an Array of one or two Nat")
+    if not (offset or 0) < mod:
+        raise ConfigError(f"skip has the offset {shown(offset or 0)} modulo {shown(mod)}: it must be below")
+    return Skip(mod, offset or 0)

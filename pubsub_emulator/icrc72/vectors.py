@@ -13,9 +13,8 @@ from pubsub_emulator.icrc72.ic.principal import Principal, canister_id, self_aut
 from pubsub_emulator.icrc72.identifiers import from_blob, from_text, to_text
 from pubsub_emulator.icrc72.namespaces import check_namespace, check_pattern, matches
 from pubsub_emulator.icrc72.services import codec, interface
-from pubsub_emulator.icrc72.skip import skip_of
 from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import array, nat
+from pubsub_emulator.icrc72.values import array, nat, skip_of
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.vectors import Document, Format, Mismatch, each_vector, same

@@ -16,8 +16,7 @@ from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.orchestrator.queries import MOST_SLICES
 from pubsub_emulator.icrc72.services import codec, interface
-from pubsub_emulator.icrc72.skip import Skip, skip_of
-from pubsub_emulator.icrc72.values import Pairs, array, first, nat, of, option, text
+from pubsub_emulator.icrc72.values import Pairs, Skip, array, first, nat, of, option, skip_of, text
 
 NAMED = Variant("namespace", NAME)
 

@@ -14,8 +14,7 @@ from pubsub_emulator.icrc72.facts import Fact
 from pubsub_emulator.icrc72.ic.network import CYCLES
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import ByNat
-from pubsub_emulator.icrc72.skip import Skip
-from pubsub_emulator.icrc72.values import Value, array, blob, class_, map_, nat, option, text
+from pubsub_emulator.icrc72.values import Skip, Value, array, blob, class_, map_, nat, option, text
 
 ME, YOU, OTHER = Principal(b"me"), Principal(b"you"), Principal(b"other")
 

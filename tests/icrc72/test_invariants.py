@@ -19,9 +19,8 @@ from pubsub_emulator.icrc72.ic.trace import Happening, Recorder
 from pubsub_emulator.icrc72.invariants import InvariantObserver
 from pubsub_emulator.icrc72.messages import PublicationUpdate
 from pubsub_emulator.icrc72.settings import DEFAULTS
-from pubsub_emulator.icrc72.skip import Skip
 from pubsub_emulator.icrc72.stories import Plan, Surprise, begin, calm, check, finish
-from pubsub_emulator.icrc72.values import as_nat, first, of
+from pubsub_emulator.icrc72.values import Skip, as_nat, first, of
 
 SCHEDULES = st.builds(Schedule, st.binary(min_size=1, max_size=8), st.integers(0, 3), st.sampled_from([0, 10, 30]))
 

@@ -25,8 +25,8 @@ from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal, self_authe
 from pubsub_emulator.icrc72.ic.wasm.canister import WasmCanister
 from pubsub_emulator.icrc72.port import envelope as requests
 from pubsub_emulator.icrc72.port import server
+from pubsub_emulator.icrc72.port.agent import Certified, read_certificate
 from pubsub_emulator.icrc72.port.authority import hash_of
-from pubsub_emulator.icrc72.port.certificate import Certified, read_certificate
 from pubsub_emulator.icrc72.port.hash_tree import digest, leaf, separated, witness
 from pubsub_emulator.icrc72.port.server import Port
 from pubsub_emulator.icrc72.scenario import Run

@@ -22,9 +22,9 @@ from pubsub_emulator.icrc72.messages import ByPrincipal, OrchestrationFilter
 from pubsub_emulator.icrc72.namespaces import matches
 from pubsub_emulator.icrc72.orchestrator.queries import Queries, Row, satisfies
 from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
-from pubsub_emulator.icrc72.ranges import Ranges
 from pubsub_emulator.icrc72.services import interface, type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS
+from pubsub_emulator.icrc72.subscriber.state import Ranges
 from pubsub_emulator.icrc72.value_hash import value_hash
 from pubsub_emulator.icrc72.values import Property, array, map_, nat, text
 

@@ -15,9 +15,8 @@ from pubsub_emulator.icrc72.conformance.book import Verdict, rules_of
 from pubsub_emulator.icrc72.conformance.remote import visit
 from pubsub_emulator.icrc72.ic.principal import Principal, canister_id
 from pubsub_emulator.icrc72.port import agent
-from pubsub_emulator.icrc72.port.agent import Agent, AgentError
+from pubsub_emulator.icrc72.port.agent import MOST_DEPTH, MOST_RANGES, OLDEST, Agent, AgentError, read_certificate
 from pubsub_emulator.icrc72.port.authority import Authority, cbor
-from pubsub_emulator.icrc72.port.certificate import MOST_DEPTH, MOST_RANGES, OLDEST, read_certificate
 from pubsub_emulator.icrc72.port.envelope import BadRequest
 from pubsub_emulator.icrc72.port.hash_tree import witness
 from pubsub_emulator.icrc72.port.server import Port

@@ -12,9 +12,8 @@ from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.keys import HASH, REPLAY, REPLAY_END, REPLAY_ID
 from pubsub_emulator.icrc72.messages import Event, EventNotification, state_of
-from pubsub_emulator.icrc72.methods import PUBLISH
+from pubsub_emulator.icrc72.methods import PUBLISH, ok
 from pubsub_emulator.icrc72.orchestrator.core import Orchestrator
-from pubsub_emulator.icrc72.results import ok
 from pubsub_emulator.icrc72.services import codec
 from pubsub_emulator.icrc72.values import blob, map_, nat
 

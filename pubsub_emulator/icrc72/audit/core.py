@@ -11,8 +11,7 @@ from typing import Final, cast
 
 from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.alerts import Parts, entries, read_broker_alert
-from pubsub_emulator.icrc72.audit.losses import Losses
-from pubsub_emulator.icrc72.audit.record import PATIENCE, Finding, error_of
+from pubsub_emulator.icrc72.audit.record import PATIENCE, Finding, Record, error_of
 from pubsub_emulator.icrc72.config import changed_subscription, new_subscription, read_publication, read_subscription
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.filters import lets_pass
@@ -30,7 +29,7 @@ _REPLAY_ID: Final = keys.REPLAY_ID.encode()
 _OWN_ALERTS: Final = frozenset([keys.SUBSCRIBER_ERROR, keys.SUBSCRIBER_REPLAY_ADD, keys.SUBSCRIBER_REPLAY_REMOVE])
 
 
-class Audit(Losses):
+class Audit(Record):
     """An observer of a network that finds cheats."""
 
     def happened(self, happening: Happening) -> None:

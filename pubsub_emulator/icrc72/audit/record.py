@@ -1,14 +1,18 @@
-"""The notes and findings of an audit."""
+"""What an audit has noted, and what its notes say of replays and, at the end, of logs (IC-51, RP-14)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.facts import Fact, FactValue, Width
+from pubsub_emulator.icrc72.facts import Fact, FactValue, Width, is_late
+from pubsub_emulator.icrc72.filters import lets_pass
 from pubsub_emulator.icrc72.headers import read
+from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import Event, EventNotification, Result
+from pubsub_emulator.icrc72.methods import ARCHIVE_PAGE, CANCEL_REPLAY, PUBLISH, REGISTER_REPLAY, REPLAY_STATUS
+from pubsub_emulator.icrc72.namespaces import matches
 from pubsub_emulator.icrc72.values import Pairs, Value
 
 
@@ -76,6 +80,220 @@ class Record:
         if (cheat, actor) not in self.said:
             self.said.add((cheat, actor))
             self.findings[Finding(cheat, actor, round_, evidence)] = None
+
+    # Of replays: RP-14
+
+    def _replays_again(self, happening: Happening) -> None:
+        for event in PUBLISH.value(happening.data):
+            replay = read(event.headers).replay or 0
+            if (happening.sender, replay, event.eventId) in self._known:
+                what = f"event {shown(event.eventId)} of replay {shown(replay)}, which was known to be taken"
+                self._find("ReplaysTwice", happening.sender, happening.round, what)
+
+    def _replay_taken(self, event: Event, replay: int) -> None:
+        taken = self._replayed.setdefault(replay, {})
+        taken[event.eventId] = taken.get(event.eventId, 0) + 1
+
+    def _replay_asked(self, call: Happening, response: bytes) -> None:
+        for item, result in zip(REGISTER_REPLAY.value(call.data), REGISTER_REPLAY.result(response), strict=False):
+            start, end = item.range
+            match result:
+                case ("Ok", number):
+                    self._replays[number] = call.sender
+                    self._ranges[number] = (item.namespace, start, end)
+                case ("Err", ("PaymentRequired", words)):
+                    self._find("PaysNothing", call.sender, call.round, words)
+            if error_of(result) in {"RangeTooLarge", keys.QUOTA}:
+                what = f"asked for ({shown(start)}, {end if end is None else shown(end)})"
+                self._find("AsksForAll", call.sender, call.round, what)
+
+    def _canceled(self, call: Happening, response: bytes) -> None:
+        if any(error_of(each) == "Unauthorized" for each in CANCEL_REPLAY.result(response)):
+            self._find("CancelsOthers", call.sender, call.round, "canceled a replay that is not its own")
+
+    def _reported(self, call: Happening, response: bytes) -> None:
+        for item, result in zip(REPLAY_STATUS.value(call.data), REPLAY_STATUS.result(response), strict=False):
+            if error_of(result) == "Unauthorized":
+                self._find("ReportsForAnother", call.sender, call.round, f"reported on replay {shown(item.replayId)}")
+            elif result is not None and result.tag == "Ok":
+                match item.status:
+                    case ("completed", count):
+                        self._reports[item.replayId] = ("completed", count, call.sender, call.round)
+                    case ("errored", words) if "hash mismatch" in words and call.sender not in self._misled:
+                        self._find("Rewrites", call.sender, call.round, words)
+
+    def _paged(self, call: Happening, response: bytes) -> None:
+        """Check that an archive hands over what its publisher had published."""
+        for event in ARCHIVE_PAGE.result(response):
+            key = (event.namespace, event.source, event.eventId)
+            known = [each[1] for (_, found), each in self._accepted.items() if found == key]
+            if known and all(each.data != event.data for each in known):
+                self._misled.add(call.sender)
+                self._find(
+                    "Rewrites", call.receiver, call.round, f"event {shown(event.eventId)} has other data than it had"
+                )
+
+    def _relayed_so(self, note: EventNotification) -> bool:
+        replay = read(note.headers).replay
+        return replay is not None and note.eventId in self._replayed.get(replay, {})
+
+    def _judge_replays(self, logs: Mapping[Principal, Mapping[tuple[str, int], Event]]) -> None:
+        for number, (_, count, publisher, round_) in self._reports.items():
+            ids = {i for _, i in logs.get(publisher, ())}
+            taken = {i: n for i, n in self._replayed.get(number, {}).items() if i in ids or publisher not in logs}
+            if count > len(taken):
+                self._find(
+                    "Overcharges", publisher, round_, f"reported {shown(count)} events, {len(taken)} were accepted"
+                )
+            if number not in self._ranges or publisher not in logs or not taken:
+                continue
+            name, start, end = self._ranges[number]
+            last = max(taken) + 1 if end is None else end
+            due = [i for space, i in logs[publisher] if space == name and start <= i < last]
+            skipped = [i for i in due if i not in taken]
+            if skipped and len(due) <= max(len(taken), 1) + len(skipped) and skipped[0] < max(taken):
+                self._find(
+                    "SkipsInReplay",
+                    publisher,
+                    round_,
+                    f"event {shown(skipped[0])} of replay {shown(number)} was left out",
+                )
+
+    def _judge_claims(self, alive: set[Principal]) -> None:
+        """Notifications of replays that a broadcaster said it made, and that never came."""
+        made = {(sender, n.notificationId) for _, sender, _, n in self._seen}
+        for (broadcaster, number), (round_, replay) in self._claimed.items():
+            whose = self._replays.get(replay)
+            steady = whose in alive and whose not in self._unsteady and whose not in self._suspended
+            if steady and broadcaster in alive and (broadcaster, number) not in made:
+                self._find(
+                    "DropsReplay",
+                    broadcaster,
+                    round_,
+                    f"notification {shown(number)} of replay {shown(replay)} never came",
+                )
+        for (publisher, replay), round_ in self._due.items():
+            if publisher in alive and publisher not in self._unsteady and self._now - round_ > PATIENCE:
+                self._find("NeverReports", publisher, round_, f"no report on replay {shown(replay)}")
+        for (sender, receiver, number), count in self._came.items():
+            if count > REPEATS and receiver in alive and receiver not in self._unsteady:
+                self._find(
+                    "NeverConfirms",
+                    receiver,
+                    0,
+                    f"notification {shown(number)} of {sender.text} came {shown(count)} times",
+                )
+
+    # Notifications against logs: altered, invented, out of turn, lost
+
+    def _compare(
+        self,
+        round_: int,
+        sender: Principal,
+        receiver: Principal,
+        note: EventNotification,
+        logs: Mapping[Principal, Mapping[tuple[str, int], Event]],
+    ) -> None:
+        log = logs.get(note.source)
+        if log is None:
+            return  # a publisher without a log: nothing to compare with
+        event = log.get((note.namespace, note.eventId))
+        what = f"event {shown(note.eventId)} to {receiver.text}"
+        replay = read(note.headers).replay
+        if event is None:
+            honest = replay is not None and self._relayed_so(note)
+            actor = note.source if honest else sender
+            self._find("ReplaysInvented" if honest else "Invents", actor, round_, what)
+        elif event.data != note.data:
+            honest = replay is not None
+            self._find("ReplaysAltered" if honest else "AltersData", note.source if honest else sender, round_, what)
+        elif event.prevEventId != note.prevEventId or not grown(event.headers, note.headers, sender):
+            self._find("AltersHeaders", sender, round_, what)
+
+    def _judge_places(self) -> None:
+        for (sender, key), places in self._places.items():
+            ranks = self._ranks.get(key[0])
+            if not ranks:
+                continue
+            for one, place in places.items():
+                for other, behind in places.items():
+                    if place < behind and ranks.get(one, 0) < ranks.get(other, 0):
+                        self._find("FavoursOne", sender, 0, f"{one.text} before {other.text} for event {shown(key[2])}")
+
+    def _judge_missing(self, alive: set[Principal]) -> None:
+        notified = {
+            (receiver, (n.namespace, n.source, n.eventId))
+            for _, _, receiver, n in self._seen
+            if read(n.headers).replay is None
+        }
+        self._judge_claims(alive)
+        forgotten: dict[Principal, list[bool]] = {}
+        dropped: list[tuple[str, Principal, int, str]] = []
+        for (broadcaster, key), (round_, event) in self._accepted.items():
+            if broadcaster in self._unsteady or broadcaster not in alive:
+                continue
+            lost, due = self._lost(broadcaster, key, round_, event, notified, alive)
+            relays = [
+                target
+                for (source, name, target), since in self._relays.items()
+                if source == broadcaster and name == key[0] and since < round_ and target in alive
+            ]
+            unsent = [
+                target
+                for target in relays
+                if event.source != broadcaster
+                and not self._relayed_here(event)
+                and target not in self._unsteady
+                and (target, key) not in self._accepted
+            ]
+            wanted = due + len(relays) if not self._relayed_here(event) else due
+            if wanted:
+                forgotten.setdefault(broadcaster, []).append(len(lost) + len(unsent) == wanted)
+            for cheat, losers in (("Drops", lost), ("RelayDrops", unsent)):
+                if losers:
+                    dropped.append(
+                        (cheat, broadcaster, round_, f"event {shown(key[2])} never went to {losers[0].text}")
+                    )
+        for broadcaster, all_lost in forgotten.items():
+            if all(all_lost):
+                self._find("AcceptsAndForgets", broadcaster, 0, f"nothing came of {len(all_lost)} accepted events")
+        for cheat, broadcaster, round_, evidence in dropped:
+            if ("AcceptsAndForgets", broadcaster) not in self.said:
+                self._find(cheat, broadcaster, round_, evidence)
+
+    @staticmethod
+    def _relayed_here(event: Event) -> bool:
+        return read(event.headers).broadcaster is not None
+
+    def _lost(  # noqa: PLR0917 — what a loss is judged by
+        self,
+        broadcaster: Principal,
+        key: EventKey,
+        round_: int,
+        event: Event,
+        notified: set[tuple[Principal, EventKey]],
+        alive: set[Principal],
+    ) -> tuple[list[Principal], int]:
+        lost: list[Principal] = []
+        due = 0
+        for (server, name, who), since in self._served.items():
+            if server != broadcaster or name != key[0] or since >= round_ or who not in alive:
+                continue
+            if who in self._suspended or who in self._unsteady or who not in self._confirmers:
+                continue
+            if ("NeverConfirms", who) in self.said:
+                continue
+            configs = self._configs.get(who, {})
+            mine = [each for pattern, found in configs.items() if matches(pattern, name) for each in found]
+            if len(mine) != len({pattern for pattern in configs if matches(pattern, name)}):
+                continue  # it changed what it wants
+            if is_late(who, mine, read(event.headers).late):
+                continue
+            if any(lets_pass(each, event.eventId, event.data) for each in mine):
+                due += 1
+                if (who, key) not in notified:
+                    lost.append(who)
+        return lost, due
 
 
 def error_of(result: Result[object] | None) -> str | int | None:

@@ -25,13 +25,12 @@ from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.identifiers import OWN
 from pubsub_emulator.icrc72.messages import Err, Event, Ok, Result
+from pubsub_emulator.icrc72.methods import err, generic, ok, refused, too_many
 from pubsub_emulator.icrc72.namespaces import is_system
-from pubsub_emulator.icrc72.results import err, generic, ok, refused, too_many
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import Settings
-from pubsub_emulator.icrc72.skip import Skip
 from pubsub_emulator.icrc72.value_hash import value_hash
-from pubsub_emulator.icrc72.values import blob, nat
+from pubsub_emulator.icrc72.values import Skip, blob, nat
 
 Answer = Result[tuple[int, ...]]
 BUSY: Final = err("Busy")

@@ -21,7 +21,7 @@ from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.namespaces import is_system
 from pubsub_emulator.icrc72.settings import Settings
-from pubsub_emulator.icrc72.skip import Skip
+from pubsub_emulator.icrc72.values import Skip
 
 DRAIN_LOOK: Final = 10
 """Rounds between two looks at what a removed publisher has still queued."""

@@ -12,9 +12,8 @@ from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState
 from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, Results, SubscriptionRegistration
-from pubsub_emulator.icrc72.methods import PUBLISH, REGISTER_SUBSCRIPTION
+from pubsub_emulator.icrc72.methods import PUBLISH, REGISTER_SUBSCRIPTION, is_ok
 from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.results import is_ok
 from pubsub_emulator.icrc72.role import Confirmed, Core, Handler, Query, RoleCanister, restored
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.values import Pairs, nat

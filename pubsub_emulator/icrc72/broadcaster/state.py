@@ -1,14 +1,13 @@
 """The state of a broadcaster: assignments, chains, events, and a queue per subscriber and per relay."""
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pubsub_emulator.icrc72.facts import Fact, FactValue
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.ic.stable import record, stable
 from pubsub_emulator.icrc72.messages import Event
-from pubsub_emulator.icrc72.skip import Skip
-from pubsub_emulator.icrc72.values import Property, Value
+from pubsub_emulator.icrc72.values import Property, Skip, Value
 
 ChainKey = tuple[str, Principal, int]
 """Namespace, source and partition."""
@@ -17,8 +16,7 @@ stable(Event)
 stable(Property)
 
 
-@stable
-@dataclass(slots=True)
+@record
 class PublicationView:
     """The configuration of a publication, as far as a broadcaster needs it."""
 
@@ -29,8 +27,7 @@ class PublicationView:
     trusted: bool
 
 
-@stable
-@dataclass(slots=True)
+@record
 class EventSequence:
     """The events that one caller brought for one namespace, source and partition."""
 
@@ -39,8 +36,7 @@ class EventSequence:
     """Ids and hashes of the last that were accepted."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Stored:
     """An event that is kept until all its notifications and relays are done."""
 
@@ -50,8 +46,7 @@ class Stored:
     refs: int = 0
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Note:
     """A notification that is queued or under way."""
 
@@ -76,8 +71,7 @@ class Note:
     sent: int = 0
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Window:
     """A queue of notifications, of which one batch is under way."""
 
@@ -95,8 +89,7 @@ class Window:
     """The notification that must be confirmed before the first batch goes."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Queue:
     """The queued notifications of a subscriber."""
 
@@ -121,8 +114,7 @@ class Queue:
     """Replays of which something was dropped."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Forward:
     """An event on its way to a relay."""
 
@@ -133,8 +125,7 @@ class Forward:
     """Entries that the relay gained while the event waited: some before it may have been left out for them."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Lane:
     """The events of one chain, or one replay, that wait to be relayed."""
 
@@ -145,8 +136,7 @@ class Lane:
     next: int = 0
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Relay:
     """The events that are relayed to one broadcaster for one namespace."""
 
@@ -154,8 +144,7 @@ class Relay:
     lanes: dict[ChainKey, Lane] = field(default_factory=dict)
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Delivered:
     """A replay that is delivered from here to its subscriber."""
 
@@ -171,8 +160,7 @@ class Delivered:
     """The broadcaster that relays it."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Forwarded:
     """A replay that is relayed from here."""
 
@@ -186,8 +174,7 @@ class Forwarded:
     removed: int | None = None
 
 
-@stable
-@dataclass(slots=True)
+@record
 class BroadcasterState:
     """The whole state of a broadcaster."""
 

@@ -17,8 +17,7 @@ from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.methods import HANDLE, PUBLISH, A, Method, R
 from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.skip import Skip
-from pubsub_emulator.icrc72.values import Value, array, blob, map_, nat
+from pubsub_emulator.icrc72.values import Skip, Value, array, blob, map_, nat
 
 
 def cheating(acceptance: type[Acceptance] = Acceptance, delivery: type[Delivery] = Delivery) -> Brokers:

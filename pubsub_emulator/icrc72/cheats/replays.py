@@ -13,9 +13,9 @@ from pubsub_emulator.icrc72.client import App, Config
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, ReplayStatusUpdate, state_of
+from pubsub_emulator.icrc72.methods import ok
 from pubsub_emulator.icrc72.publisher.replays import Replays
 from pubsub_emulator.icrc72.publisher.state import Replaying
-from pubsub_emulator.icrc72.results import ok
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.values import class_, map_, nat, of, text
 

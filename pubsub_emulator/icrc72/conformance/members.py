@@ -18,9 +18,8 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.schedule import Schedule
 from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import Event, ReplayRegistration
-from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, PUBLISH
+from pubsub_emulator.icrc72.methods import CONFIRM, HANDLE, PUBLISH, is_ok
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.icrc72.results import is_ok
 from pubsub_emulator.icrc72.value_hash import value_hash
 
 _PATIENCE: Final = 400

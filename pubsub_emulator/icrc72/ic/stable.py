@@ -7,8 +7,8 @@ are trees: an object that is met twice is written twice.
 
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import fields, is_dataclass
-from typing import Any, Final, TypeVar, cast
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Final, TypeVar, cast, dataclass_transform
 
 from pubsub_emulator.icrc72.ic.candid.encode import leb128, sleb128
 from pubsub_emulator.icrc72.ic.candid.types import Variant
@@ -31,6 +31,12 @@ def stable(cls: C) -> C:
     if _CLASSES.setdefault(cls.__name__, cls) is not cls:
         raise StableError(f"two classes of states are called {cls.__name__}")
     return cls
+
+
+@dataclass_transform(field_specifiers=(field,))
+def record(cls: type[T]) -> type[T]:
+    """A dataclass with slots, instances of which can be part of a state."""
+    return stable(dataclass(slots=True)(cls))
 
 
 def encode(value: object) -> bytes:

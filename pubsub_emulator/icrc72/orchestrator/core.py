@@ -9,6 +9,7 @@ from pubsub_emulator.icrc72.ic.candid.types import Variant
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.messages import Result, Results, Valid
+from pubsub_emulator.icrc72.methods import refused, too_many
 from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.messenger import Messenger
 from pubsub_emulator.icrc72.orchestrator.moves import Moves
@@ -18,7 +19,6 @@ from pubsub_emulator.icrc72.orchestrator.queries import Queries
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Registry
 from pubsub_emulator.icrc72.orchestrator.subscriptions import Subscriptions
-from pubsub_emulator.icrc72.results import refused, too_many
 from pubsub_emulator.icrc72.role import Confirmed, Core, Handler, Query, RoleCanister, restored
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 

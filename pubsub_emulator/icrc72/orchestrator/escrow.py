@@ -7,9 +7,8 @@ from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Answer, Context
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import MANAGEMENT
 from pubsub_emulator.icrc72.messages import Account, Err, TransferArg, TransferFromArgs
-from pubsub_emulator.icrc72.methods import LEDGER_FEE, TRANSFER, TRANSFER_FROM, Transferred
+from pubsub_emulator.icrc72.methods import LEDGER_FEE, TRANSFER, TRANSFER_FROM, Transferred, ok, refused
 from pubsub_emulator.icrc72.orchestrator.state import Replay
-from pubsub_emulator.icrc72.results import ok, refused
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import Settings

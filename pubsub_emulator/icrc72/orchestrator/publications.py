@@ -16,12 +16,12 @@ from pubsub_emulator.icrc72.config import (
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.methods import err, forbidden, generic, ok
 from pubsub_emulator.icrc72.namespaces import check_namespace, is_system, matches
 from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Publication, Registry, SubscriptionRecord
-from pubsub_emulator.icrc72.results import err, forbidden, generic, ok
 from pubsub_emulator.icrc72.settings import Settings
 
 Hook = Callable[[Principal, str], bool]

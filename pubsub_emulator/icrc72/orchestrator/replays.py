@@ -10,12 +10,12 @@ from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.identifiers import OWN
 from pubsub_emulator.icrc72.messages import Err, Ok, ReplayRegistration, ReplayStatusUpdate, Result, StateName
+from pubsub_emulator.icrc72.methods import err, forbidden, generic, ok, refused, too_many
 from pubsub_emulator.icrc72.namespaces import is_system, matches
 from pubsub_emulator.icrc72.orchestrator.access import Access
 from pubsub_emulator.icrc72.orchestrator.escrow import Escrow
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.state import Registry, Replay
-from pubsub_emulator.icrc72.results import err, forbidden, generic, ok, refused, too_many
 from pubsub_emulator.icrc72.role import RoleCanister
 from pubsub_emulator.icrc72.settings import Settings
 from pubsub_emulator.icrc72.values import Pairs, as_nat

@@ -1,14 +1,13 @@
 """The state of the orchestrator: the registry, assignments, and what each member has been told."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pubsub_emulator.icrc72.config import PublicationConfig, SubscriptionConfig
 from pubsub_emulator.icrc72.facts import Cause, Fact, Facts, FactValue, MemberFact, MemberValue
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.ic.stable import record, stable
 from pubsub_emulator.icrc72.messages import Event, StateName
-from pubsub_emulator.icrc72.skip import Skip
-from pubsub_emulator.icrc72.values import Pairs
+from pubsub_emulator.icrc72.values import Pairs, Skip
 
 Said = tuple[Principal, str, Principal]
 """A list canister, the name of its list, and who is on it or not."""
@@ -16,8 +15,7 @@ Said = tuple[Principal, str, Principal]
 stable(Event)
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Publication:
     """A registered publication."""
 
@@ -43,8 +41,7 @@ class Publication:
     """Subscribers whose exit may not yet serve them; whoever is not listed is served."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class SubscriptionRecord:
     """A registered subscription, or the registration of a system namespace."""
 
@@ -55,8 +52,7 @@ class SubscriptionRecord:
     version: int = 0
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Alert:
     """A system event under way to a broadcaster."""
 
@@ -71,8 +67,7 @@ class Alert:
     next: int = 0
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Broker:
     """A broadcaster as the orchestrator knows it."""
 
@@ -140,8 +135,7 @@ def _name_of(fact: Fact) -> tuple[str, str] | None:
     return fact[:2] if fact[0] == "sub" or fact[0] == "pub" or fact[0] == "relay" else None
 
 
-@stable
-@dataclass(slots=True)
+@record
 class MemberAlert:
     """A system event under way to a publisher or subscriber."""
 
@@ -159,8 +153,7 @@ class MemberAlert:
     sent: bool = False
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Member:
     """A principal in one role, as the orchestrator tells it what concerns it."""
 
@@ -178,8 +171,7 @@ class Member:
     fresh: bool = False
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Replay:
     """A replay that was asked for (ICRC-77)."""
 
@@ -228,8 +220,7 @@ class Replay:
     """Publishers that have sent all that they have, with their entries and how many events these accepted."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Registry:
     """The whole state of the orchestrator."""
 

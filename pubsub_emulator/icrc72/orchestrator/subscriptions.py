@@ -18,13 +18,13 @@ from pubsub_emulator.icrc72.config import (
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
+from pubsub_emulator.icrc72.methods import err, forbidden, generic, ok
 from pubsub_emulator.icrc72.namespaces import check_pattern, has_wildcard, is_system, matches, system_owner
 from pubsub_emulator.icrc72.orchestrator.access import Access, Question
 from pubsub_emulator.icrc72.orchestrator.planner import Planner
 from pubsub_emulator.icrc72.orchestrator.publications import Publications
 from pubsub_emulator.icrc72.orchestrator.replays import Replays
 from pubsub_emulator.icrc72.orchestrator.state import Member, Publication, Registry, SubscriptionRecord
-from pubsub_emulator.icrc72.results import err, forbidden, generic, ok
 from pubsub_emulator.icrc72.settings import Settings
 
 _SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])

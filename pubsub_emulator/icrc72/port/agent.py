@@ -3,33 +3,108 @@
 import os
 import time
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from py_arkworks_bls12381 import GT, G1Point, G2Point
 
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import Answer
+from pubsub_emulator.icrc72.ic.canister import SECOND, Answer
 from pubsub_emulator.icrc72.ic.errors import CandidError, IcError, NotAdmitted
 from pubsub_emulator.icrc72.ic.principal import Principal, self_authenticating
-from pubsub_emulator.icrc72.port.authority import cbor, hash_of
-from pubsub_emulator.icrc72.port.certificate import Certified, check_time, number, read_certificate
+from pubsub_emulator.icrc72.port.authority import BLS_DER, cbor, hash_of, point_of
 from pubsub_emulator.icrc72.port.envelope import LONGEST_STAY, BadRequest, Fields, check_signature, read_cbor
-from pubsub_emulator.icrc72.port.hash_tree import Path, separated
+from pubsub_emulator.icrc72.port.hash_tree import Path, digest, leaf, leaves, separated, shown
 from pubsub_emulator.icrc72.port.proxy import AFTER, FORWARD, FORWARDED, RECEIVED
 
 MOST_ANSWER: Final = 8 << 20
 """Bytes of an answer."""
 PATIENCE: Final = 90.0
 """Seconds that an answer, and the end of a call, may take."""
+MOST_DEPTH: Final = 300
+"""Containers in each other of a certificate: two for each fork and label of its tree."""
+MOST_RANGES: Final = 10_000
+"""Ranges of canister ids that a subnet has."""
+OLDEST: Final = 5 * 60 * SECOND
+"""Nanoseconds by which the time of an answer and that of who reads it may differ."""
 _PAUSE: Final = 0.3
-_MOST_DEPTH: Final = 8
+_ANSWER_DEPTH: Final = 8
 _NO_ROUTE: Final = {404, 405}
 
 
 class AgentError(IcError):
     """A replica does not answer, or not what its root key certifies."""
+
+
+class Certified(NamedTuple):
+    """The part of a subnet's state that a certificate shows."""
+
+    subnet: bytes
+    """The id of the subnet."""
+    tree: object
+
+    def value(self, *path: bytes) -> bytes | None:
+        """The value at a path; `None` where there is none, or the certificate does not say."""
+        return leaf(self.tree, *path)
+
+
+def read_certificate(data: bytes, root_key: bytes, canister: Principal, now: int) -> Certified:
+    """Verify a certificate about a canister at a time (ns). Raises `BadRequest`."""
+    certificate = Fields(read_cbor(data, MOST_DEPTH), "the certificate")
+    subnet, key = self_authenticating(root_key), root_key
+    if certificate.has("delegation"):
+        given = certificate.map("delegation")
+        subnet = given.principal("subnet_id")
+        above = Fields(read_cbor(given.blob("certificate"), MOST_DEPTH), "the delegation's certificate")
+        if above.has("delegation"):
+            raise BadRequest("the certificate of a delegation is delegated itself")
+        tree = _signed_tree(above, root_key)
+        key = leaf(tree, b"subnet", subnet, b"public_key") or b""
+        shards = shown(tree, b"canister_ranges", subnet)
+        if not _in_ranges([*leaves(shown(tree, b"subnet", subnet, b"canister_ranges")), *leaves(shards)], canister):
+            raise BadRequest(f"the certificate is of subnet {subnet.text}, which does not have {canister.text}")
+    found = Certified(subnet, _signed_tree(certificate, key))
+    check_time(number(found.value(b"time") or b""), now)
+    return found
+
+
+def check_time(time: int, now: int) -> None:
+    """Raises `BadRequest` for an answer that is not of now (ns)."""
+    if abs(time - now) > OLDEST:
+        raise BadRequest(f"the answer is of {time} ns, it is {now} ns now")
+
+
+def number(leb128: bytes) -> int:
+    """The natural of its LEB128."""
+    return sum((each & 127) << 7 * at for at, each in enumerate(leb128))
+
+
+def _in_ranges(ranges: list[bytes], canister: Principal) -> bool:
+    for raw in ranges:
+        for each in Fields({"ranges": read_cbor(raw, MOST_DEPTH)}, "a subnet").list("ranges", MOST_RANGES):
+            match each:
+                case [bytes(low), bytes(high)] if low <= canister <= high:
+                    return True
+    return False
+
+
+def _signed_tree(certificate: Fields, key: bytes) -> object:
+    """The tree, whose hash the key signed."""
+    tree = certificate.values.get("tree")
+    point = key.removeprefix(BLS_DER)
+    try:
+        message = point_of(digest(tree))
+        signature = G1Point.from_compressed_bytes(certificate.blob("signature"))
+        holds = key != point and GT.pairing(signature, G2Point()) == GT.pairing(
+            message, G2Point.from_compressed_bytes(point)
+        )
+    except ValueError as error:
+        raise BadRequest(f"the certificate does not verify: {error}") from error
+    if not holds:
+        raise BadRequest("the certificate does not verify: neither the root key nor a key it delegates to signed it")
+    return tree
 
 
 class Agent:
@@ -57,7 +132,7 @@ class Agent:
         self._met: dict[Principal, Certified] = {}
         _, body = self._http("/api/v2/status")
         try:
-            self.root_key = Fields(read_cbor(body, _MOST_DEPTH), "the status").blob("root_key")
+            self.root_key = Fields(read_cbor(body, _ANSWER_DEPTH), "the status").blob("root_key")
         except BadRequest as error:
             raise AgentError(f"{self.url} is no replica: {error}") from None
         for each in (canister, proxy):
@@ -116,7 +191,7 @@ class Agent:
         content = self._content("query", canister_id=bytes(canister), method_name=method, arg=arg)
         _, body = self._post(canister, "v2", "query", content)
         try:
-            answer = Fields(read_cbor(body, _MOST_DEPTH), "the answer")
+            answer = Fields(read_cbor(body, _ANSWER_DEPTH), "the answer")
             replied = answer.text("status") == "replied"
             names = ("reply",) if replied else ("reject_code", "reject_message", "error_code")
             said = {name: answer.values[name] for name in ("status", *names) if answer.has(name)}
@@ -156,7 +231,7 @@ class Agent:
     def _told(self, canister: Principal, body: bytes) -> Certified:
         """What is certified in the answer to a call, or to reading state."""
         try:
-            answer = Fields(read_cbor(body, _MOST_DEPTH), "the answer")
+            answer = Fields(read_cbor(body, _ANSWER_DEPTH), "the answer")
             if answer.has("reject_code"):
                 raise NotAdmitted(f"{canister.text} refused the call: {answer.text('reject_message')}")
             return read_certificate(answer.blob("certificate"), self.root_key, canister, time.time_ns())

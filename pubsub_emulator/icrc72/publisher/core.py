@@ -13,13 +13,10 @@ from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import shown
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.identifiers import OWN, first_id, to_text
-from pubsub_emulator.icrc72.inbox import Inbox
-from pubsub_emulator.icrc72.methods import GET_PUBLICATIONS, PUBLISH, REGISTER_PUBLICATION
-from pubsub_emulator.icrc72.publisher.archiving import Archiving
-from pubsub_emulator.icrc72.publisher.replays import Replays
+from pubsub_emulator.icrc72.inbox import Inbox, Registering, renew
+from pubsub_emulator.icrc72.methods import GET_PUBLICATIONS, PUBLISH, REGISTER_PUBLICATION, words_of
+from pubsub_emulator.icrc72.publisher.replays import Archiving, Replays
 from pubsub_emulator.icrc72.publisher.state import LogBlock, Logged, Mine, PublisherState, Replaying, Sender
-from pubsub_emulator.icrc72.registering import Registering, renew
-from pubsub_emulator.icrc72.results import words_of
 from pubsub_emulator.icrc72.role import Core, restored
 from pubsub_emulator.icrc72.services import type_codec
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings, fitting

@@ -1,17 +1,16 @@
 """The state of a publisher: log, publications, replays."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.ic.stable import record, stable
 from pubsub_emulator.icrc72.messages import Event, StateName
 from pubsub_emulator.icrc72.values import Pairs, Value
 
 stable(Event)
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Logged:
     """A row of the publisher's log: the event, the hash of its data, the round in which it was made."""
 
@@ -27,8 +26,7 @@ class Logged:
     """Why no broadcaster takes the event."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class LogBlock:
     """All events of one round, appended whole in a later round (EV-2)."""
 
@@ -38,8 +36,7 @@ class LogBlock:
     hash: bytes
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Sender:
     """Events of one namespace and partition on their way to its entry."""
 
@@ -54,8 +51,7 @@ class Sender:
     """Rows of the log, in order."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Mine:
     """A publication as its publisher knows it."""
 
@@ -76,8 +72,7 @@ class Mine:
     error: str = ""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Replaying:
     """A replay that this publisher works on."""
 
@@ -103,8 +98,7 @@ class Replaying:
     """Events that the archive has handed over."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class PublisherState:
     """The whole state of a publisher."""
 

@@ -11,10 +11,9 @@ from pubsub_emulator.icrc72.headers import Headers, read
 from pubsub_emulator.icrc72.ic.canister import STOPPING, Answer, Context
 from pubsub_emulator.icrc72.ic.errors import Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.inbox import Inbox
+from pubsub_emulator.icrc72.inbox import Inbox, Registering, renew
 from pubsub_emulator.icrc72.messages import EventNotification
 from pubsub_emulator.icrc72.methods import REGISTER_SUBSCRIPTION
-from pubsub_emulator.icrc72.registering import Registering, renew
 from pubsub_emulator.icrc72.role import Core, RoleCanister, restored
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.subscriber.repairs import Repairs

@@ -1,13 +1,13 @@
 """The state of a subscriber: subscriptions, chains, gaps, and events that wait for its handler."""
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.ic.principal import Principal
-from pubsub_emulator.icrc72.ic.stable import stable
+from pubsub_emulator.icrc72.ic.stable import record, stable
 from pubsub_emulator.icrc72.messages import EventNotification
 from pubsub_emulator.icrc72.namespaces import matches
-from pubsub_emulator.icrc72.ranges import Ranges
 from pubsub_emulator.icrc72.values import Pairs, Value, option
 
 ChainKey = tuple[str, Principal, int]
@@ -16,8 +16,64 @@ ChainKey = tuple[str, Principal, int]
 stable(EventNotification)
 
 
-@stable
-@dataclass(slots=True)
+@record
+class Ranges:
+    """Disjoint ranges of handled ids, ascending; of each, the former event of its first."""
+
+    first: list[int] = field(default_factory=list)
+    last: list[int] = field(default_factory=list)
+    before: list[int | None] = field(default_factory=list)
+
+    def __contains__(self, identifier: int) -> bool:
+        """True when the event was handled."""
+        at = bisect_right(self.first, identifier) - 1
+        return at >= 0 and identifier <= self.last[at]
+
+    def __bool__(self) -> bool:
+        """True when anything was handled."""
+        return bool(self.first)
+
+    def add(self, identifier: int, prev: int | None, most: int) -> None:
+        """Add a handled event; beyond `most` ranges the two lowest become one."""
+        at = bisect_right(self.first, identifier)
+        if prev is not None and at and self.last[at - 1] == prev:
+            at -= 1
+            self.last[at] = identifier
+        else:
+            self.first.insert(at, identifier)
+            self.last.insert(at, identifier)
+            self.before.insert(at, prev)
+        if at + 1 < len(self.first) and self.before[at + 1] == identifier:
+            self.last[at] = self.last[at + 1]
+            self._drop(at + 1)
+        if len(self.first) > most:
+            self.last[0] = self.last[1]
+            self._drop(1)
+
+    def _drop(self, at: int) -> None:
+        del self.first[at], self.last[at], self.before[at]
+
+    def below(self, identifier: int) -> int | None:
+        """The highest handled id below."""
+        at = bisect_right(self.first, identifier - 1) - 1
+        return min(self.last[at], identifier - 1) if at >= 0 else None
+
+    def above(self, identifier: int) -> int | None:
+        """The first event of the next range above."""
+        at = bisect_right(self.first, identifier)
+        return self.first[at] if at < len(self.first) else None
+
+    def joins(self, low: int, high: int) -> bool:
+        """True when prevEventIds join two handled events."""
+        at = bisect_right(self.first, low) - 1
+        return at >= 0 and low <= self.last[at] >= high
+
+    def highest(self) -> int | None:
+        """The highest handled id."""
+        return self.last[-1] if self.last else None
+
+
+@record
 class Wanted:
     """A subscription as its subscriber knows it."""
 
@@ -37,8 +93,7 @@ class Wanted:
         return ((keys.REPLAY_FILTER, chosen[keys.FILTER]), (keys.REPLAY_SKIP, chosen[keys.SKIP]))
 
 
-@stable
-@dataclass(slots=True)
+@record
 class HeldBack:
     """An event that waits for those before it."""
 
@@ -46,8 +101,7 @@ class HeldBack:
     since: int
 
 
-@stable
-@dataclass(slots=True)
+@record
 class Followed:
     """A chain as its subscriber sees it."""
 
@@ -77,8 +131,7 @@ class Gap:
     """It was refused as too large: a part of it after the other is asked for."""
 
 
-@stable
-@dataclass(slots=True)
+@record
 class GapReplay:
     """The replay by which a gap is to be closed."""
 
@@ -93,8 +146,7 @@ class GapReplay:
     check: int = 0
 
 
-@stable
-@dataclass(slots=True)
+@record
 class SubscriberState:
     """The whole state of a subscriber."""
 
