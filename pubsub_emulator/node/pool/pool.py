@@ -38,7 +38,7 @@ class PoolChange:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One extrinsic that waits; `arrival` counts."""
+    """One extrinsic that waits; `hash` is that of its bytes with their length, `arrival` counts."""
 
     hash: Hash
     raw: bytes
@@ -49,11 +49,6 @@ class _Entry:
     era: Era
     circumstances: Circumstances
     """Those in which it was checked last."""
-
-
-def hash_of(raw: bytes) -> Hash:
-    """The hash by which clients name an extrinsic: blake2b-256 of its bytes with their length."""
-    return blake2_256(raw)
 
 
 def check(at: At, extrinsic: bytes) -> Checked:
@@ -145,7 +140,7 @@ class Pool:
     def advance(self, at: At, included: Iterable[bytes]) -> None:
         """Go on to a new best block: what it has leaves, all else is checked again."""
         for raw in included:
-            entry = self._entries.get(hash_of(raw))
+            entry = self._entries.get(blake2_256(raw))
             if entry is not None:
                 self._remove(entry)
         self._check_again(NextBlock(at.runtime, at.state, at.header))
@@ -155,7 +150,7 @@ class Pool:
         block = NextBlock(at.runtime, at.state, at.header)
         self._check_again(block)
         for raw in extrinsics:
-            name = hash_of(raw)
+            name = blake2_256(raw)
             if name in self._entries:
                 continue
             self._tell(name, "retracted")
@@ -168,7 +163,7 @@ class Pool:
         """Drop these: a block that took them could not be built."""
         accounts: dict[AccountId, None] = {}
         for raw in extrinsics:
-            entry = self._entries.get(hash_of(raw))
+            entry = self._entries.get(blake2_256(raw))
             if entry is not None:
                 self._remove(entry)
                 self._tell(entry.hash, "invalid")
@@ -178,12 +173,14 @@ class Pool:
     # Inside
 
     def _take(self, block: NextBlock, raw: bytes, checked: Checked | None = None) -> Hash:
-        name = hash_of(raw)
+        name = blake2_256(raw)
         if name in self._entries:
             raise refusals.of_known(name)
         if checked is None:
             checked = _check(block, raw)
-        entry = self._entry(block, name, raw, checked)
+        extra, who = checked.extrinsic.extra, checked.who
+        now = block.circumstances(who, extra.era)
+        entry = _Entry(name, raw, who, extra.nonce, priority(extra), self._arrivals, extra.era, now)
         other = self._by_account.get(entry.account, {}).get(entry.nonce)
         if other is not None and other.priority >= entry.priority:
             raise refusals.of_priority(other.priority, entry.priority)
@@ -199,11 +196,6 @@ class Pool:
         accounts = dict.fromkeys((entry.account, *(each.account for each in worse)))
         self._sort_out(block, accounts, fresh=name)
         return name
-
-    def _entry(self, block: NextBlock, name: Hash, raw: bytes, checked: Checked) -> _Entry:
-        extra, who = checked.extrinsic.extra, checked.who
-        now = block.circumstances(who, extra.era)
-        return _Entry(name, raw, who, extra.nonce, priority(extra), self._arrivals, extra.era, now)
 
     def _to_drop(self, new: _Entry, replaced: _Entry | None) -> list[_Entry]:
         """The entries that make room for `new`. Raises `Refused` when it would itself be among them."""

@@ -149,23 +149,20 @@ def storage_diff(call: Call, name: bytes, items: list[DiffItem] | None, previous
 def _differing(call: Call, name: bytes, items: list[DiffItem], previous: bytes | None) -> Events:
     block = call.find(name)
     before = None if block is None else call.find(block.header.parent_hash if previous is None else previous)
-    if block is None or before is None or (previous is not None and not _descends(call, block, before)):
-        why = "the block to compare with is no ancestor of the block"
-        if before is None:
-            why = f"the block{'' if block is None else ' to compare with'} is not kept"
+    if block is None or before is None:
+        why = f"the block{'' if block is None else ' to compare with'} is not kept"
         yield {"event": "storageDiffError", "error": why}
+        return
+    above: Block | None = block
+    while above is not None and above.number > before.number:
+        above = call.find(above.header.parent_hash)
+    if above is not before:
+        yield {"event": "storageDiffError", "error": "the block to compare with is no ancestor of the block"}
         return
     for item in items:
         yield None
         yield from _changes(before, block, item)
     yield {"event": "storageDiffDone"}
-
-
-def _descends(call: Call, block: Block, ancestor: Block) -> bool:
-    current: Block | None = block
-    while current is not None and current.number > ancestor.number:
-        current = call.find(current.header.parent_hash)
-    return current is ancestor
 
 
 def _changes(before: Block, block: Block, item: DiffItem) -> Iterator[dict[str, object]]:

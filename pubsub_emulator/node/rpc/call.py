@@ -52,6 +52,12 @@ class Call:
         self.hold(subscription)
         return name
 
+    def begin(self, subscription: RpcSubscription) -> str:
+        """As `open`, and send what matters now."""
+        opened = self.open(subscription)
+        subscription.newest(self.node.timeline)
+        return opened
+
     def hold(self, subscription: RpcSubscription) -> None:
         """Let a subscription's events wait for the answer to this call."""
         if self.opened is None:

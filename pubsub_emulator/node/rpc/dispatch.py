@@ -61,6 +61,7 @@ class Answer(NamedTuple):
 
 
 NOTHING: Final = Answer(None)
+_INVALID: Final = RpcError(INVALID_REQUEST, "Invalid request")
 
 
 class Later(NamedTuple):
@@ -146,11 +147,8 @@ class Dispatcher:
         try:
             found = orjson.loads(text)
         except orjson.JSONDecodeError:
-            found = _decoded(text)  # halves of surrogate pairs are JSON, too
-        else:
-            if self._is_exact(found):
-                return _decoded(text)
-        return found
+            return _decoded(text)  # halves of surrogate pairs are JSON, too
+        return _decoded(text) if self._is_exact(found) else found
 
     def _is_exact(self, found: object) -> bool:
         """Whether a number beyond 64 bits, which is read as a float, may matter: elsewhere both are refused alike."""
@@ -162,18 +160,15 @@ class Dispatcher:
 
     def _single(self, request: object, chain: Chain, session: Session | None) -> Answer | Later:
         if not isinstance(request, dict):
-            return Answer(_failure("null", RpcError(INVALID_REQUEST, "Invalid request")))
-        name = request.get("method")
-        if "id" not in request:
-            if isinstance(name, str):
-                return NOTHING  # a notification: nobody waits for an answer
-            return Answer(_failure("null", RpcError(INVALID_REQUEST, "Invalid request")))
-        marker = request["id"]
-        if not isinstance(marker, str | int | None) or isinstance(marker, bool):
-            return Answer(_failure("null", RpcError(INVALID_REQUEST, "Invalid request")))
+            return Answer(_failure("null", _INVALID))
+        name, marker = request.get("method"), request.get("id")
+        if "id" not in request and isinstance(name, str):
+            return NOTHING  # a notification: nobody waits for an answer
+        if "id" not in request or not isinstance(marker, str | int | None) or isinstance(marker, bool):
+            return Answer(_failure("null", _INVALID))
         shown = str(marker) if type(marker) is int else compact(marker)
         if not isinstance(name, str) or request.get("jsonrpc") != "2.0":
-            return Answer(_failure(shown, RpcError(INVALID_REQUEST, "Invalid request")))
+            return Answer(_failure(shown, _INVALID))
         return self._call(name, request.get("params"), shown, Call(self._node, chain, session))
 
     def _call(self, name: str, params: object, shown: str, call: Call) -> Answer | Later:
@@ -229,7 +224,7 @@ class Dispatcher:
 
     async def _batch(self, requests: list[object], chain: Chain, session: Session | None) -> Answer:
         if not requests:
-            return Answer(_failure("null", RpcError(INVALID_REQUEST, "Invalid request")))
+            return Answer(_failure("null", _INVALID))
         if len(requests) > self._limits.batch:
             why = f"Exceeded max limit of {self._limits.batch}"
             return Answer(_failure("null", RpcError(BATCH_TOO_LONG, "The batch request was too large", why)))

@@ -1,8 +1,6 @@
 """`chain_*`: headers, blocks, and subscriptions to heads."""
 
-from typing import Final
-
-from pubsub_emulator.node.chain.block import Block, Chain
+from pubsub_emulator.node.chain.block import Chain
 from pubsub_emulator.node.chain.timeline import Advance, Timeline
 from pubsub_emulator.node.rpc.call import Call, unsubscribes
 from pubsub_emulator.node.rpc.encode import block_json, header_json, header_text
@@ -22,11 +20,9 @@ def block_hash(call: Call, numbers: int | list[int] | None) -> Json:
     view = call.view
     if numbers is None:
         return hexed(view.best.hash)
-    if isinstance(numbers, int):
-        found = view.at_height(numbers)
-        return None if found is None else hexed(found.hash)
-    blocks = [view.at_height(number) for number in numbers]
-    return [None if block is None else hexed(block.hash) for block in blocks]
+    blocks = [view.at_height(number) for number in ([numbers] if isinstance(numbers, int) else numbers)]
+    hashes = [None if block is None else hexed(block.hash) for block in blocks]
+    return hashes[0] if isinstance(numbers, int) else hashes
 
 
 @method("chain_getFinalizedHead", aliases=("chain_getFinalisedHead",))
@@ -56,10 +52,6 @@ class Heads(RpcSubscription):
     group = "newHeads"
     overflow = Overflow.NEWEST
 
-    def first(self, current: Block) -> None:
-        """The present head."""
-        self.notify(compact(header_json(current.header)))
-
     def advanced(self, advance: Advance) -> None:
         """Each new block."""
         change = advance.chains[self.chain]
@@ -70,7 +62,7 @@ class Heads(RpcSubscription):
 
     def newest(self, timeline: Timeline) -> None:
         """The best head."""
-        self.first(timeline.views[self.chain].best)
+        self.notify(compact(header_json(timeline.views[self.chain].best.header)))
 
 
 class AllHeads(Heads):
@@ -99,39 +91,22 @@ class FinalizedHeads(Heads):
             self.notify(header_text(advance, each))
         self.sent = change.view.final.number
 
-    def first(self, current: Block) -> None:
-        """The present final head."""
-        self.sent = current.number
-        super().first(current)
-
     def newest(self, timeline: Timeline) -> None:
         """The final head."""
-        self.first(timeline.views[self.chain].final)
+        final = timeline.views[self.chain].final
+        self.sent = final.number
+        self.notify(compact(header_json(final.header)))
 
 
-_KINDS: Final[tuple[tuple[type[Heads], str, tuple[str, ...], tuple[str, ...]], ...]] = (
-    (
-        Heads,
-        "NewHeads",
-        ("chain_subscribeNewHead", "subscribe_newHead"),
-        ("chain_unsubscribeNewHead", "unsubscribe_newHead"),
-    ),
-    (AllHeads, "AllHeads", (), ()),
-    (FinalizedHeads, "FinalizedHeads", ("chain_subscribeFinalisedHeads",), ("chain_unsubscribeFinalisedHeads",)),
-)
-
-
-def _declare(kind: type[Heads], name: str, aliases: tuple[str, ...], ending: tuple[str, ...]) -> None:
-    @method(f"chain_subscribe{name}", aliases=aliases, live=True)
+def _declare(kind: type[Heads], name: str, *aliases: str) -> None:
+    @method(name, aliases=aliases, live=True)
     def subscribe(call: Call) -> Json:
-        subscription = kind(call.chain)
-        opened = call.open(subscription)
-        final = kind is FinalizedHeads
-        subscription.first(call.view.final if final else call.view.best)
-        return opened
+        return call.begin(kind(call.chain))
 
-    unsubscribes(f"chain_unsubscribe{name}", kind, *ending)
+    ending, *others = (each.replace("subscribe", "unsubscribe") for each in (name, *aliases))
+    unsubscribes(ending, kind, *others)
 
 
-for _kind in _KINDS:
-    _declare(*_kind)
+_declare(Heads, "chain_subscribeNewHeads", "chain_subscribeNewHead", "subscribe_newHead")
+_declare(AllHeads, "chain_subscribeAllHeads")
+_declare(FinalizedHeads, "chain_subscribeFinalizedHeads", "chain_subscribeFinalisedHeads")

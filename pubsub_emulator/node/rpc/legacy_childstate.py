@@ -7,7 +7,7 @@ from pubsub_emulator.node.chain.block import Block
 from pubsub_emulator.node.rpc.call import Call
 from pubsub_emulator.node.rpc.encode import fitting, maybe_hexed, proof_text
 from pubsub_emulator.node.rpc.errors import CLIENT, RpcError
-from pubsub_emulator.node.rpc.legacy_state import COUNT, KEY, KEYS, PREFIX, START, check_count
+from pubsub_emulator.node.rpc.legacy_state import COUNT, KEY, KEYS, PREFIX, START, page
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, hexadecimal
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -63,10 +63,8 @@ def get_keys_paged(
     call: Call, child: bytes, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None
 ) -> Json:
     """At most `count` keys after `start`."""
-    check_count(count)
     trie = _trie(call.block(at), child)
-    keys = iter(()) if trie is None else trie.keys(prefix or b"", start or None)
-    return [hexed(key) for _, key in zip(range(count), keys, strict=False)]
+    return page(() if trie is None else trie.keys(prefix or b"", start or None), count)
 
 
 @method("state_getChildReadProof", CHILD, KEYS, AT, heavy=True, few_keys=64)

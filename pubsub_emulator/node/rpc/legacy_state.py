@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain as chained
+from itertools import islice
 from typing import Any, Final
 
 from pubsub_emulator.node import api
@@ -59,15 +60,14 @@ def get_storage_size(call: Call, key: bytes, at: bytes | None) -> Json:
 @method("state_getKeysPaged", PREFIX, COUNT, START, AT, aliases=("state_getKeysPagedAt",), heavy=True)
 def get_keys_paged(call: Call, prefix: bytes | None, count: int, start: bytes | None, at: bytes | None) -> Json:
     """At most `count` keys after `start`."""
-    check_count(count)
-    keys = call.block(at).state.top.keys(prefix or b"", start or None)
-    return [hexed(key) for _, key in zip(range(count), keys, strict=False)]
+    return page(call.block(at).state.top.keys(prefix or b"", start or None), count)
 
 
-def check_count(count: int) -> None:
-    """Raises `RpcError` 4002 for a page that is too long."""
+def page(keys: Iterable[bytes], count: int) -> Json:
+    """The first `count` keys. Raises `RpcError` 4002 for a page that is too long."""
     if count > MOST_KEYS:
         raise RpcError(4002, f"count exceeds maximum value. value: {count}, max: {MOST_KEYS}")
+    return list(map(hexed, islice(keys, count)))
 
 
 @method("state_getKeys", PREFIX, AT, heavy=True)
@@ -246,10 +246,7 @@ class StorageChanges(RpcSubscription):
 @method("state_subscribeStorage", KEYS, live=True)
 def subscribe_storage(call: Call, keys: list[bytes]) -> Json:
     """Values of some keys, and their changes."""
-    subscription = StorageChanges(call.chain, keys, call.node.timeline)
-    opened = call.open(subscription)
-    subscription.newest(call.node.timeline)
-    return opened
+    return call.begin(StorageChanges(call.chain, keys, call.node.timeline))
 
 
 unsubscribes("state_unsubscribeStorage", StorageChanges)
@@ -287,10 +284,7 @@ class RuntimeVersions(RpcSubscription):
 @method("state_subscribeRuntimeVersion", aliases=("chain_subscribeRuntimeVersion",), live=True)
 def subscribe_runtime_version(call: Call) -> Json:
     """The runtime's version, and its changes."""
-    subscription = RuntimeVersions(call)
-    opened = call.open(subscription)
-    subscription.newest(call.node.timeline)
-    return opened
+    return call.begin(RuntimeVersions(call))
 
 
 unsubscribes("state_unsubscribeRuntimeVersion", RuntimeVersions, "chain_unsubscribeRuntimeVersion")

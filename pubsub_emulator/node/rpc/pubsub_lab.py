@@ -49,11 +49,10 @@ MOST_LETTERS: Final = 64
 def column_json(call: Call, moment: Moment) -> dict[str, object]:
     """A relay block with all that was judged for it, in figures: what a time line shows of it."""
     state = Storage(moment.relay.state)
-    events = EVERY.decode_records(state.get(system.EVENTS) or b"\0")
-    published = [each.event for each in events if isinstance(each.event, DataPublished)]
-    expired = [each.event for each in events if isinstance(each.event, KeyExpired)]
-    weight = system.BLOCK_WEIGHT.get(state)
-    total = weight.normal + weight.operational + weight.mandatory
+    events = [each.event for each in EVERY.stored_events(state)]
+    published = [each for each in events if isinstance(each, DataPublished)]
+    expired = [each for each in events if isinstance(each, KeyExpired)]
+    total = system.BLOCK_WEIGHT.get(state).total()
     queued = [book for _, book in BOOKS.items(state)]
     given = [document for _, _, document in deliveries(moment)]
     names = call.node.names
@@ -79,12 +78,9 @@ def column_json(call: Call, moment: Moment) -> dict[str, object]:
 
 
 def _candidate(call: Call, record: BlockRecord) -> dict[str, object]:
-    collators = len(call.node.network.parachain(record.chain).collators)
-    out = candidate_json(record, collators)
-    outcome = record.outcome
-    out["evidence"] = (
-        [] if record.refusal is None else [[each.verdict.value, each.detail] for each in record.refusal.evidence]
-    )
+    out, outcome = candidate_json(call, record), record.outcome
+    evidence = () if record.refusal is None else record.refusal.evidence
+    out["evidence"] = [[each.verdict.value, each.detail] for each in evidence]
     if outcome is not None:
         ledger = outcome.ledger
         out |= {
@@ -113,7 +109,7 @@ def _failures(moment: Moment) -> Iterator[str]:
         place, message = each["instruction"], f"the message of {each['para']}"
         what = f"{message} was not executed" if place is None else f"instruction {place} of {message}"
         yield f"{what}: {each['why']}"
-    for record in EVERY.decode_records(Storage(moment.relay.state).get(system.EVENTS) or b"\0"):
+    for record in EVERY.stored_events(Storage(moment.relay.state)):
         if isinstance(record.event, system.ExtrinsicFailed):
             yield f"a call on the relay chain: {record.event.dispatch_error}"
 

@@ -12,6 +12,7 @@ from pubsub_emulator.node.rpc.encode import maybe_hexed
 from pubsub_emulator.node.rpc.method import Json, method
 from pubsub_emulator.node.rpc.params import AT, Param, Read, block_hash, fields, height, para, pubsub_key
 from pubsub_emulator.node.rpc.session import RpcSubscription, compact
+from pubsub_emulator.node.types.values import camel
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor, node_cost, ttl_state
@@ -53,20 +54,18 @@ def publishers(call: Call, at: bytes | None) -> Json:
     storage = Storage(block.state)
     registered = dict(RegisteredPublishers.items(storage))
     system = call.node.network.config.relay.pubsub.is_system
-    found = []
-    for each in sorted({*registered, *PublishedKeys.keys(storage)}):
-        info = registered.get(each)
-        found.append(
-            {
-                "para": each,
-                "system": system(each),
-                "manager": None if info is None else hexed(info.manager),
-                "deposit": None if info is None else str(info.deposit),
-                "keys": PublishedKeys.get(storage, each),
-                "bytes": TotalStorageSize.get(storage, each),
-                "childRoot": maybe_hexed(block.state.child_root(chosen().placed(each, ())[0])),
-            }
-        )
+    found = [
+        {
+            "para": each,
+            "system": system(each),
+            "manager": hexed(registered[each].manager) if each in registered else None,
+            "deposit": str(registered[each].deposit) if each in registered else None,
+            "keys": PublishedKeys.get(storage, each),
+            "bytes": TotalStorageSize.get(storage, each),
+            "childRoot": maybe_hexed(block.state.child_root(chosen().placed(each, ())[0])),
+        }
+        for each in sorted({*registered, *PublishedKeys.keys(storage)})
+    ]
     return {"at": hexed(block.hash), "number": block.number, "publishers": found}
 
 
@@ -170,31 +169,11 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
         "number": block.number,
         "relayParent": record.candidate.inherent.relay_parent_number,
         "stopped": record.outcome.plan.cursor is not None,
-        "budget": held.budget,
-        "used": held.used,
-        "unused": held.unused,
-        "messagesBytes": held.messages_bytes,
-        "staticBytes": held.static_bytes,
-        "mapCharges": held.map_charges,
-        "proofBytes": held.proof_bytes,
-        "proofNodes": held.proof_nodes,
-        "ownStateBytes": held.own_state_bytes,
-        "cacheStateBytes": held.cache_state_bytes,
-        "extrinsicsBytes": held.extrinsics_bytes,
-        "extrinsicsStateBytes": held.extrinsics_state_bytes,
-        "refTime": held.ref_time,
+        **{camel(name): getattr(held, name) for name in _OF_BLOCK},
         "proofSize": held.weight.proof_size,
         "publishers": [
             {
-                "para": each.para,
-                "unchanged": each.unchanged,
-                "complete": each.complete,
-                "topPathBytes": each.top_path_bytes,
-                "childNodeBytes": each.child_node_bytes,
-                "valueBytes": each.value_bytes,
-                "cacheCharges": each.cache_charges,
-                "rowCharges": each.row_charges,
-                "cachedBytes": each.cached_bytes,
+                **{camel(name): getattr(each, name) for name in _OF_PUBLISHER},
                 "unprunedBytes": unpruned.get(each.para, 0),
             }
             for each in held.publishers
@@ -202,13 +181,23 @@ def ledger(call: Call, chain: ParaId, name: bytes | None) -> Json:
     }
 
 
+_OF_BLOCK: Final = (
+    *("budget", "used", "unused", "messages_bytes", "static_bytes", "map_charges", "proof_bytes", "proof_nodes"),
+    *("own_state_bytes", "cache_state_bytes", "extrinsics_bytes", "extrinsics_state_bytes", "ref_time"),
+)
+_OF_PUBLISHER: Final = (
+    *("para", "unchanged", "complete", "top_path_bytes", "child_node_bytes", "value_bytes"),
+    *("cache_charges", "row_charges", "cached_bytes"),
+)
+
+
 # Candidates
 
 
-def candidate_json(record: BlockRecord, collators: int) -> dict[str, object]:
-    """A judged candidate; `collators` is how many its parachain has."""
+def candidate_json(call: Call, record: BlockRecord) -> dict[str, object]:
+    """A judged candidate."""
     header, inherent = record.candidate.header, record.candidate.inherent
-    slot = header.aura_slot()
+    slot, collators = header.aura_slot(), len(call.node.network.parachain(record.chain).collators)
     return {
         "hash": hexed(record.candidate.hash()),
         "para": record.chain,
@@ -223,10 +212,6 @@ def candidate_json(record: BlockRecord, collators: int) -> dict[str, object]:
         "proofNodes": len(inherent.proof),
         "proofBytes": sum(node_cost(len(node)) for node in inherent.proof),
     }
-
-
-def _collators(call: Call, record: BlockRecord) -> int:
-    return len(call.node.network.parachain(record.chain).collators)
 
 
 def _block_or_height(value: object) -> int | bytes:
@@ -255,7 +240,7 @@ def candidates(call: Call, chain: ParaId | None, at: int | bytes) -> Json:
     if moment is None:
         return None
     wanted = (record for record in moment.records if chain in {None, record.chain})
-    return [candidate_json(record, _collators(call, record)) for record in wanted]
+    return [candidate_json(call, record) for record in wanted]
 
 
 @method("pubsub_deliveries", ANY_PARA, RELAY_BLOCK)
@@ -287,7 +272,7 @@ def candidate(call: Call, name: bytes) -> Json:
         return None
     evidence = () if record.refusal is None else record.refusal.evidence
     return {
-        **candidate_json(record, _collators(call, record)),
+        **candidate_json(call, record),
         "evidence": [
             {"verdict": each.verdict.value, "detail": each.detail, "subject": [hexed(part) for part in each.subject]}
             for each in evidence
@@ -313,10 +298,10 @@ class Candidates(RpcSubscription):
         """Those of a new relay block."""
         for record in () if advance.rewound else advance.moment.records:
             if self._wanted is None or record.chain == self._wanted:
-                self.notify(compact(candidate_json(record, _collators(self._call, record))))
+                self.notify(compact(candidate_json(self._call, record)))
 
 
-@method("pubsub_subscribeCandidates", Param("para", para, optional=True), live=True)
+@method("pubsub_subscribeCandidates", ANY_PARA, live=True)
 def subscribe_candidates(call: Call, wanted: ParaId | None) -> Json:
     """Candidates of one parachain, or of all."""
     return call.open(Candidates(call, wanted))
@@ -338,23 +323,20 @@ def deliveries(moment: Moment) -> Iterator[tuple[BlockRecord, Delivery, dict[str
         name = hexed(record.candidate.hash())
         for each in record.outcome.deliveries:
             row = None if each.value is None else delivered.get(after, spec, each.publisher, each.key)
-            yield (
-                record,
-                each,
-                {
-                    "para": record.chain,
-                    "block": name,
-                    "number": record.candidate.header.number,
-                    "includedAt": record.included_at,
-                    "publisher": each.publisher,
-                    "key": hexed(each.key),
-                    "kind": each.kind,
-                    "value": maybe_hexed(each.value),
-                    "ttlState": ttl_json(each.ttl_state),
-                    "blocksSincePublished": None if row is None else record.included_at - row.when_inserted,
-                    "failed": each.failed,
-                },
-            )
+            document = {
+                "para": record.chain,
+                "block": name,
+                "number": record.candidate.header.number,
+                "includedAt": record.included_at,
+                "publisher": each.publisher,
+                "key": hexed(each.key),
+                "kind": each.kind,
+                "value": maybe_hexed(each.value),
+                "ttlState": ttl_json(each.ttl_state),
+                "blocksSincePublished": None if row is None else record.included_at - row.when_inserted,
+                "failed": each.failed,
+            }
+            yield record, each, document
 
 
 class Deliveries(RpcSubscription):
@@ -371,13 +353,9 @@ class Deliveries(RpcSubscription):
         """Those of a new relay block."""
         if advance.rewound:
             return
-        wanted = self._wanted
         for record, each, document in deliveries(advance.moment):
-            if (
-                wanted.get("para", record.chain) == record.chain
-                and wanted.get("publisher", each.publisher) == each.publisher
-                and wanted.get("key", each.key) == each.key
-            ):
+            about = {"para": record.chain, "publisher": each.publisher, "key": each.key}
+            if all(about[name] == value for name, value in self._wanted.items()):
                 self.notify(compact(document))
 
 

@@ -73,10 +73,8 @@ async def runtime(call: Call, chain: ParaId) -> Json:
 def block(call: Call, at: int | bytes) -> Json:
     """A relay block with what was built for it; `None` when it is not kept."""
     moment = moment_at(call, RELAY, at)
-    return None if moment is None else {**_outcome(moment), "failures": failures(moment)}
-
-
-def _outcome(moment: Moment) -> dict[str, object]:
+    if moment is None:
+        return None
     return {
         "number": moment.number,
         "hash": hexed(moment.relay.hash),
@@ -88,15 +86,15 @@ def _outcome(moment: Moment) -> dict[str, object]:
                 "verdict": None if record.refusal is None else record.refusal.verdict.value,
                 "evidence": [] if record.refusal is None else [each.detail for each in record.refusal.evidence],
                 "strategy": record.strategy,
-                "delivered": 0 if record.outcome is None else len(record.outcome.deliveries),
-                "removed": 0
-                if record.outcome is None
-                else sum(each.value is None for each in record.outcome.deliveries),
+                "delivered": len(deliveries),
+                "removed": sum(each.value is None for each in deliveries),
                 "stopped": record.outcome is not None and record.outcome.plan.cursor is not None,
             }
             for record in moment.records
+            for deliveries in [() if record.outcome is None else record.outcome.deliveries]
         ],
         "idle": [{"para": para, "why": why} for para, why in moment.idle.items()],
+        "failures": failures(moment),
     }
 
 

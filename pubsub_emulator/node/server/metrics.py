@@ -29,25 +29,28 @@ LATENCY: Final = (1, 2, 3, 5, 8, 13, 21, 50)
 CALL_TIME: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0)
 """Upper bounds, in seconds, of the histogram of calls."""
 
+_COUNTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "published_total": ("publisher",),
+    "expired_total": ("publisher",),
+    "failed_calls_total": ("reason",),
+    "refused_total": ("publisher", "reason"),
+    **dict.fromkeys(("verdicts_total", "proof_bytes", "budget_bytes"), ("chain", "reason")),
+    **dict.fromkeys(("charges_bytes", "walks_total", "saved_bytes"), ("chain", "reason")),
+}
+"""The labels of what is counted."""
+
+Series = tuple[str, str, Iterable[str]]
 Key = TypeVar("Key", bound=tuple[object, ...])
+K = TypeVar("K", int, str)
 
 
 class NodeMetrics:
     """Counters of a node since it began."""
 
     def __init__(self) -> None:
-        self._published: Counter[int] = Counter()
-        self._expired: Counter[int] = Counter()
-        self._failed_calls: Counter[str] = Counter()
-        self._refused: Counter[tuple[int, str]] = Counter()
-        self._verdicts: Counter[tuple[int, str]] = Counter()
-        self._proof: Counter[tuple[int, str]] = Counter()
-        self._charges: Counter[tuple[int, str]] = Counter()
-        self._walks: Counter[tuple[int, str]] = Counter()
-        self._saved: Counter[tuple[int, str]] = Counter()
+        self._counted: dict[str, Counter[tuple[object, ...]]] = {name: Counter() for name in _COUNTED}
         self._came_round: dict[ParaId, int] = {}
         """The relay block in which each chain's walk last came to its end."""
-        self._budget: Counter[tuple[int, str]] = Counter()
         self._latency: dict[int, Histogram] = {}
         self._calls: dict[str, Histogram] = {}
         self._failed: Counter[str] = Counter()
@@ -59,7 +62,7 @@ class NodeMetrics:
         self._relay(advance.moment)
         for record in advance.moment.records:
             if record.refusal is not None:
-                self._verdicts[record.chain, record.refusal.verdict.value] += 1
+                self._add("verdicts_total", record.chain, record.refusal.verdict.value)
             elif record.outcome is not None:
                 self._spent(record.chain, record.outcome.ledger, dict(record.unpruned))
                 if items.PROCESSING_CURSOR.get(Storage(record.outcome.state)) is None:
@@ -68,20 +71,24 @@ class NodeMetrics:
 
     def _spent(self, chain: ParaId, held: BlockLedger, unpruned: Mapping[ParaId, int]) -> None:
         """Count where the bytes of a block went; `unpruned` is what each publisher's whole proof would have weighed."""
-        self._budget[chain, "used"] += held.used
-        self._budget[chain, "budget"] += held.budget
-        self._proof[chain, "static"] += held.static_bytes
-        self._charges[chain, "map"] += held.map_charges
+        self._add("budget_bytes", chain, "used", by=held.used)
+        self._add("budget_bytes", chain, "budget", by=held.budget)
+        self._add("proof_bytes", chain, "static", by=held.static_bytes)
+        self._add("charges_bytes", chain, "map", by=held.map_charges)
         for each in held.publishers:
-            self._proof[chain, "top_path"] += each.top_path_bytes
-            self._proof[chain, "child"] += each.child_node_bytes
-            self._proof[chain, "value"] += each.value_bytes
-            self._charges[chain, "cache"] += each.cache_charges
-            self._charges[chain, "row"] += each.row_charges
-            self._walks[chain, "unchanged" if each.unchanged else "changed"] += 1
-            self._saved[chain, "cache"] += each.cached_bytes
+            self._add("proof_bytes", chain, "top_path", by=each.top_path_bytes)
+            self._add("proof_bytes", chain, "child", by=each.child_node_bytes)
+            self._add("proof_bytes", chain, "value", by=each.value_bytes)
+            self._add("charges_bytes", chain, "cache", by=each.cache_charges)
+            self._add("charges_bytes", chain, "row", by=each.row_charges)
+            self._add("walks_total", chain, "unchanged" if each.unchanged else "changed")
+            self._add("saved_bytes", chain, "cache", by=each.cached_bytes)
             if each.unchanged:
-                self._saved[chain, "unchanged"] += max(unpruned.get(each.para, 0) - each.top_path_bytes, 0)
+                saved = max(unpruned.get(each.para, 0) - each.top_path_bytes, 0)
+                self._add("saved_bytes", chain, "unchanged", by=saved)
+
+    def _add(self, name: str, *key: object, by: int = 1) -> None:
+        self._counted[name][key] += by
 
     def began(self) -> float:
         """A call begins."""
@@ -90,28 +97,26 @@ class NodeMetrics:
     def ended(self, method: str, began: float, *, failed: bool) -> None:
         """Count a call."""
         seconds = perf_counter() - began
-        histogram = self._calls.get(method)
-        if histogram is None:
-            histogram = self._calls[method] = Histogram(CALL_TIME)
-        histogram.note(seconds)
-        if failed:
-            self._failed[method] += 1
+        if method not in self._calls:
+            self._calls[method] = Histogram(CALL_TIME)
+        self._calls[method].note(seconds)
+        self._failed[method] += failed
 
     def _relay(self, moment: Moment) -> None:
         for record in EVERY.stored_events(Storage(moment.relay.state)):
             match record.event:
-                case DataPublished():
-                    self._published[record.event.publisher] += 1
-                case KeyExpired():
-                    self._expired[record.event.publisher] += 1
-                case ExtrinsicFailed():
-                    self._failed_calls[_reason(record.event.dispatch_error)] += 1
+                case DataPublished(publisher):
+                    self._add("published_total", publisher)
+                case KeyExpired(publisher):
+                    self._add("expired_total", publisher)
+                case ExtrinsicFailed(error):
+                    self._add("failed_calls_total", _reason(error))
         for message in moment.executions:
             for failure in message.execution.failures:
                 why = failure.error.kind.name if failure.cause is None else _reason(failure.cause)
-                self._refused[message.para, why] += 1
+                self._add("refused_total", message.para, why)
             if message.execution.rejected is not None:
-                self._refused[message.para, type(message.execution.rejected).__name__] += 1
+                self._add("refused_total", message.para, type(message.execution.rejected).__name__)
 
     def _delivered(self, moment: Moment) -> None:
         for record in moment.records:
@@ -133,7 +138,7 @@ class NodeMetrics:
             lines += family(name, kind, "", rows)
         return "\n".join(lines) + "\n"
 
-    def _series(self, node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
+    def _series(self, node: Node) -> Iterator[Series]:
         yield from self._counters()
         yield from _states(node)
         yield from self._ages(node)
@@ -149,72 +154,53 @@ class NodeMetrics:
             for chain, pool in node.pools.items()
         ]
         yield "substrate_ready_transactions_number", "gauge", ready
-        times = [
-            line
-            for method, histogram in sorted(self._calls.items())
-            for line in histogram.lines("substrate_rpc_calls_time", (("method", method),))
-        ]
-        yield "substrate_rpc_calls_time", "histogram", times
-        finished = {}
-        for method, histogram in sorted(self._calls.items()):
-            failed = self._failed[method]
-            finished[method, "false"] = sum(histogram.counts) - failed
-            finished[method, "true"] = failed
-        yield _counter("substrate_rpc_calls_finished", ("method", "is_error"), finished)
+        yield _histograms("substrate_rpc_calls_time", "method", self._calls)
+        finished = {(each, "false"): sum(found.counts) - self._failed[each] for each, found in self._calls.items()}
+        finished |= {(each, "true"): self._failed[each] for each in self._calls}
+        yield _figures("substrate_rpc_calls_finished", ("method", "is_error"), finished, "counter")
 
-    def _counters(self) -> Iterator[tuple[str, str, Iterable[str]]]:
-        yield _counter("pubsub_published_total", ("publisher",), {(key,): n for key, n in self._published.items()})
-        yield _counter("pubsub_expired_total", ("publisher",), {(key,): n for key, n in self._expired.items()})
-        yield _counter("pubsub_failed_calls_total", ("reason",), {(key,): n for key, n in self._failed_calls.items()})
-        yield _counter("pubsub_refused_total", ("publisher", "reason"), self._refused)
-        yield _counter("pubsub_verdicts_total", ("chain", "reason"), self._verdicts)
-        yield _counter("pubsub_proof_bytes", ("chain", "reason"), self._proof)
-        yield _counter("pubsub_budget_bytes", ("chain", "reason"), self._budget)
-        yield _counter("pubsub_charges_bytes", ("chain", "reason"), self._charges)
-        yield _counter("pubsub_walks_total", ("chain", "reason"), self._walks)
-        yield _counter("pubsub_saved_bytes", ("chain", "reason"), self._saved)
-        hits = {chain: self._saved[chain, "cache"] for chain, reason in self._saved if reason == "cache"}
-        read = {chain: hits[chain] + self._proof[chain, "child"] for chain in hits}
-        yield _gauge(
-            "pubsub_cache_hit_ratio", ("chain",), {(at,): hits[at] / all_ for at, all_ in read.items() if all_}
-        )
-        latency = [
-            line
-            for chain, histogram in sorted(self._latency.items())
-            for line in histogram.lines("pubsub_delivery_blocks", (("chain", str(chain)),))
-        ]
-        yield "pubsub_delivery_blocks", "histogram", latency
+    def _counters(self) -> Iterator[Series]:
+        for name, labels in _COUNTED.items():
+            yield _figures(f"pubsub_{name}", labels, self._counted[name], "counter")
+        proof, saved = self._counted["proof_bytes"], self._counted["saved_bytes"]
+        hits = {chain: saved[chain, "cache"] for chain, reason in saved if reason == "cache"}
+        read = {chain: hits[chain] + proof[chain, "child"] for chain in hits}
+        ratios = {(chain,): hits[chain] / every for chain, every in read.items() if every}
+        yield _figures("pubsub_cache_hit_ratio", ("chain",), ratios)
+        yield _histograms("pubsub_delivery_blocks", "chain", self._latency)
 
-    def _ages(self, node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
+    def _ages(self, node: Node) -> Iterator[Series]:
         """The relay blocks since a walk of each chain last came to its end; 0 where no cursor is kept."""
         best = node.timeline.views[RELAY].best.number
         ages = {(chain,): max(best - at, 0) for chain, at in self._came_round.items()}
         for chain, view in node.timeline.views.items():
             if chain is not RELAY and items.PROCESSING_CURSOR.get(Storage(view.best.state)) is None:
                 ages[chain,] = 0
-        yield _gauge("pubsub_cursor_age_blocks", ("chain",), ages)
+        yield _figures("pubsub_cursor_age_blocks", ("chain",), ages)
 
 
-def _states(node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
+def _states(node: Node) -> Iterator[Series]:
     """Figures from the newest states."""
     views = node.timeline.views
     best = views[RELAY].best
     storage = Storage(best.state)
     keys = {(each,): PublishedKeys.get(storage, each) for each in PublishedKeys.keys(storage)}
-    yield _gauge("pubsub_keys_total", ("publisher",), keys)
+    yield _figures("pubsub_keys_total", ("publisher",), keys)
     sizes = {(each,): TotalStorageSize.get(storage, each) for (each,) in keys}
-    yield _gauge("pubsub_stored_bytes", ("publisher",), sizes)
+    yield _figures("pubsub_stored_bytes", ("publisher",), sizes)
     limits = node.network.config.relay.pubsub
     used = {(each, "keys"): count / limits.max_stored_keys for (each,), count in keys.items()}
     used |= {(each, "bytes"): size / limits.max_total_storage_size for (each,), size in sizes.items()}
-    yield _gauge("pubsub_limit_ratio", ("publisher", "reason"), used)
+    yield _figures("pubsub_limit_ratio", ("publisher", "reason"), used)
     queues = {chain: node.network.relay.runtime.message_queue.footprint(storage, chain) for chain in views if chain}
-    yield _gauge("pubsub_queued_messages_total", ("chain",), {(chain,): count for chain, (count, _) in queues.items()})
-    yield _gauge("pubsub_queued_bytes", ("chain",), {(chain,): size for chain, (_, size) in queues.items()})
+    yield _figures(
+        "pubsub_queued_messages_total", ("chain",), {(chain,): count for chain, (count, _) in queues.items()}
+    )
+    yield _figures("pubsub_queued_bytes", ("chain",), {(chain,): size for chain, (_, size) in queues.items()})
     overdue = [best.number - ttl - inserted for _, _, (ttl, inserted) in TtlData.rows(storage) if ttl]
     late = [lag for lag in overdue if lag >= 0]
-    yield _gauge("pubsub_overdue_total", (), {(): len(late)})
-    yield _gauge("pubsub_overdue_oldest_blocks", (), {(): max(late, default=0)})
+    yield _figures("pubsub_overdue_total", (), {(): len(late)})
+    yield _figures("pubsub_overdue_oldest_blocks", (), {(): max(late, default=0)})
     pending: dict[tuple[object, ...], int] = {}
     disabled: dict[tuple[object, ...], int] = {}
     cached: dict[tuple[object, ...], int] = {}
@@ -231,24 +217,19 @@ def _states(node: Node) -> Iterator[tuple[str, str, Iterable[str]]]:
             disabled[chain,] = disabled.get((chain,), 0) + items.DISABLED_PUBLISHERS.contains(para, publisher)
             rows = sum(len(row) for _, row in items.CACHE_SLOTS.items(para, publisher))
             cached[chain,] = cached.get((chain,), 0) + rows + items.CACHE_INFO.get(para, publisher).bytes
-    yield _gauge("pubsub_pending_items_total", ("chain",), pending)
-    yield _gauge("pubsub_disabled_publishers_total", ("chain",), disabled)
-    yield _gauge("pubsub_cache_bytes", ("chain",), cached)
+    yield _figures("pubsub_pending_items_total", ("chain",), pending)
+    yield _figures("pubsub_disabled_publishers_total", ("chain",), disabled)
+    yield _figures("pubsub_cache_bytes", ("chain",), cached)
 
 
-def _counter(name: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> tuple[str, str, Iterable[str]]:
-    return name, "counter", _rows(name, labels, values)
+def _figures(name: str, labels: tuple[str, ...], values: Mapping[Key, float], kind: str = "gauge") -> Series:
+    rows = sorted((tuple(map(str, key)), value) for key, value in values.items())
+    return name, kind, [sample(name, value, tuple(zip(labels, key, strict=True))) for key, value in rows]
 
 
-def _gauge(name: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> tuple[str, str, Iterable[str]]:
-    return name, "gauge", _rows(name, labels, values)
-
-
-def _rows(name: str, labels: tuple[str, ...], values: Mapping[Key, float]) -> list[str]:
-    return [
-        sample(name, value, tuple(zip(labels, map(str, key), strict=True)))
-        for key, value in sorted(values.items(), key=lambda row: tuple(map(str, row[0])))
-    ]
+def _histograms(name: str, label: str, found: Mapping[K, Histogram]) -> Series:
+    rows = sorted(found.items())
+    return name, "histogram", [line for key, each in rows for line in each.lines(name, ((label, str(key)),))]
 
 
 def _name(chain: Chain) -> str:

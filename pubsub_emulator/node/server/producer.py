@@ -8,7 +8,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, Protocol, TypeVar
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from pubsub_emulator.emulator.network import actions
 from pubsub_emulator.emulator.network.actions import Action
@@ -25,6 +26,7 @@ from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import ParaId
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 READING: Final = 1
 """Calls that read at length, at once."""
@@ -44,6 +46,18 @@ def _chain(offer: actions.Offer) -> Chain:
 
 def _ends() -> RpcError:
     return RpcError(INTERNAL_ERROR, "Internal error", "the node ends")
+
+
+def _whole(
+    method: Callable[Concatenate["Producer", P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Producer", P], Coroutine[Any, Any, T]]:
+    """Decorator: under the lock, and to its end even when whoever wants it goes away meanwhile: no step is lost."""
+
+    @wraps(method)
+    async def run(producer: "Producer", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await producer.to_its_end(method(producer, *args, **kwargs))
+
+    return run
 
 
 class Writer(Protocol):
@@ -218,53 +232,42 @@ class Producer:
 
     # What methods ask for
 
+    @_whole
     async def act(self, todo: Iterable[Action]) -> list[int | None]:
         """Do all of it before the next step, or nothing. Raises `PubsubError`."""
-        return await self._whole(self._locked_act(list(todo)))
+        return await self._act(todo)
 
-    async def _locked_act(self, todo: list[Action]) -> list[int | None]:
-        async with self._lock:
-            return await self._act(todo)
-
+    @_whole
     async def build(self, todo: Iterable[Action] = ()) -> Moment:
         """Do all of it and build a relay block. Raises `PubsubError`, or `RpcError` where nothing can be built."""
-        return await self._whole(self._locked_build(list(todo)))
-
-    async def _locked_build(self, todo: list[Action]) -> Moment:
-        async with self._lock:
-            if todo:
-                await self._act(todo)
-            return await self._step()
+        asked = list(todo)
+        if asked:
+            await self._act(asked)
+        return await self._step()
 
     def ask(self) -> None:
         """A step is wanted, if blocks are built on demand."""
         self._wake.set()
 
+    @_whole
     async def rewind(self, moment: Moment, todo: Iterable[Action] = ()) -> None:
         """Go back to a kept moment, and do all of it then. Raises `PubsubError`."""
-        await self._whole(self._locked_rewind(moment, list(todo)))
+        if self._ended:
+            raise _ends()
+        if moment.saved is None or moment.number < self.floor:
+            raise CannotRewind(f"relay block {moment.number} cannot be gone back to")
+        advance = self.timeline.rewind(moment)
+        await self._in_thread(lambda: self.live.rewind(moment))
+        self.broken = None
+        if self._journal is not None:
+            self._journal.action(actions.Rewind(relay=moment.relay.hash))
+        self._announce(advance)
+        await self._act(todo)
 
-    async def _locked_rewind(self, moment: Moment, todo: list[Action]) -> None:
-        async with self._lock:
-            if self._ended:
-                raise _ends()
-            if moment.saved is None or moment.number < self.floor:
-                raise CannotRewind(f"relay block {moment.number} cannot be gone back to")
-            advance = self.timeline.rewind(moment)
-            await self._in_thread(lambda: self.live.rewind(moment))
-            self.broken = None
-            if self._journal is not None:
-                self._journal.action(actions.Rewind(relay=moment.relay.hash))
-            self._announce(advance)
-            await self._act(todo)
-
+    @_whole
     async def aside(self, work: Callable[[LiveNetwork], T]) -> T:
         """Run `work` between two steps in the thread that steps; it must leave the network as it is."""
-        return await self._whole(self._locked_aside(work))
-
-    async def _locked_aside(self, work: Callable[[LiveNetwork], T]) -> T:
-        async with self._lock:
-            return await self._in_thread(lambda: work(self.live))
+        return await self._in_thread(lambda: work(self.live))
 
     async def beside(self, work: Callable[[], T], *, executing: bool = False) -> T:
         """Run `work` in a thread beside the event loop. Raises `RpcError` when the node ends."""
@@ -295,7 +298,7 @@ class Producer:
 
     # Helpers, under the lock
 
-    async def _act(self, todo: list[Action]) -> list[int | None]:
+    async def _act(self, todo: Iterable[Action]) -> list[int | None]:
         return await self._in_thread(lambda: self.live.apply_all(todo))
 
     async def _step(self) -> Moment:
@@ -303,7 +306,7 @@ class Producer:
         if self._ending:
             raise _ends()
         if self.broken is not None:
-            raise RpcError(INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}")
+            raise self._refused()
         failed: Exception | None = None
         offers = self._offers()
         done: Sequence[Action] = [*self.live.pending, *offers]
@@ -341,17 +344,24 @@ class Producer:
         except Exception as error:
             log.exception("a step failed again: no block can be built until a rewind")
             self.broken = error
-            why = f"no block can be built until a rewind: {error}"
-            raise RpcError(INTERNAL_ERROR, "Internal error", why) from error
+            raise self._refused() from error
+
+    def _refused(self) -> RpcError:
+        return RpcError(INTERNAL_ERROR, "Internal error", f"no block can be built until a rewind: {self.broken}")
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         if self._ended:
             raise _ends()
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    async def _whole(self, work: Coroutine[object, None, T]) -> T:
-        """Come to the end of `work` even when whoever wants it goes away meanwhile: no step is lost."""
-        task = asyncio.ensure_future(work)
+    async def to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work` under the lock, which comes to its end even when whoever waits goes away."""
+
+        async def locked() -> T:
+            async with self._lock:
+                return await work
+
+        task = asyncio.ensure_future(locked())
         self._under_way[task] = None
         task.add_done_callback(self._came_to_its_end)
         return await asyncio.shield(task)

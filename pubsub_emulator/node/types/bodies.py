@@ -12,9 +12,9 @@ from pubsub_emulator.primitives.scale import Reader
 from pubsub_emulator.primitives.ss58 import encode_address
 from pubsub_emulator.primitives.type_info import Variant, Variants
 from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, SignedExtrinsic, decode
-from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.address import OtherAddress
 from pubsub_emulator.runtime.framework.events import ApplyExtrinsic, EventRecord, Finalization, Initialization, Phase
+from pubsub_emulator.runtime.framework.storage import Storage
 
 
 def _found(info: Variants, index: int) -> Variant:
@@ -56,8 +56,7 @@ def _phase(phase: Phase) -> object:
 
 def decode_events(at: At) -> list[dict[str, object]]:
     """The events of a block in order: phase, section, method, arguments by place and by name. Raises `ScaleError`."""
-    raw = at.state.top.get(system.EVENTS)
-    return [event_json(at, record) for record in ([] if raw is None else EVERY.decode_records(raw))]
+    return [event_json(at, record) for record in EVERY.stored_events(Storage(at.state))]
 
 
 def event_json(at: At, record: EventRecord) -> dict[str, object]:

@@ -9,7 +9,7 @@ Reading is lenient as clients' libraries are: integers also come as decimal or h
 hex, and a field that lacks is the zero of its type.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -99,8 +99,10 @@ def read(info: TypeInfo, reader: Reader, names: Names, depth: int = 0) -> object
             bits = reader.compact(32)
             data = reader.take((bits + 7) // 8)
             return "0b" + "".join(str(data[at // 8] >> at % 8 & 1) for at in range(bits))
+        case Composite() if info == ACCOUNT_ID:
+            return encode_address(reader.take(32))
         case Composite():
-            return _read_composite(info, reader, names, below)
+            return _read_fields(info.fields, reader, names, below)
         case Variants():
             return _read_variant(info, reader, names, below)
 
@@ -115,12 +117,6 @@ def _read_primitive(name: str, reader: Reader) -> object:
     if name in _SIGNED:
         return number(int.from_bytes(reader.take(_SIGNED[name]), "little", signed=True))
     raise ScaleError(f"no values of type {name} are read")
-
-
-def _read_composite(info: Composite, reader: Reader, names: Names, depth: int) -> object:
-    if info == ACCOUNT_ID:
-        return encode_address(reader.take(32))
-    return _read_fields(info.fields, reader, names, depth)
 
 
 def _read_fields(fields: tuple[Field, ...], reader: Reader, names: Names, depth: int) -> object:
@@ -168,13 +164,7 @@ def from_json(info: TypeInfo, value: object, names: Names, place: str = "value",
         case ArrayOf():
             return _write_array(info, value, names, place, below)
         case TupleOf(parts):
-            rows = [] if value is None and not parts else _rows(value, place)
-            if len(rows) != len(parts):
-                raise BadValue(f"{place}: {len(parts)} values wanted, not {len(rows)}")
-            listed = zip(parts, rows, strict=True)
-            return b"".join(
-                from_json(part, row, names, f"{place}[{at}]", below) for at, (part, row) in enumerate(listed)
-            )
+            return _write_each(parts, [] if value is None else value, names, place, below)
         case BitSequence():
             return _write_bits(value, place)
         case Composite():
@@ -241,10 +231,16 @@ def _write_array(info: ArrayOf, value: object, names: Names, place: str, depth: 
         if len(data) != length:
             raise BadValue(f"{place}: {length} bytes wanted, not {len(data)}")
         return data
-    rows = [None] * length if value is None else _rows(value, place)
-    if len(rows) != length:
-        raise BadValue(f"{place}: {length} values wanted, not {len(rows)}")
-    return b"".join(from_json(item, row, names, f"{place}[{at}]", depth) for at, row in enumerate(rows))
+    return _write_each([item] * length, value, names, place, depth)
+
+
+def _write_each(infos: Sequence[TypeInfo], value: object, names: Names, place: str, depth: int) -> bytes:
+    """A list with one value of each type; all are zero where it lacks."""
+    rows = [None] * len(infos) if value is None else _rows(value, place)
+    if len(rows) != len(infos):
+        raise BadValue(f"{place}: {len(infos)} values wanted, not {len(rows)}")
+    listed = enumerate(zip(infos, rows, strict=True))
+    return b"".join(from_json(info, row, names, f"{place}[{at}]", depth) for at, (info, row) in listed)
 
 
 def _write_bits(value: object, place: str) -> bytes:
@@ -272,31 +268,22 @@ def _write_fields(fields: tuple[Field, ...], value: object, names: Names, place:
         if value is not None and not isinstance(value, Mapping):
             raise BadValue(f"{place}: an object wanted")
         given = {folded(str(key)): each for key, each in (value or {}).items()}
-        unknown = [key for key in given if key not in {folded(field.name or "") for field in fields}]
+        known = {field.name or "": field.info for field in fields}
+        unknown = given.keys() - set(map(folded, known))
         if unknown:
-            raise BadValue(f"{place}: no field is called {unknown[0]}")
-        return b"".join(
-            from_json(
-                field.info, given.get(folded(field.name or "")), names, f"{place}.{camel(field.name or '')}", depth
-            )
-            for field in fields
-        )
+            raise BadValue(f"{place}: no field is called {next(key for key in given if key in unknown)}")
+        parts = ((info, given.get(folded(name)), f"{place}.{camel(name)}") for name, info in known.items())
+        return b"".join(from_json(info, inner, names, where, depth) for info, inner, where in parts)
     if len(fields) == 1:
         return from_json(fields[0].info, value, names, place, depth)
-    rows = [None] * len(fields) if value is None else _rows(value, place)
-    if len(rows) != len(fields):
-        raise BadValue(f"{place}: {len(fields)} values wanted, not {len(rows)}")
-    listed = enumerate(zip(fields, rows, strict=True))
-    return b"".join(from_json(field.info, row, names, f"{place}[{at}]", depth) for at, (field, row) in listed)
+    return _write_each([field.info for field in fields], value, names, place, depth)
 
 
 def _write_variant(info: Variants, value: object, names: Names, place: str, depth: int) -> bytes:
+    if info.path == ("Option",) and value is None:
+        return b"\x00"
     if info.path == ("Option",):
-        return (
-            b"\x00"
-            if value is None
-            else b"\x01" + from_json(info.variants[1].fields[0].info, value, names, place, depth)
-        )
+        return b"\x01" + from_json(info.variants[1].fields[0].info, value, names, place, depth)
     if value is None and info.variants:
         name, inner = info.variants[0].name, None
     elif isinstance(value, str):
