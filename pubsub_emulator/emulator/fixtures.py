@@ -6,7 +6,7 @@ under the relay root, and compares (`docs/fixtures.md`). `FIXTURE_VERSION` incre
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, TypeVar
@@ -183,25 +183,14 @@ def _claims(candidate: Candidate) -> Claims:
 
 
 def _expected(pre_state_root: Hash, outcome: BlockOutcome | None, refusal: InvalidBlock | None) -> Expected:
-    if outcome is None:
-        evidence = () if refusal is None else refusal.evidence
-        return Expected(
-            verdict=None if refusal is None else refusal.verdict.value,
-            evidence=[
-                OffenceModel(verdict=o.verdict.value, subject=[hexed(part) for part in o.subject]) for o in evidence
-            ],
-            post_state_root=hexed(pre_state_root),
-            deliveries=[],
-            used=None,
-            cursor=None,
-        )
-    cursor = outcome.plan.cursor
+    evidence = () if refusal is None else refusal.evidence
+    cursor = None if outcome is None else outcome.plan.cursor
     return Expected(
-        verdict=None,
-        evidence=[],
-        post_state_root=hexed(outcome.state_root),
-        deliveries=[_delivery(delivery) for delivery in outcome.deliveries],
-        used=outcome.ledger.used,
+        verdict=None if refusal is None else refusal.verdict.value,
+        evidence=[OffenceModel(verdict=o.verdict.value, subject=list(map(hexed, o.subject))) for o in evidence],
+        post_state_root=hexed(pre_state_root if outcome is None else outcome.state_root),
+        deliveries=[] if outcome is None else list(map(_delivery, outcome.deliveries)),
+        used=None if outcome is None else outcome.ledger.used,
         cursor=None if cursor is None else (cursor[0], hexed(cursor[1])),
     )
 
@@ -266,11 +255,9 @@ class Opened(NamedTuple):
 
 def opened(fixture: Fixture) -> Opened:
     """Decode the parts of a fixture. Raises `FixtureError` that names the field."""
-    parent = _decoded("parent_header", Header.decode, fixture.parent_header)
-    candidate = _decoded("candidate", Candidate.decode, fixture.candidate)
-    entries = [(unhex(key), unhex(value)) for key, value in fixture.pre_state]
-    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
-        raise FixtureError("pre_state: a parachain's state holds no child tries")
+    parent = decoded("parent_header", Header.decode, fixture.parent_header, FixtureError)
+    candidate = decoded("candidate", Candidate.decode, fixture.candidate, FixtureError)
+    entries = state_entries("pre_state", fixture.pre_state, FixtureError)
     if any(one >= other for (one, _), (other, _) in pairwise(entries)):
         raise FixtureError("pre_state: keys are not strictly ascending")
     claimed = candidate.inherent.relay_parent_number
@@ -281,11 +268,22 @@ def opened(fixture: Fixture) -> Opened:
     return Opened(ChainHead(parent, State.from_entries(entries)), candidate, context)
 
 
-def _decoded(field: str, decode: Callable[[bytes], T], text: str) -> T:
+def decoded(field: str, decode: Callable[[bytes], T], text: str, error: type[PubsubError]) -> T:
+    """What a field's bytes encode. Raises `error`."""
     try:
         return decode(unhex(text))
-    except ScaleError as error:
-        raise FixtureError(f"{field}: {error}") from error
+    except ScaleError as fault:
+        raise error(f"{field}: {fault}") from fault
+
+
+def state_entries(
+    field: str, entries: Iterable[tuple[str, str]], error: type[PubsubError]
+) -> list[tuple[bytes, bytes]]:
+    """The entries of a parachain's state. Raises `error`."""
+    found = [(unhex(key), unhex(value)) for key, value in entries]
+    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in found):
+        raise error(f"{field}: a parachain's state holds no child tries")
+    return found
 
 
 def write_fixture(fixture: Fixture, path: Path) -> None:

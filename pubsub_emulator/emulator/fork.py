@@ -64,19 +64,8 @@ class Forks:
 NO_FORKS: Final = Forks()
 
 OWN_SYSTEM_ITEMS: Final = (
-    "Number",
-    "ParentHash",
-    "BlockHash",
-    "Digest",
-    "ExtrinsicCount",
-    "Events",
-    "EventCount",
-    "EventTopics",
-    "BlockWeight",
-    "BlockSize",
-    "ExecutionPhase",
-    "ExtrinsicData",
-    "AllExtrinsicsLen",
+    *("Number", "ParentHash", "BlockHash", "Digest", "ExtrinsicCount", "Events", "EventCount", "EventTopics"),
+    *("BlockWeight", "BlockSize", "ExecutionPhase", "ExtrinsicData", "AllExtrinsicsLen"),
 )
 """What of `System` is of a chain's blocks; its accounts are not."""
 _KEPT: Final = frozenset({"System", "Balances", "Broadcaster", "DomeEvents"})

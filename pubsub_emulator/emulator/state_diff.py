@@ -73,16 +73,11 @@ def shown(value: bytes | None, most: int = 96) -> str:
 
 def diff_states(a: State, b: State) -> StateDifference | None:
     """The first difference between the top tries of two parachain states, `None` if they are equal."""
-    found = list(differing_entries(a.top, b.top))
+    found = list(a.top.differences(b.top))
     if not found:
         return None
     key, mine, theirs = found[0]
     return StateDifference(key, key_name(key), mine, theirs, len(found), diff_nodes(a.top, b.top, key))
-
-
-def differing_entries(a: StateTrie, b: StateTrie) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
-    """Every key whose values differ in two tries, ascending, with both values; `None` if a trie has no such key."""
-    return a.differences(b)
 
 
 def diff_nodes(a: StateTrie, b: StateTrie, key: bytes) -> NodeDifference:

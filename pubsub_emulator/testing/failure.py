@@ -7,7 +7,7 @@ from typing import Final
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.emulator.network.records import BlockRecord, CheckpointRecord, Observer
 from pubsub_emulator.emulator.relay.pallets import RELAY
-from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
+from pubsub_emulator.emulator.state_diff import child_name, key_name
 from pubsub_emulator.primitives.hashing import twox_128
 from pubsub_emulator.primitives.hexadecimal import shortened
 from pubsub_emulator.primitives.types import ParaId
@@ -167,7 +167,7 @@ def state_lines(before: State, after: State) -> Iterator[str]:
     """The first keys whose values differ in two states, including child tries and without System's rows."""
 
     def lines() -> Iterator[str]:
-        for key, old, new in differing_entries(before.top, after.top):
+        for key, old, new in before.top.differences(after.top):
             if not key.startswith(_SYSTEM):
                 yield f"  {key_name(key)}: {_short(old)} → {_short(new)}"
         for child in sorted({**before.children, **after.children}):

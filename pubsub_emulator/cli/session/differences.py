@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from pubsub_emulator.cli.screen.pages import Grid, Line, Shown, printable, words
 from pubsub_emulator.emulator.runtimes import decoded_key
-from pubsub_emulator.emulator.state_diff import child_name, differing_entries, key_name
+from pubsub_emulator.emulator.state_diff import child_name, key_name
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.pubsub import PublishedEntry
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
@@ -55,7 +55,7 @@ def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Differen
 def _published(a: State, b: State, name: Name) -> Iterator[Difference]:
     for child in sorted({*a.children, *b.children}):
         mine, theirs = a.children.get(child, Trie(1)), b.children.get(child, Trie(1))
-        for key, old, new in differing_entries(mine, theirs):
+        for key, old, new in mine.differences(theirs):
             yield Difference(child_name(child), name(key), _entry(old), _entry(new))
 
 
@@ -71,7 +71,7 @@ def _entry(held: bytes | None) -> str:
 
 
 def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Difference]:
-    for key, old, new in differing_entries(a.top, b.top):
+    for key, old, new in a.top.differences(b.top):
         if key.startswith(CHILD_STORAGE_PREFIX):
             yield Difference(key_name(key), "", *_raw(old, new))
             continue

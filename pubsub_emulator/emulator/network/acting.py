@@ -46,8 +46,8 @@ def act(network: Network, action: Action) -> int | None:
         case actions.AddKeys() | actions.DropKeys():
             return _resubscribe(network, action)
         case actions.Limit():
-            current = newest_runtime(network, ParaId(action.para))
-            return _order(network, replace(_limited(current, action), spec_version=current.spec_version + 1))
+            value = action.value or (None if action.name == "max_trie_depth" else 0)  # a depth of 0 is none
+            return _change(network, action.para, **{action.name: value})
         case actions.Cheat():
             return _cheat(network, action)
         case actions.Honest():
@@ -114,11 +114,8 @@ def _subscribe(network: Network, action: actions.Subscribe) -> int:
     chain = network.parachain(action.para)
     for publisher, _ in action.items:
         network.parachain(publisher)
-    current = newest_runtime(network, chain.para)
     declared = [(ParaId(publisher), [PubsubKey(key) for key in keys]) for publisher, keys in action.items]
-    return _order(
-        network, replace(current, subscriptions=merge_subscriptions(declared), spec_version=current.spec_version + 1)
-    )
+    return _change(network, chain.para, subscriptions=merge_subscriptions(declared))
 
 
 def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -> int:
@@ -135,10 +132,9 @@ def _resubscribe(network: Network, action: actions.AddKeys | actions.DropKeys) -
         if not held or not set(keys) <= set(held):
             refuse(f"{chain.para} does not subscribe to that of {publisher}")
         left = [key for key in held if keys and key not in keys]
-        merged = merge_subscriptions(
-            [*((each, known) for each, known in others if each != publisher), (publisher, left)]
-        )
-    return _order(network, replace(current, subscriptions=merged, spec_version=current.spec_version + 1))
+        kept = [(each, known) for each, known in others if each != publisher]
+        merged = merge_subscriptions([*kept, (publisher, left)])
+    return _change(network, chain.para, subscriptions=merged)
 
 
 def _upgrade(network: Network, action: actions.Upgrade) -> int:
@@ -146,11 +142,15 @@ def _upgrade(network: Network, action: actions.Upgrade) -> int:
     if (spec.para_id, spec.accounts) != (current.para_id, current.accounts):
         refuse(f"a runtime of {current.para_id} keeps that id, and its chain's accounts or their absence")
     if spec.spec_version != current.spec_version + 1:
-        refuse(
-            f"version {spec.spec_version} does not follow {current.spec_version}, the newest runtime of "
-            f"{current.para_id}"
-        )
+        newest = f"{current.spec_version}, the newest runtime of {current.para_id}"
+        refuse(f"version {spec.spec_version} does not follow {newest}")
     return _order(network, spec)
+
+
+def _change(network: Network, para: int, **changes: Any) -> int:
+    """Order a parachain's newest runtime with something changed."""
+    current = newest_runtime(network, para)
+    return _order(network, replace(current, **changes, spec_version=current.spec_version + 1))
 
 
 def _order(network: Network, spec: RuntimeSpec) -> int:
@@ -182,9 +182,3 @@ def _travel(network: Network, slot: int) -> None:
     if slot > actions.LAST_SLOT:
         refuse(f"a slot is at most {actions.LAST_SLOT}, so that blocks can follow")
     network.travel(slot - following)
-
-
-def _limited(spec: RuntimeSpec, limit: actions.Limit) -> RuntimeSpec:
-    """A runtime with another limit; a depth of 0 is none."""
-    value: Any = limit.value or (None if limit.name == "max_trie_depth" else 0)
-    return replace(spec, **{limit.name: value})

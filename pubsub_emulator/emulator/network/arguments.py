@@ -30,10 +30,9 @@ def member(kind: type[E], value: object, argument: str) -> E:
 
 def ensure_key(key: object) -> None:
     """Raise `BadRequest` unless `key` has 32 bytes (PS-4)."""
-    if not isinstance(key, bytes):
-        refuse(f"a key is {KEY_LENGTH} bytes, not {key!r}; `key_from_data(b'name')` makes one of a name")
-    if len(key) != KEY_LENGTH:
-        refuse(f"a key is {KEY_LENGTH} bytes, not {len(key)}; `key_from_data(b'name')` makes one of a name")
+    found = len(key) if isinstance(key, bytes) else key
+    if not isinstance(key, bytes) or found != KEY_LENGTH:
+        refuse(f"a key is {KEY_LENGTH} bytes, not {found!r}; `key_from_data(b'name')` makes one of a name")
 
 
 def ensure_keys(keys: object) -> list[PubsubKey]:

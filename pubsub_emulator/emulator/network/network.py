@@ -124,13 +124,9 @@ class Network:
             ParaId(para): merge_subscriptions([(ParaId(publisher), list(keys)) for publisher, keys in wanted.items()])
             for para, wanted in subscribers.items()
         }
-        relay = RelayConfig(
-            pubsub=PubsubConfig(
-                ttl_policy=member(TtlPolicy, ttl_policy, "ttl_policy"),
-                **_given(max_value_length=max_value_length, max_stored_keys=max_stored_keys),
-            )
-        )
+        ttls = member(TtlPolicy, ttl_policy, "ttl_policy")
         limits = _given(max_value_length=max_value_length, max_stored_keys=max_stored_keys)
+        relay = RelayConfig(pubsub=PubsubConfig(ttl_policy=ttls, **limits))
         size = _given(max_pov_size=max_pov_size)
         policy = member(CachePolicy, cache, "cache")
         authors = {
@@ -366,17 +362,14 @@ class Network:
             now.turn(self.parachains[para])
         block = self.relay.build(now.backed, self._extrinsics, self._offered)
         self._extrinsics = list(block.left_out)
-        for para in _refused(block):
-            self.parachains[para] = before[para]
-            now.drop(para)
-        self._forget_offers()
-        return now, block
-
-    def _forget_offers(self) -> None:
-        """Remove the extrinsics offered to the blocks of this step."""
-        self._offered = ()
+        for record in block.events:
+            if isinstance(record.event, CandidateRefused):  # a valid block that the relay chain did not include
+                self.parachains[record.event.para] = before[record.event.para]
+                now.drop(record.event.para)
+        self._offered = ()  # an offer is for one step
         for chain in self.parachains.values():
             chain.offered = ()
+        return now, block
 
     def _round(self) -> Round:
         return Round(self.relay, self._schedule, self.config.seed, unjudged=self.config.unjudged)
@@ -413,8 +406,3 @@ class Network:
                 observer.candidate(record)
             for change in now.changes:
                 observer.subscriptions(change)
-
-
-def _refused(block: Block) -> list[ParaId]:
-    """Parachains whose valid blocks the relay chain did not include."""
-    return [record.event.para for record in block.events if isinstance(record.event, CandidateRefused)]

@@ -91,14 +91,10 @@ class Round:
 
     def drop(self, para: ParaId) -> None:
         """Undo this parachain's blocks, which the relay chain did not include."""
-        kept = []
-        happened = True
-        for record in self.records:
-            if record.chain == para:
-                happened = happened and record.outcome is None
-            if record.chain != para or happened:
-                kept.append(record)
-        self.records = kept
+        records = list(enumerate(self.records))
+        built = (at for at, each in records if each.chain == para and each.outcome is not None)
+        first = next(built, len(records))
+        self.records = [each for at, each in records if each.chain != para or at < first]
         self.changes = [each for each in self.changes if each.chain != para]
 
     def situation(self, chain: Parachain) -> Situation:
@@ -193,7 +189,10 @@ class Round:
         return messages
 
     def _situation(self, chain: Parachain, relay: RelayBlock, messages: InboundMessages, slot: Slot) -> Situation:
-        """The knowledge of a collator that may cheat."""
+        """The knowledge of a collator that may cheat: older relay blocks, newest first, and a state of no block."""
+        numbers = range(relay.number - 1, max(relay.number - 1 - REMEMBERED, -1), -1)
+        foreign = relay.state.fork()
+        foreign.apply({b"foreign": b"state"}, {})
         return Situation(
             chain.head,
             relay,
@@ -202,15 +201,10 @@ class Round:
             self._schedule.newest_slot(self.number),
             tuple(each.seed for each in chain.collators),
             secret(self._seed, "stranger"),
-            self._other_relay_blocks(relay),
-            _foreign(relay),
+            tuple(found for number in numbers if (found := self._relay.access(number)) is not None),
+            RelayBlock(relay.number, foreign),
             extrinsics=chain.offered,
         )
-
-    def _other_relay_blocks(self, relay: RelayBlock) -> tuple[RelayBlock, ...]:
-        """Older relay blocks that a cheat could build on, newest first."""
-        numbers = range(relay.number - 1, max(relay.number - 1 - REMEMBERED, -1), -1)
-        return tuple(found for number in numbers if (found := self._relay.access(number)) is not None)
 
     def _enact(self, chain: Parachain, candidate: Candidate, outcome: BlockOutcome, *, first: bool) -> None:
         """Make a valid block the parachain's newest; the first one of a turn sends the waiting messages."""
@@ -264,10 +258,3 @@ def subscriptions(chain: Parachain) -> SubscriptionRecord:
     """The subscriptions of a parachain from its next block on."""
     items = tuple((para, tuple(keys)) for para, keys in chain.spec().subscriptions.items())
     return SubscriptionRecord(chain.para, ParaBlockNumber(chain.header.number + 1), items)
-
-
-def _foreign(relay: RelayBlock) -> RelayBlock:
-    """A relay state of no block: the relay parent's with one more entry."""
-    state = relay.state.fork()
-    state.apply({b"foreign": b"state"}, {})
-    return RelayBlock(relay.number, state)

@@ -8,10 +8,11 @@ relay blocks, ages of cursors in blocks of the parachain, sizes in bytes.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from pubsub_emulator.emulator.network import Network, Step
 from pubsub_emulator.emulator.network.parachain import Parachain
+from pubsub_emulator.emulator.observers.summary import plain
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, ParaId
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.runtime.pallet_pubsub.events import DataPublished, KeyExpired
@@ -65,23 +66,7 @@ class Metrics:
 
     def json(self) -> dict[str, object]:
         """All of it as plain values, in a fixed order."""
-        return {
-            "published": self.published,
-            "failures": dict(sorted(self.failures.items())),
-            "verdicts": dict(sorted(self.verdicts.items())),
-            "ttl_rows": self.ttl_rows,
-            "expiry_lag": _histogram(self.expiry_lag),
-            "subscribers": {
-                str(para): {
-                    "pending": each.pending,
-                    "cursor_age": each.cursor_age,
-                    "cache_nodes": each.cache_nodes,
-                    "cache_bytes": each.cache_bytes,
-                    "latency": _histogram(each.latency),
-                }
-                for para, each in sorted(self.subscribers.items())
-            },
-        }
+        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
 
     def _relay(self, network: Network, step: Step) -> None:
         before = network.relay.block(step.number - 1)
@@ -129,7 +114,3 @@ class Metrics:
                 row = delivered.get(after, runtime_spec(after), delivery.publisher, delivery.key)
                 if delivery.value is not None and row is not None:
                     mine.latency[step.number - row.when_inserted] += 1
-
-
-def _histogram(counted: Counter[int]) -> dict[str, int]:
-    return {str(value): count for value, count in sorted(counted.items())}

@@ -1,7 +1,7 @@
 """The results of a run in figures: an observer that counts in constant memory."""
 
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord
 from pubsub_emulator.primitives.errors import PubsubError
@@ -54,10 +54,6 @@ class PublisherSummary:
     failed: Counter[str] = field(default_factory=Counter)
     cut_short: int = 0
     """Messages that ended at a failed instruction, whose later instructions were lost (PS-21)."""
-
-    def json(self) -> dict[str, object]:
-        """These figures as a part of `summary.json`."""
-        return {**_fields(self), "failed": dict(sorted(self.failed.items()))}
 
 
 @dataclass(slots=True)
@@ -171,28 +167,29 @@ class Summary(Observer):
         return {
             "relay_blocks": self.relay_blocks,
             "relay_root": hexed(self.relay_root),
-            "verdicts": dict(sorted(self.verdicts.items())),
+            "verdicts": plain(self.verdicts),
             "cheats": [
                 {"strategy": strategy, "verdict": verdict, "blocks": count}
                 for (strategy, verdict), count in sorted(self.cheats.items())
             ],
             "undetected": self.undetected,
-            "publishers": {str(para): each.json() for para, each in sorted(self.publishers.items())},
-            "failed_calls": dict(sorted(self.failed_calls.items())),
+            "publishers": plain(self.publishers),
+            "failed_calls": plain(self.failed_calls),
             "lost_downward": self.lost_downward,
-            "weight": _weight(self.weight),
-            "heaviest_block": _weight(self.heaviest),
-            "expiry_lag": {str(lag): count for lag, count in sorted(self.lags.items())},
-            "chains": {str(para): _fields(chain) for para, chain in sorted(self.chains.items())},
+            "weight": plain(self.weight),
+            "heaviest_block": plain(self.heaviest),
+            "expiry_lag": plain(self.lags),
+            "chains": plain(self.chains),
         }
 
 
-def _fields(summary: ChainSummary | PublisherSummary) -> dict[str, object]:
-    return {each.name: getattr(summary, each.name) for each in fields(summary)}
-
-
-def _weight(weight: Weight) -> dict[str, int]:
-    return {"ref_time": weight.ref_time, "proof_size": weight.proof_size}
+def plain(value: object) -> object:
+    """Figures as JSON has them: fields in their order, tables by ascending key."""
+    if isinstance(value, dict):
+        return {str(key): plain(each) for key, each in sorted(value.items())}
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    return value
 
 
 def _error(error: PubsubError) -> str:

@@ -5,7 +5,8 @@ before it, says which instruction failed, and how. The pallet's error behind a `
 encoding; observers find it in the block's record (PS-21, PS-71).
 """
 
-from typing import Annotated, Final
+from functools import partial
+from typing import Annotated, Final, TypeVar
 
 from pubsub_emulator.primitives.scale import Codec, Reader
 from pubsub_emulator.primitives.types import Hash, ParaId
@@ -15,19 +16,24 @@ from pubsub_emulator.runtime.framework.pallet import Event, Pallet
 from pubsub_emulator.runtime.framework.storage import Storage
 from pubsub_emulator.xcm import Execution, Incomplete, Outcome
 from pubsub_emulator.xcm.description import describe
-from pubsub_emulator.xcm.schema import XcmReader
+from pubsub_emulator.xcm.schema import XcmCodec, XcmReader
+
+T = TypeVar("T")
 
 PALLET: Final = Pallet("XcmPallet", 99, "pallet_xcm", "Messages to parachains.")
 
 
-def _read_outcome(reader: Reader) -> Outcome:
+def read_xcm(codec: XcmCodec[T], reader: Reader) -> T:
+    """The next value of a type of XCM, which may nest as deep as one of its own reader."""
     inner = XcmReader(reader.data, reader.pos)
-    outcome: Outcome = Outcome.codec.read(inner)
+    value = codec.read(inner)
     reader.pos = inner.pos
-    return outcome
+    return value
 
 
-outcome_codec: Final[Codec[Outcome]] = Codec("Outcome", Outcome.codec.encode, _read_outcome, describe(Outcome.codec))
+outcome_codec: Final[Codec[Outcome]] = Codec(
+    "Outcome", Outcome.codec.encode, partial(read_xcm, Outcome.codec), describe(Outcome.codec)
+)
 
 
 @event(PALLET, 0)

@@ -6,7 +6,7 @@ It is here and not among the relay chain's other pallets because it depends on b
 from collections.abc import Callable
 from typing import Annotated, Final
 
-from pubsub_emulator.emulator.relay.message_outcomes import PALLET
+from pubsub_emulator.emulator.relay.message_outcomes import PALLET, read_xcm
 from pubsub_emulator.primitives import type_info
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Codec, Reader
@@ -21,7 +21,7 @@ from pubsub_emulator.xcm import Parachain, Xcm
 from pubsub_emulator.xcm.instructions import XCM, DescendOrigin
 from pubsub_emulator.xcm.location import AccountId32, Location
 from pubsub_emulator.xcm.message import encode
-from pubsub_emulator.xcm.schema import XcmCodec, XcmReader
+from pubsub_emulator.xcm.schema import XcmCodec
 
 VERSION: Final = 5
 _WEIGHT: Final = Weight(150_000_000, 3_610)
@@ -47,10 +47,7 @@ def _versioned(name: str, codec: XcmCodec[Xcm] | XcmCodec[Location]) -> Codec[ob
         version = reader.u8()
         if version != VERSION:
             raise ScaleError(f"{name}::V{version} at offset {at} is not supported, only V5")
-        bounded = XcmReader(reader.data, reader.pos)
-        value = codec.read(bounded)
-        reader.pos = bounded.pos
-        return value
+        return read_xcm(codec, reader)  # type: ignore[misc]  # of either type
 
     return Codec(name, encode_versioned, read, type_info.Named(name))
 

@@ -90,8 +90,7 @@ def _sizes(scenario: Scenario) -> Iterator[Misplaced]:
         for name, subscriptions in lists:
             items = sum(_most_items(scenario, wanted) for wanted in subscriptions)
             if items > MOST_KEYS:
-                reason = f"{items:,} keys, and a subscriber subscribes to at most {MOST_KEYS:,}"
-                yield Misplaced((*place, name), reason)
+                yield Misplaced((*place, name), f"{items:,} keys, and a subscriber subscribes to at most {MOST_KEYS:,}")
         for number, load in enumerate(subscriber.load):
             if load.downward_messages > MOST_MESSAGES:
                 reason = f"{load.downward_messages:,} messages in a block, and it is at most {MOST_MESSAGES:,}"
@@ -132,16 +131,11 @@ def _publishers(scenario: Scenario) -> Iterator[Misplaced]:
         if group.last_block is not None and group.last_block < group.first_block:
             yield Misplaced((*place, "last_block"), f"comes before first_block {group.first_block}")
         largest = group.sizes().max
-        if largest > limit:
-            yield Misplaced(
-                (*place, "value_size"),
-                f"values of {largest:,} bytes, and the relay chain takes up to {limit:,} (relay.max_value_length)",
-            )
-        elif largest > MESSAGE_BYTES - _PUBLISH_OVERHEAD:
-            most = MESSAGE_BYTES - _PUBLISH_OVERHEAD
-            yield Misplaced(
-                (*place, "value_size"), f"values of {largest:,} bytes, and a message carries up to {most:,}"
-            )
+        most = MESSAGE_BYTES - _PUBLISH_OVERHEAD
+        if largest > min(limit, most):
+            takes = f"the relay chain takes up to {limit:,} (relay.max_value_length)"
+            why = takes if largest > limit else f"a message carries up to {most:,}"
+            yield Misplaced((*place, "value_size"), f"values of {largest:,} bytes, and {why}")
     registered = sum(para >= scenario.relay.system_para_threshold for para in scenario.publisher_ids())
     most = pubsub_config(scenario.relay).max_publishers
     if registered > most:
@@ -177,9 +171,8 @@ def _subscriber(scenario: Scenario, place: Location, subscriber: Subscriber) -> 
         yield from _known(scenario, (*here, "publisher"), (order.publisher,))
     yield from _in_time(scenario, (*place, "every"), subscriber.every)
     if subscriber.relay_parent_lag >= KEPT_BLOCKS:
-        yield Misplaced(
-            (*place, "relay_parent_lag"), f"the relay chain keeps {KEPT_BLOCKS} blocks: the lag has to be less"
-        )
+        reason = f"the relay chain keeps {KEPT_BLOCKS} blocks: the lag has to be less"
+        yield Misplaced((*place, "relay_parent_lag"), reason)
 
 
 def _acts(scenario: Scenario, place: Location, acts: Acts) -> Iterator[Misplaced]:
