@@ -43,7 +43,6 @@ from pubsub_emulator.laboratory.worlds import World, fresh_state
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.runtime.pallet_subscriber.plan import plan
-from pubsub_emulator.runtime.parachain.block import Verdict
 
 Progress = Callable[[int, int | None], None]
 """Called with the cases done and the cases wanted, `None` for as many as time allows."""
@@ -55,10 +54,8 @@ CASES_ALONE: Final = 60
 CASES_A_BLOCK: Final = 12
 """Cases per situation in which whole blocks are judged, which takes some fifty times as long."""
 
-
 IDLE_WORLDS: Final = 50
 """Worlds in a row without a case after which a campaign gives up."""
-
 
 NO_EFFECT: Final = "no effect"
 """What a case whose steps lead to the honest block has in place of a verdict."""
@@ -172,7 +169,8 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
     it, and goes on where the last one with this seed ended. Raises `UnknownStrategy`, `BadCorpus`, `BadCase`.
     """
     until = None if minutes is None else monotonic() + 60 * minutes
-    run = _Campaign(cases, _seed(seed), strategies, on_progress, out, until, stop)
+    start = seed if isinstance(seed, bytes) else str(seed).encode()
+    run = _Campaign(cases, start, strategies, on_progress, out, until, stop)
     run.replay(first)
     number = idle = 0
     if kept is not None:
@@ -180,7 +178,10 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
         run.replay(earlier)
         run.guide = Guide(kept)
         run.guide.remember(earlier)
-        number = next_world(kept, run.seed)
+        noted = read_progress(kept, run.seed).get("next_world", 0)
+        if not isinstance(noted, int) or isinstance(noted, bool) or noted < 0:
+            raise BadCorpus(f"{kept / PROGRESS}: next_world: not a number from 0 on")
+        number = noted
     while not run.over() and idle < IDLE_WORLDS:
         before = run.result.cases
         run.world(number)
@@ -188,28 +189,17 @@ def campaign(  # noqa: PLR0917  # the order in which the command line has them
         number += 1
         if kept is not None and not run.late():
             write_progress(kept, run.seed, {"next_world": number})
-    run.result.missed = named_untried(run.result, strategies)
+    tried = run.result.tried
+    run.result.missed = tuple(each.name for each in run.strategies if not tried[each.name])
     return run.result
 
 
-def named_untried(result: CampaignResult, strategies: Sequence[str] | None) -> tuple[str, ...]:
-    """The strategies of a campaign that took part in no case."""
-    tried = result.tried
-    return tuple(name for name in strategies or for_any_chain() if not tried[name])
-
-
-def next_world(kept: Path, seed: bytes) -> int:
-    """The world at which a campaign goes on. Raises `BadCorpus`."""
-    number = read_progress(kept, seed).get("next_world", 0)
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise BadCorpus(f"{kept / PROGRESS}: next_world: not a number from 0 on")
-    return number
-
-
-def _seed(seed: bytes | int | str) -> bytes:
-    if isinstance(seed, bytes):
-        return seed
-    return str(seed).encode()
+def named(strategies: Sequence[str] | None, every: Iterable[str]) -> list[Strategy]:
+    """The strategies of these names, or all. Raises `UnknownStrategy`."""
+    for name in strategies or ():
+        if name not in STRATEGIES:
+            raise UnknownStrategy(no_strategy(name))
+    return [STRATEGIES[name] for name in strategies or every]
 
 
 class _Campaign:
@@ -226,19 +216,17 @@ class _Campaign:
         stop: Callable[[], bool] | None = None,
     ) -> None:
         """Raises `UnknownStrategy`."""
-        for name in strategies or ():
-            if name not in STRATEGIES:
-                raise UnknownStrategy(no_strategy(name))
         self.wanted = wanted
         self.until = until
         self.stop = stop
         self.seed = seed
-        self.strategies = [STRATEGIES[name] for name in strategies or for_any_chain()]
+        self.strategies = named(strategies, for_any_chain())
         self.alone = [strategy for strategy in self.strategies if strategy.on_proof]
         self.on_progress = on_progress
         self.guide: Guide | None = None
         self.result = CampaignResult(found=Surprises(out))
         self.tried: Counter[str] = Counter()
+        """How often the turn of each came in this world."""
 
     def late(self) -> bool:
         """Whether the time is up, or somebody asked to end."""
@@ -253,7 +241,7 @@ class _Campaign:
         for case in (case for _, case in corpus()) if first is None else first:
             again = replay_case(case)
             if again.surprising:
-                self.keep(replace(case, verdicts=again.shrunk))
+                self.result.found.add(replace(case, verdicts=again.shrunk))
 
     def world(self, number: int) -> None:
         """Try cheats in one world, until as many as wanted are tried."""
@@ -279,7 +267,7 @@ class _Campaign:
         honest = self.judge(now, judging, ()) or _same_walk(now)
         self.result.honest += 1
         if honest:
-            self.keep(self.case(now, judging, f"{label}/honest", (), (), (), honest))
+            self.result.found.add(self.case(now, judging, f"{label}/honest", (), (), (), honest))
         draws = Draws(self.seed, f"cases/{label}")
         cheap = [strategy for strategy in strategies if strategy in MUTATIONS]  # no idea, no second walk: many a second
         for at in range(CASES_A_BLOCK if now.budget is None else CASES_ALONE):
@@ -288,7 +276,8 @@ class _Campaign:
             count = draws.choice((1, 1, 1, 1, 2, 3))
             picked: tuple[Strategy, ...]
             if at % 2:
-                picked = (self._least_tried(strategies),)
+                picked = (min(strategies, key=lambda strategy: self.tried[strategy.name]),)
+                self.tried[picked[0].name] += 1
             else:
                 picked = tuple(draws.choice(cheap if cheap and draws.one_in(2) else strategies) for _ in range(count))
             names, steps = propose(now, picked, draws.take(16))
@@ -297,13 +286,8 @@ class _Campaign:
             if steps:
                 self._try(now, judging, f"{label}/{at}", names, steps)
         if _digest(now) != before:
-            self.keep(self.case(now, judging, f"{label}/state", (), (), (), ("!the parent's state was written to",)))
-
-    def _least_tried(self, strategies: list[Strategy]) -> Strategy:
-        """The first of the strategies whose turn came least often in this world."""
-        found = min(strategies, key=lambda strategy: self.tried[strategy.name])
-        self.tried[found.name] += 1
-        return found
+            why = ("!the parent's state was written to",)
+            self.result.found.add(self.case(now, judging, f"{label}/state", (), (), (), why))
 
     def _try(
         self, now: Situation, judging: JudgingContext, label: str, names: tuple[str, ...], steps: tuple[Step, ...]
@@ -319,7 +303,7 @@ class _Campaign:
             self.guide.keep(self.case(now, judging, label, names, steps, steps, found))
         if found != due:
             shrunk = shrink(steps, lambda fewer: self.judge(now, judging, fewer) == found != _due(now, fewer))
-            self.keep(self.case(now, judging, label, names, steps, shrunk, found))
+            self.result.found.add(self.case(now, judging, label, names, steps, shrunk, found))
 
     def judge(self, now: Situation, judging: JudgingContext, steps: tuple[Step, ...]) -> Found:
         """The verifier's verdicts on the honest block, or proof, with these steps done to it."""
@@ -342,23 +326,14 @@ class _Campaign:
         label = f"{self.seed.hex()}/{label}"
         return Case(label, names, judging, now.seeds, block, now.canonical, steps, shrunk, _due(now, shrunk), found)
 
-    def keep(self, case: Case) -> None:
-        """Note a surprise, and write it where surprises go."""
-        self.result.found.add(case)
-
 
 def _same_walk(now: Situation) -> Found:
     """The walk over the canonical proof stops, charges and finds what the one over the whole relay state did."""
     source = {blake2_256(node): node for node in now.canonical}
     calls = now.calls_in(now.messages)
     over_proof, over_state = plan(now.view, now.relay.storage_root, source, now.allowed, calls), now.walked
-    same = (
-        over_proof.missing is None
-        and over_proof.cursor == over_state.cursor
-        and over_proof.used == over_state.used
-        and over_proof.changes == over_state.changes
-        and list(over_proof.taken) == list(over_state.taken)
-    )
+    one, other = ([each.cursor, each.used, each.changes, list(each.taken)] for each in (over_proof, over_state))
+    same = over_proof.missing is None and one == other
     return () if same else ("!the walk over the proof is another than over the relay state",)
 
 
@@ -367,8 +342,10 @@ def _due(now: Situation, steps: tuple[Step, ...]) -> Found:
     if not steps:
         return ()
     if now.budget is not None:
-        return _names(expected_of_proof(now, apply_to_proof(now.canonical, steps)))
-    return _names(expected(now, carry_out(now, steps)))
+        verdicts = expected_of_proof(now, apply_to_proof(now.canonical, steps))
+    else:
+        verdicts = expected(now, carry_out(now, steps))
+    return tuple(verdict.value for verdict in verdicts)
 
 
 def _changes_nothing(now: Situation, steps: tuple[Step, ...]) -> bool:
@@ -376,10 +353,6 @@ def _changes_nothing(now: Situation, steps: tuple[Step, ...]) -> bool:
     if now.budget is not None:
         return apply_to_proof(now.canonical, steps) == tuple(now.canonical)
     return carry_out(now, steps) == now.honest
-
-
-def _names(verdicts: tuple[Verdict, ...]) -> Found:
-    return tuple(verdict.value for verdict in verdicts)
 
 
 def _digest(now: Situation) -> bytes:

@@ -20,23 +20,22 @@ Bytes are hex after 0x. A block's proof is not repeated in `block`, and is put b
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from pubsub_emulator.collator.cheats.expectation import list_verdicts, set_verdicts
 from pubsub_emulator.collator.cheats.situation import Situation
 from pubsub_emulator.collator.cheats.steps import BadStep, Draft, Json, Step, Stuff, apply_to_proof, from_json, to_json
-from pubsub_emulator.emulator.fixtures import U32, U64, HashHex, Hex, checked
+from pubsub_emulator.emulator.fixtures import U32, U64, HashHex, Hex, checked, decoded, state_entries
 from pubsub_emulator.emulator.untrusted import parse_json, read_bytes
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
-from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import Hash, RelayBlockNumber, Slot
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_subscriber.config import ImpossibleConfig, runtime_spec
@@ -52,7 +51,6 @@ from pubsub_emulator.runtime.parachain.validate import (
 )
 
 FORMAT = "pubsub-case/1"
-T = TypeVar("T")
 
 Found = tuple[str, ...]
 """Verdicts by name, in their order, each once; empty for a block that was accepted."""
@@ -94,6 +92,13 @@ class JudgingContext:
         except Exception as failure:  # noqa: BLE001  # that a verifier fails at all is what a campaign looks for
             return (f"!{type(failure).__name__}: {failure}",)
         return () if refusal is None else tuple(dict.fromkeys(each.verdict.value for each in refusal.evidence))
+
+    def judge_bytes(self, raw: bytes) -> Found | None:
+        """The verifier's verdicts on the bytes of a block, `None` where they do not decode."""
+        try:
+            return self.judge(Candidate.decode(raw))
+        except ScaleError:
+            return None
 
     def judge_proof(self, view: SubscriberView, proof: tuple[bytes, ...]) -> Found:
         """The verifier's verdicts on a proof alone."""
@@ -150,9 +155,8 @@ class Case:
     def to_json(self) -> str:
         """The file."""
         judging = self.judging
-        block = None
-        if self.block is not None:
-            block = replace(self.block, inherent=replace(self.block.inherent, proof=()))
+        block = self.block
+        bare = None if block is None else replace(block, inherent=replace(block.inherent, proof=()))
         rows: dict[str, object] = {
             "format": FORMAT,
             "label": self.label,
@@ -163,7 +167,7 @@ class Case:
             "slot_now": judging.slot_now,
             "root": hexed(judging.root),
             "seeds": [hexed(seed) for seed in self.seeds],
-            "block": None if block is None else hexed(block.encode()),
+            "block": None if bare is None else hexed(bare.encode()),
             "expected": list(self.expected),
             "verdicts": list(self.verdicts),
             "shrunk": [to_json(step) for step in self.shrunk],
@@ -229,16 +233,13 @@ def judging_context(  # noqa: PLR0917  # the fields of a case
     budget: int | None,
 ) -> JudgingContext:
     """The context in these fields of a case, bytes in hex. Raises `BadCase`."""
-    entries = [(unhex(key), unhex(value)) for key, value in state.items()]
-    if any(key.startswith(CHILD_STORAGE_PREFIX) for key, _ in entries):
-        raise BadCase("state: a parachain's state holds no child tries")
-    before = State.from_entries(entries)
+    before = State.from_entries(state_entries("state", state.items(), BadCase))
     try:
         check_state(Storage(before))
     except (ScaleError, ImpossibleConfig) as fault:
         raise BadCase(f"state: {fault}") from fault
     return JudgingContext(
-        ChainHead(_decoded("parent", Header.decode, parent), before),
+        ChainHead(decoded("parent", Header.decode, parent, BadCase), before),
         tuple((RelayBlockNumber(number), Hash(unhex(each))) for number, each in relays),
         Slot(slot_now),
         Hash(unhex(root)),
@@ -247,7 +248,7 @@ def judging_context(  # noqa: PLR0917  # the fields of a case
 
 
 def _block(text: str, proof: tuple[bytes, ...]) -> Candidate:
-    bare = _decoded("block", Candidate.decode, text)
+    bare = decoded("block", Candidate.decode, text, BadCase)
     if bare.header.aura_slot() is None:
         raise BadCase("block: its header has no slot")
     return replace(bare, inherent=replace(bare.inherent, proof=proof))
@@ -262,13 +263,6 @@ def _steps(name: str, rows: list[object]) -> tuple[Step, ...]:
     if stuffed > MAX_CANDIDATE_BYTES:
         raise BadCase(f"{name}: messages of {stuffed} bytes, more than a block can hold")
     return steps
-
-
-def _decoded(name: str, decode: Callable[[bytes], T], text: str) -> T:
-    try:
-        return decode(unhex(text))
-    except ScaleError as fault:
-        raise BadCase(f"{name}: {fault}") from fault
 
 
 def _lines(value: object) -> str:

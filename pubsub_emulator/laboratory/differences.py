@@ -9,9 +9,7 @@ from pydantic import BaseModel
 from pubsub_emulator.emulator.fixtures import U32, U64, HashHex, Hex, checked
 from pubsub_emulator.emulator.untrusted import read_json
 from pubsub_emulator.laboratory.cases import BadCase, Found, JudgingContext, judging_context
-from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hexadecimal import unhex
-from pubsub_emulator.runtime.parachain.block import Candidate
 
 _MARKS: Final = frozenset({"case", "steps", "ours", "theirs"})
 _BYTES: Final = frozenset({"decodes", "undecodable"})
@@ -81,21 +79,16 @@ def _read(document: object) -> KeptDifference:
     case, raw = kept.case, unhex(kept.case.candidate)
     root = case.relay.storage_root
     relays = () if root is None else ((case.relay.number, root),)
-    judging = judging_context(
-        case.parent_header, dict(case.pre_state), relays, case.relay.slot_now, root or _NOBODY, None
-    )
-    try:
-        found: Found | None = judging.judge(Candidate.decode(raw))
-    except ScaleError:
-        found = None
+    header, slot = case.parent_header, case.relay.slot_now
+    judging = judging_context(header, dict(case.pre_state), relays, slot, root or _NOBODY, None)
+    found = judging.judge_bytes(raw)
     judged = None if kept.judged is None else frozenset(kept.judged)
-    now = _in_words(found, judged, alone={kept.ours, kept.theirs} <= _BYTES)
-    return KeptDifference(
-        kept.strategies, len(kept.steps), case.chain, judging, raw, kept.ours, kept.theirs, found, now
-    )
+    now = in_words(found, judged, alone={kept.ours, kept.theirs} <= _BYTES)
+    ours, theirs = kept.ours, kept.theirs
+    return KeptDifference(kept.strategies, len(kept.steps), case.chain, judging, raw, ours, theirs, found, now)
 
 
-def _in_words(found: Found | None, judged: frozenset[str] | None, *, alone: bool) -> str:
+def in_words(found: Found | None, judged: frozenset[str] | None, *, alone: bool) -> str:
     """A verdict in the words of a comparison; with `alone`, only whether the bytes decode was compared."""
     if found is None:
         return "undecodable"

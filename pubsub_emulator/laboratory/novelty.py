@@ -45,15 +45,8 @@ class BadCorpus(PubsubError):
     """The folder is not a corpus; the message names the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A case that showed something new: its strategies and its steps."""
-
-    names: tuple[str, ...]
-    steps: tuple[Step, ...]
-
-
-_Made = tuple[tuple[str, ...], tuple[Step, ...]]  # the names of strategies, and their steps
+Made = tuple[tuple[str, ...], tuple[Step, ...]]
+"""The names of strategies, and their steps."""
 
 
 @dataclass(slots=True)
@@ -61,7 +54,7 @@ class Guide:
     """The corpus of a campaign, and what was seen so far."""
 
     folder: Path | None = None
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[Made] = field(default_factory=list)
     outcomes: set[tuple[bool, Found]] = field(default_factory=set)
     lines: dict[tuple[str, int], None] = field(default_factory=dict)
 
@@ -69,7 +62,7 @@ class Guide:
         """Whether the next case is made from kept ones."""
         return bool(self.kept) and draws.one_in(3)
 
-    def made(self, draws: Draws, fresh: _Made) -> _Made:
+    def made(self, draws: Draws, fresh: Made) -> Made:
         """Steps of a kept case, some of them left out, with a fresh proposal or steps of another kept case."""
         first = draws.choice(self.kept)
         names, steps = fresh if draws.one_in(2) else _part(draws.choice(self.kept), draws)
@@ -94,7 +87,7 @@ class Guide:
         """Add a case that showed something new; into the folder, too, if there is one."""
         if len(self.kept) >= MOST_KEPT:
             return
-        self.kept.append(Kept(case.strategies, case.steps))
+        self.kept.append((case.strategies, case.steps))
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_case(case, self.folder)
@@ -103,14 +96,15 @@ class Guide:
         """Take over the cases of an earlier campaign."""
         for case in cases:
             self.outcomes.add((case.block is None, case.verdicts))
-            self.kept.append(Kept(case.strategies, case.steps))
+            self.kept.append((case.strategies, case.steps))
 
 
-def _part(kept: Kept, draws: Draws) -> tuple[tuple[str, ...], tuple[Step, ...]]:
+def _part(kept: Made, draws: Draws) -> Made:
     """A kept case, or some of its steps."""
-    if len(kept.steps) < 2 or draws.one_in(2):
-        return kept.names, kept.steps
-    return kept.names, tuple(draws.sample(kept.steps, 1 + draws.below(len(kept.steps) - 1)))
+    names, steps = kept
+    if len(steps) < 2 or draws.one_in(2):
+        return kept
+    return names, tuple(draws.sample(steps, 1 + draws.below(len(steps) - 1)))
 
 
 def read_corpus(folder: Path) -> list[Case]:
@@ -145,6 +139,5 @@ def _progress(folder: Path) -> dict[str, object]:
 
 
 def _name(seed: bytes) -> str:
-    return (
-        seed.decode() if seed.isascii() and seed.decode().isprintable() and len(seed) <= 64 else blake2_256(seed).hex()
-    )
+    is_name = seed.isascii() and seed.decode().isprintable() and len(seed) <= 64
+    return seed.decode() if is_name else blake2_256(seed).hex()

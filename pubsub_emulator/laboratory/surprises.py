@@ -77,14 +77,14 @@ class Surprises:
     out: Path | None = None
     groups: dict[GroupKey, Group] = field(default_factory=dict)
 
-    def add(self, case: Case, count: int = 1) -> None:
-        """Count a case that represents `count` of its group, and keep it if it is the smallest one."""
+    def add(self, case: Case) -> None:
+        """Count a case, and keep it if it is the smallest one of its group."""
         key = group_key(case)
         group = self.groups.get(key)
         if group is None:
-            self.groups[key] = group = Group(case, count)
+            self.groups[key] = group = Group(case)
         else:
-            group.count += count
+            group.count += 1
             if not group.takes(case):
                 return
             group.case = case

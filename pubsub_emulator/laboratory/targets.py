@@ -25,18 +25,14 @@ from pubsub_emulator.trie import read_proof
 from pubsub_emulator.trie.compact import decode_compact
 from pubsub_emulator.xcm import Publish, decode, encode
 
-_SMALL: Final = (
-    "drop-and-restore.json",
-    "wrong-state-root.json",
-    "add-junk.json",
-    "alter-message.json",
-    "as-if-cursor.json",
-)
+_SMALL: Final = ("drop-and-restore", "wrong-state-root", "add-junk", "alter-message", "as-if-cursor")
 
 
 @cache
-def _cases() -> tuple[Case, ...]:
-    return tuple(case for name, case in corpus() if name in _SMALL and case.block is not None)
+def _blocks() -> tuple[tuple[Case, Candidate], ...]:
+    """Small cases, each with its honest block."""
+    small = (case for name, case in corpus() if name.removesuffix(".json") in _SMALL)
+    return tuple((case, case.block) for case in small if case.block is not None)
 
 
 def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
@@ -49,29 +45,33 @@ def _judged(case: Case, parent: ChainHead, candidate: Candidate) -> str:
     return verdict
 
 
+def _rest(reader: Reader) -> Iterator[bytes]:
+    while reader.remaining():
+        yield reader.bytes_()
+
+
 def judged_blocks() -> Iterator[tuple[Case, Candidate, RelayContext]]:
     """Cases of small worlds, each with its block as a cheat changed it and what the relay chain vouches for."""
-    for case in _cases():
-        if case.block is not None:
-            candidate = case.changed_block(case.block, case.shrunk)
-            yield case, candidate, case.judging.context(candidate)
+    for case, block in _blocks():
+        candidate = case.changed_block(block, case.shrunk)
+        yield case, candidate, case.judging.context(candidate)
 
 
 # Candidates: bytes of a block on a known state
 
 
 def _candidates() -> Iterable[bytes]:
-    return [bytes((at,)) + case.block.encode() for at, case in enumerate(_cases()) if case.block is not None]
+    return [bytes((at,)) + block.encode() for at, (_, block) in enumerate(_blocks())]
 
 
 @target("candidate", "bytes of a block, judged on a known state", _candidates, "runtime", "primitives")
 def _read_candidate(data: bytes) -> str:
-    case = _cases()[(data[0] if data else 0) % len(_cases())]
+    case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
     candidate = Candidate.decode(data[1:])
     if candidate.encode() != data[1:]:
         raise DefensiveFailure("a candidate reads back as other bytes")
     verdict = _judged(case, case.judging.parent, candidate)
-    if verdict == "valid" and case.block is not None and candidate != case.block:
+    if verdict == "valid" and candidate != block:
         raise DefensiveFailure("another block than the honest one is valid")
     return verdict
 
@@ -80,41 +80,31 @@ def _read_candidate(data: bytes) -> str:
 
 
 def _states() -> Iterable[bytes]:
-    return [
-        bytes((at,))
-        + b"".join(encode_bytes(key) + encode_bytes(value) for key, value in case.judging.parent.state.top_entries())
-        for at, case in enumerate(_cases())
-    ]
+    for at, (case, _) in enumerate(_blocks()):
+        rows = case.judging.parent.state.top_entries()
+        yield bytes((at,)) + b"".join(encode_bytes(key) + encode_bytes(value) for key, value in rows)
 
 
 @target("state", "the state below a block, which is judged on it", _states, "runtime")
 def _read_state(data: bytes) -> str:
-    case = _cases()[(data[0] if data else 0) % len(_cases())]
-    reader, rows = Reader(data, 1), {}
-    while reader.remaining():
-        key = reader.bytes_()
-        rows[key] = reader.bytes_()
-    known = {key: value for key, value in rows.items() if not key.startswith(CHILD_STORAGE_PREFIX)}
-    state = State.from_entries(known.items())
-    if case.block is None:
-        raise DefensiveFailure("a case without a block")
+    case, block = _blocks()[(data[0] if data else 0) % len(_blocks())]
+    reader = Reader(data, 1)
+    rows = {key: reader.bytes_() for key in _rest(reader)}
+    state = State.from_entries((key, value) for key, value in rows.items() if not key.startswith(CHILD_STORAGE_PREFIX))
     header = replace(case.judging.parent.header, state_root=state.root())
-    return _judged(case, ChainHead(header, state), case.block)
+    return _judged(case, ChainHead(header, state), block)
 
 
 # Proofs
 
 
 def _proofs() -> Iterable[bytes]:
-    return [case.judging.root + b"".join(encode_bytes(node) for node in case.proof) for case in _cases()]
+    return [case.judging.root + b"".join(map(encode_bytes, case.proof)) for case, _ in _blocks()]
 
 
 def _nodes(data: bytes) -> tuple[Hash, list[bytes]]:
     reader = Reader(data)
-    root, nodes = Hash(reader.take(32)), []
-    while reader.remaining():
-        nodes.append(reader.bytes_())
-    return root, nodes
+    return Hash(reader.take(32)), [*_rest(reader)]
 
 
 @target("proof", "nodes of a read proof", _proofs, "trie")
@@ -148,7 +138,7 @@ def _read_message(data: bytes) -> str:
 
 
 def _headers() -> Iterable[bytes]:
-    return [case.block.header.encode() for case in _cases() if case.block is not None]
+    return [block.header.encode() for _, block in _blocks()]
 
 
 @target("header", "a block's header", _headers, "primitives")
@@ -161,7 +151,7 @@ def _read_header(data: bytes) -> str:
 
 
 def _runtimes() -> Iterable[bytes]:
-    return [code for case in _cases() if (code := case.judging.parent.state.top.get(b":code")) is not None]
+    return [code for case, _ in _blocks() if (code := case.judging.parent.state.top.get(b":code")) is not None]
 
 
 @target("runtime", "a parachain's runtime", _runtimes, "runtime.pallet_subscriber.config")
@@ -194,7 +184,7 @@ def _read_scenario(data: bytes) -> str:
 
 
 def _fixtures() -> Iterable[bytes]:
-    return [fixture.model_dump_json().encode() for case in _cases()[:2] for fixture in fixtures_of_case(case)]
+    return [fixture.model_dump_json().encode() for case, _ in _blocks()[:2] for fixture in fixtures_of_case(case)]
 
 
 @target("fixture", "a fixture, replayed", _fixtures, "emulator.fixtures", "runtime", text=True)
@@ -203,7 +193,7 @@ def _read_fixture(data: bytes) -> str:
 
 
 def _case_files() -> Iterable[bytes]:
-    return [case.to_json().encode() for case in _cases()]
+    return [case.to_json().encode() for case, _ in _blocks()]
 
 
 @target("case", "a case of a campaign, replayed", _case_files, "laboratory.cases", "runtime", text=True)

@@ -22,11 +22,12 @@ from time import monotonic
 from types import TracebackType
 from typing import Final, Self
 
-from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, no_strategy, propose
+from pubsub_emulator.collator.cheats import STRATEGIES, Situation, carry_out, propose
 from pubsub_emulator.collator.cheats.steps import Step, shrink, to_json
 from pubsub_emulator.collator.draws import Draws
-from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, UnknownStrategy
+from pubsub_emulator.laboratory.campaign import BLOCKS_A_WORLD, named
 from pubsub_emulator.laboratory.cases import Case, JudgingContext
+from pubsub_emulator.laboratory.differences import in_words
 from pubsub_emulator.laboratory.mutation import mutate_bytes
 from pubsub_emulator.laboratory.worlds import PARA, World
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
@@ -172,14 +173,8 @@ class Difference:
 
     def to_json(self) -> str:
         """The file that is kept."""
-        rows = {
-            "ours": self.ours,
-            "theirs": self.theirs,
-            "judged": list(self.judged),
-            "strategies": list(self.strategies),
-            "steps": [to_json(step) for step in self.steps],
-            "case": self.case,
-        }
+        names = ("ours", "theirs", "judged", "strategies", "steps", "case")
+        rows = {**{name: getattr(self, name) for name in names}, "steps": list(map(to_json, self.steps))}
         return json.dumps(rows, indent=1) + "\n"
 
 
@@ -201,25 +196,14 @@ class Comparison:
 Judge = Callable[[dict[str, object]], Answer]
 
 
-def _ours(judging: JudgingContext, raw: bytes) -> tuple[str, ...] | None:
-    """Our verdicts on the bytes of a candidate; `None` for bytes that do not decode."""
-    try:
-        return judging.judge(Candidate.decode(raw))
-    except ScaleError:
-        return None
-
-
 class _Run:
     """One run over worlds."""
 
     def __init__(self, judge: Judge, wanted: int, seed: str, strategies: Sequence[str] | None) -> None:
-        unknown = [name for name in strategies or () if name not in STRATEGIES]
-        if unknown:
-            raise UnknownStrategy(no_strategy(unknown[0]))
         self.judge = judge
         self.wanted = wanted
         self.seed = seed.encode()
-        self.strategies = tuple(STRATEGIES[name] for name in strategies or STRATEGIES)
+        self.strategies = named(strategies, STRATEGIES)
         self.result = Comparison()
 
     def situation(self, now: Situation, label: str) -> None:
@@ -242,34 +226,30 @@ class _Run:
             self._compare(case.judging, case.strategies, case.shrunk, raw)
 
     def _try(self, now: Situation, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...]) -> None:
-        raw = carry_out(now, steps).encode() if steps else now.honest.encode()
-        found = self._difference(judging, raw)
+        def made(some: tuple[Step, ...]) -> bytes:
+            return (carry_out(now, some) if some else now.honest).encode()
 
-        def still(fewer: tuple[Step, ...]) -> bool:
-            again = carry_out(now, fewer).encode() if fewer else now.honest.encode()
-            return self._difference(judging, again)[1:] == found[1:]
-
-        if found[1] != found[2] and steps:
-            steps = shrink(steps, still)
-            raw = carry_out(now, steps).encode() if steps else now.honest.encode()
+        raw = made(steps)
+        _, *found = self._difference(judging, raw)
+        if found[0] != found[1] and steps:
+            steps = shrink(steps, lambda fewer: [*self._difference(judging, made(fewer))[1:]] == found)
+            raw = made(steps)
         self._compare(judging, names, steps, raw)
 
     def _difference(self, judging: JudgingContext, raw: bytes) -> tuple[Answer, str, str]:
         """The other's answer, and what each of the two says, as far as the other judges it."""
         answer = self.judge(case_of(judging, raw, self.result.cases))
-        ours = _ours(judging, raw)
-        if ours is None or answer.undecodable is not None:
-            mine = "undecodable" if ours is None else "decodes"
-            return answer, mine, "decodes" if answer.undecodable is None else "undecodable"
-        common = [name for name in ours if name in answer.judged or name.startswith("!")]
-        theirs = sorted(answer.offences & answer.judged)
-        return answer, "+".join(sorted(common)) or "no offence", "+".join(theirs) or "no offence"
+        ours, refused = judging.judge_bytes(raw), answer.undecodable is not None
+        theirs = "undecodable" if refused else "decodes"
+        if ours is not None and not refused:
+            theirs = "+".join(sorted(answer.offences & answer.judged)) or "no offence"
+        return answer, in_words(ours, answer.judged, alone=refused), theirs
 
     def _compare(self, judging: JudgingContext, names: tuple[str, ...], steps: tuple[Step, ...], raw: bytes) -> None:
         if self.result.cases >= self.wanted:
             return
         answer, ours, theirs = self._difference(judging, raw)
-        found = _ours(judging, raw)
+        found = judging.judge_bytes(raw)
         verdict = "undecodable" if found is None else next(iter(found), "accepted")
         self.result.by_verdict[verdict] += 1
         self.result.judged |= answer.judged

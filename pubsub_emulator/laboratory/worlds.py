@@ -37,7 +37,6 @@ from pubsub_emulator.runtime.pallet_subscriber.config import (
     RuntimeSpec,
     integrity_test,
     merge_subscriptions,
-    runtime_spec,
 )
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
@@ -101,7 +100,9 @@ class World:
         self.stranger = self.draws.take(32)
         self.static = self._static_entries()
         self.publishers = [self._publisher(ParaId(para)) for para in self.draws.sample(_PUBLISHERS, self._count())]
-        self._copy_a_publisher()
+        if len(self.publishers) > 1 and self.draws.one_in(3):
+            one, other = self.draws.sample(self.publishers, 2)
+            other.pool = list(one.pool)
         self.spec = self._spec()
         self.head = genesis(self.spec, tuple(map(public_key, self.seeds)))
         self.number = RelayBlockNumber(self.draws.between(1, 50))
@@ -162,23 +163,14 @@ class World:
 
     def _publisher(self, para: ParaId) -> _Publisher:
         draws = self.draws
-        pool = [
-            PubsubKey(draws.take(32))
-            for _ in range(draws.between(1, draws.choice((4, 8, 16)) if self.proofs_only else 14))
-        ]
+        count = draws.between(1, draws.choice((4, 8, 16)) if self.proofs_only else 14)
+        pool = [PubsubKey(draws.take(32)) for _ in range(count)]
         if draws.one_in(3):
-            base = pool[0]
             for _ in range(draws.between(1, 6)):
-                at = draws.below(12)  # another nibble after a shared prefix: a deeper path
-                pool.append(
-                    PubsubKey(base[: at >> 1] + bytes((base[at >> 1] ^ draws.between(1, 15),)) + base[(at >> 1) + 1 :])
-                )
+                key = bytearray(pool[0])
+                key[draws.below(12) >> 1] ^= draws.between(1, 15)  # another nibble after a shared prefix: a deeper path
+                pool.append(PubsubKey(bytes(key)))
         return _Publisher(para, sorted(set(pool)))
-
-    def _copy_a_publisher(self) -> None:
-        if len(self.publishers) > 1 and self.draws.one_in(3):
-            one, other = self.draws.sample(self.publishers, 2)
-            other.pool = list(one.pool)
 
     def _publish(self, publisher: _Publisher, count: int) -> None:
         for key in self.draws.sample(publisher.pool, count):
@@ -231,9 +223,8 @@ class World:
 
     def _static_entries(self) -> dict[bytes, bytes]:
         draws = self.draws
-        filler = {
-            draws.take(draws.between(1, 40)): draws.take(draws.between(0, 60)) for _ in range(draws.between(3, 40))
-        }
+        count = draws.between(3, 40)
+        filler = {draws.take(draws.between(1, 40)): draws.take(draws.between(0, 60)) for _ in range(count)}
         filler[storage_keys.ACTIVE_CONFIG] = draws.take(draws.between(20, 200))
         if draws.one_in(3):
             filler[storage_keys.upgrade_go_ahead_signal(PARA)] = b"\x01"
@@ -376,10 +367,6 @@ class World:
                 if self.draws.below(5) < 3:
                     self._change(publisher)
             self._relay_block()
-
-    def runtime(self) -> RuntimeSpec:
-        """The runtime that the parachain has now."""
-        return runtime_spec(Storage(self.head.state.fork()))
 
 
 def _with_bad_child(trie: Trie) -> tuple[Hash, tuple[bytes, ...]]:

@@ -183,14 +183,8 @@ def latency(on_step: OnStep) -> tuple[Figure, ...]:
             "messages",
             log_x=True,
             columns=(
-                "messages",
-                "updates",
-                "subscribed keys",
-                "budget",
-                "catch_up_blocks",
-                "latency_median",
-                "latency_max",
-                "undelivered",
+                *("messages", "updates", "subscribed keys", "budget", "catch_up_blocks"),
+                *("latency_median", "latency_max", "undelivered"),
             ),
         ),
     )
@@ -223,13 +217,8 @@ def unused_budget(on_step: OnStep) -> tuple[Figure, ...]:
             log_x=True,
             rule=bound,
             columns=(
-                "value_size",
-                "cache",
-                "stops",
-                "budget",
-                "unused_at_stop",
-                "unused_at_stop_max",
-                "catch_up_blocks",
+                *("value_size", "cache", "stops", "budget", "unused_at_stop"),
+                *("unused_at_stop_max", "catch_up_blocks"),
             ),
         ),
     )
@@ -243,13 +232,8 @@ def attacker(on_step: OnStep) -> tuple[Figure, ...]:
             "What each cheat would have won, had it been believed",
             tuple(gain.row() for gain in cheat_gains(on_step=on_step)),
             columns=(
-                "strategy",
-                "blocks",
-                "refused",
-                "most bytes left out",
-                "most bytes added",
-                "most callbacks withheld",
-                "verdicts",
+                *("strategy", "blocks", "refused", "most bytes left out", "most bytes added"),
+                *("most callbacks withheld", "verdicts"),
             ),
         ),
         Figure(
@@ -273,6 +257,5 @@ QUESTIONS: Final[Mapping[str, Callable[[OnStep], tuple[Figure, ...]]]] = {
 
 def sweep_figure(parameter: str, y: str, measured: Iterable[Measurement]) -> Figure:
     """The figure of a sweep."""
-    return Figure(
-        f"{y}-by-{parameter}", f"{y} by {parameter}", tuple(each.row() for each in measured), parameter, y, "cache"
-    )
+    rows = tuple(each.row() for each in measured)
+    return Figure(f"{y}-by-{parameter}", f"{y} by {parameter}", rows, parameter, y, "cache")
