@@ -15,25 +15,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from Crypto.Signature import eddsa
 
+T = TypeVar("T")
 Z = bytes(32)
 EMPTY_ROOT = bytes.fromhex("03170a2e7597b7b7e3d84c05391d139a62b157e78786d8c082f29dcf4c111314")
 VERDICTS = (
-    "BadSeal",
-    "BadParent",
-    "RelayParentDecreased",
-    "MessagesMisreported",
-    "DuplicateNode",
-    "UnsortedProof",
-    "RootMismatch",
-    "OmittedBelowBudget",
-    "UnusedNodes",
-    "BadExtrinsic",
-    "StateRootMismatch",
-)
+    "BadSeal", "BadParent", "RelayParentDecreased", "MessagesMisreported", "DuplicateNode", "UnsortedProof",
+    "RootMismatch", "OmittedBelowBudget", "UnusedNodes", "BadExtrinsic", "StateRootMismatch",
+)  # fmt: skip
 ROW = 160
 MINIMUM = 1_048_576
 ALLOWANCE = 40_960
@@ -124,8 +116,11 @@ class Reader:
         if self.at != len(self.data):
             raise self.wrong(f"{len(self.data) - self.at} bytes are left over")
 
-    def map(self, value: Callable[[], Any]) -> dict[int, Any]:
-        out: dict[int, Any] = {}
+    def each(self, value: Callable[[], T]) -> list[T]:
+        return [value() for _ in range(self.count())]
+
+    def map(self, value: Callable[[], T]) -> dict[int, T]:
+        out: dict[int, T] = {}
         last = -1
         for _ in range(self.count()):
             key = self.uint(4)
@@ -136,7 +131,7 @@ class Reader:
         return out
 
 
-def decoded(name: str, data: bytes, read: Callable[[Reader], Any]) -> Any:
+def decoded(name: str, data: bytes, read: Callable[[Reader], T]) -> T:
     reader = Reader(data, name)
     value = read(reader)
     reader.end()
@@ -268,11 +263,7 @@ def _parse(reader: Reader) -> Node | None:
     bitmap = reader.uint(2)
     if not bitmap:
         raise reader.wrong("a branch without children", reader.at - 2)
-    value = None
-    if kind == 0xC0:
-        value = VALUE, reader.bytes()
-    elif kind == 0x10:
-        value = DETACHED, reader.take(32)
+    value = (VALUE, reader.bytes()) if kind == 0xC0 else (DETACHED, reader.take(32)) if kind == 0x10 else None
     return Node(digits, value, {nibble: reader.bytes() for nibble in range(16) if bitmap >> nibble & 1})
 
 
@@ -327,9 +318,7 @@ def _node(rows: list[tuple[str, bytes]], depth: int, layout: int, nodes: dict[by
         detached = layout == 1 and len(value) > 32
         if detached:
             nodes[hash32(value)] = value
-            value = hash32(value)
-        else:
-            value = vec(value)
+        value = hash32(value) if detached else vec(value)
     if len(rows) == 1:
         kind = (0x20, 5) if detached else (0x40, 6)
         return head(*kind, len(partial)) + packed(partial) + (value or b"")
@@ -351,21 +340,29 @@ def _node(rows: list[tuple[str, bytes]], depth: int, layout: int, nodes: dict[by
     return head(*kind, len(partial)) + packed(partial) + bitmap.to_bytes(2, "little") + (value or b"") + references
 
 
-def path(nodes: dict[bytes, bytes], root: bytes, key: bytes) -> Iterator[bytes]:
-    """The hashes of the nodes, and of the detached value, on the path of a key."""
-    digits, name, node, depth = key.hex(), root, nodes[root], 0
-    yield name
+def follow(root: bytes, key: bytes, get: Callable[[bytes], bytes]) -> tuple[str, bytes, int]:
+    """Steps from the root to a key; `get` gives the node of a hash."""
+    node, depth, digits = get(root), 0, key.hex()
     while True:
         kind, payload, depth = step(node, digits, depth)
         if kind == CHILD:
-            yield payload
-            node = nodes[payload]
+            node = get(payload)
         elif kind == INLINE:
             node = payload
         else:
-            if kind == DETACHED:
-                yield payload
-            return
+            return kind, payload, depth
+
+
+def path(nodes: dict[bytes, bytes], root: bytes, key: bytes) -> list[bytes]:
+    """The hashes of the nodes, and of the detached value, on the path of a key."""
+    names: list[bytes] = []
+
+    def get(name: bytes) -> bytes:
+        names.append(name)
+        return nodes[name]
+
+    kind, payload, _ = follow(root, key, get)
+    return [*names, payload] if kind == DETACHED else names
 
 
 # Header, candidate, inherent
@@ -434,7 +431,7 @@ def read_candidate(raw: bytes) -> Candidate:
         raise Undecodable(f"the candidate: {len(raw)} bytes, the most is 16777216")
     reader = Reader(raw, "the candidate")
     header = read_header(reader)
-    body = [vec(reader.bytes()) for _ in range(reader.count())]
+    body = reader.each(lambda: vec(reader.bytes()))
     reader.end()
     if not body:
         raise Undecodable("the candidate: no inherent")
@@ -503,12 +500,12 @@ class Spec(NamedTuple):
 
 @lru_cache(maxsize=256)
 def read_spec(code: bytes) -> Spec:
-    return decoded("the runtime", code, _read_spec)  # type: ignore[no-any-return]
+    return decoded("the runtime", code, _read_spec)
 
 
 def _read_spec(reader: Reader) -> Spec:
     para, version = reader.uint(4), reader.uint(4)
-    subscriptions = reader.map(lambda: tuple(reader.take(32) for _ in range(reader.count())))
+    subscriptions = reader.map(lambda: tuple(reader.each(lambda: reader.take(32))))
     max_pov, reserve, cache = reader.uint(4), reader.flag(), reader.uint(1)
     if cache > 2:
         raise reader.wrong(f"no cache policy has number {cache}", reader.at - 1)
@@ -552,23 +549,17 @@ def possible(before: Spec, after: Spec) -> bool:
 # State
 
 
-class State:
+class State(dict[bytes, bytes]):
     """The parachain's entries: those before the block, and those that the block wrote."""
-
-    def __init__(self, entries: dict[bytes, bytes]) -> None:
-        self.now = dict(entries)
-
-    def get(self, key: bytes) -> bytes | None:
-        return self.now.get(key)
 
     def put(self, key: bytes, value: bytes | None) -> None:
         if value is None:
-            self.now.pop(key, None)
+            self.pop(key, None)
         else:
-            self.now[key] = value
+            self[key] = value
 
     def under(self, prefix: bytes) -> list[bytes]:
-        return sorted(key for key in self.now if key.startswith(prefix))
+        return sorted(key for key in self if key.startswith(prefix))
 
 
 Row = tuple[bytes, int, int]
@@ -576,10 +567,7 @@ Row = tuple[bytes, int, int]
 
 
 def read_roots(data: bytes | None) -> dict[int, bytes]:
-    if data is None:
-        return {}
-    roots: dict[int, bytes] = decoded("the roots", data, lambda reader: reader.map(lambda: reader.take(32)))
-    return roots
+    return {} if data is None else decoded("the roots", data, lambda reader: reader.map(lambda: reader.take(32)))
 
 
 def encode_roots(roots: dict[int, bytes]) -> bytes:
@@ -598,10 +586,7 @@ def encode_info(info: tuple[int, int, int]) -> bytes:
 def read_stale(data: bytes | None) -> list[tuple[int, int]]:
     if data is None:
         return []
-    read: Callable[[Reader], list[tuple[int, int]]] = lambda reader: [  # noqa: E731
-        (reader.uint(4), reader.uint(4)) for _ in range(reader.count())
-    ]
-    return decoded("the stale generations", data, read)  # type: ignore[no-any-return]
+    return decoded("the stale generations", data, lambda reader: reader.each(lambda: (reader.uint(4), reader.uint(4))))
 
 
 def encode_stale(waiting: list[tuple[int, int]]) -> bytes | None:
@@ -674,8 +659,7 @@ class Statics:
 def paras(data: bytes | None) -> list[int]:
     """Senders or recipients; none if they do not decode."""
     try:
-        read: Callable[[Reader], list[int]] = lambda reader: [reader.uint(4) for _ in range(reader.count())]  # noqa: E731
-        return [] if data is None else decoded("senders", data, read)
+        return [] if data is None else decoded("senders", data, lambda reader: reader.each(lambda: reader.uint(4)))
     except Undecodable:
         return []
 
@@ -685,10 +669,9 @@ def channel_head(data: bytes | None) -> bytes:
     if data is None or len(data) <= 52:
         return Z
     try:
-        head: bytes = decoded("a channel", data[20:-32], lambda reader: reader.take(32) if reader.flag() else Z)
+        return decoded("a channel", data[20:-32], lambda reader: reader.take(32) if reader.flag() else Z)
     except Undecodable:
         return Z
-    return head
 
 
 def read_statics(para: int, read: Callable[[bytes], bytes | None]) -> Statics:
@@ -850,7 +833,7 @@ class Walk:
         self._record: dict[bytes, bytes | None] = {}
         self._settled = 0
         self._own_nodes: dict[bytes, bytes] = {}
-        self._own_root = build(before.now, 1, self._own_nodes)
+        self._own_root = build(before, 1, self._own_nodes)
         self._own: dict[bytes, int] = {}
 
     # Operations
@@ -926,24 +909,12 @@ class Walk:
 
     def static(self, key: bytes) -> bytes | None:
         try:
-            kind, payload, _ = self.follow(key, lambda name: self.take(name, key, "static node"))
+            kind, payload, _ = follow(self.relay_root, key, lambda name: self.take(name, key, "static node"))
         except BadNode:
             return None
         if kind == DETACHED:
             return self.take(payload, key, "static value")
         return payload if kind == VALUE else None
-
-    def follow(self, key: bytes, get: Callable[[bytes], bytes]) -> tuple[str, bytes, int]:
-        """Steps from the relay root's node to a key; `get` gives a child node."""
-        node, depth, digits = get(self.relay_root), 0, key.hex()
-        while True:
-            kind, payload, depth = step(node, digits, depth)
-            if kind == CHILD:
-                node = get(payload)
-            elif kind == INLINE:
-                node = payload
-            else:
-                return kind, payload, depth
 
     def pre_state(self, messages: Messages) -> None:
         """The two maps, changed publishers, at most 100 rows of stale caches, and what root calls read."""
@@ -1023,7 +994,7 @@ class Walk:
     def top_path(self, publisher: Publisher) -> None:
         """The way to the child root, each node of which is read."""
         key = b":child_storage:default:pubsub" + u32(publisher.para)
-        kind, payload, _ = self.follow(key, lambda name: self.read(name, key, "top path"))
+        kind, payload, _ = follow(self.relay_root, key, lambda name: self.read(name, key, "top path"))
         if kind == ABSENT:
             publisher.root = EMPTY_ROOT
         elif kind == VALUE and len(payload) == 32:
@@ -1274,7 +1245,7 @@ def root_call(message: bytes) -> Spec | tuple[int, int] | None:
     if not message.startswith(_TRANSACT):
         return None
     try:
-        call: bytes = decoded("a message", message[len(_TRANSACT) :], Reader.bytes)
+        call = decoded("a message", message[len(_TRANSACT) :], Reader.bytes)
         if call[:2] == b"\x00\x02":
             return read_spec(decoded("a call", call[2:], Reader.bytes))
     except Undecodable:
@@ -1418,7 +1389,7 @@ class Execution:
         oldest = self.block.header.number - 4097
         if oldest > 0:
             self.state.put(item("System", "BlockHash") + twox64_concat(u32(oldest)), None)
-        return build(self.state.now, 1)
+        return build(self.state, 1)
 
     def system(self) -> None:
         header, parent = self.block.header, hash32(self.parent.encode())
@@ -1747,9 +1718,7 @@ def judge(
         if key not in entries:
             raise BadCase(f"pre_state: {what} is missing")
     spec = read_spec(entries[b":code"])
-    authorities = decoded(
-        "the authorities", entries[keys], lambda reader: [reader.take(32) for _ in range(reader.count())]
-    )
+    authorities = decoded("the authorities", entries[keys], lambda reader: reader.each(lambda: reader.take(32)))
     offences = [*seal_offences(authorities, parent, block, slot_now), *header_offences(before, spec, parent, block)]
     walk, execution, post = None, None, None
     if relay_root is None:
@@ -1763,10 +1732,8 @@ def judge(
             offences += message_offences(before, block, walk.statics)
         if walk.missing is not None:
             name, key = walk.missing
-            root_missing = name == relay_root
-            offences.append(
-                Offence("RootMismatch", [name]) if root_missing else Offence("OmittedBelowBudget", [name, key])
-            )
+            found = ("RootMismatch", [name]) if name == relay_root else ("OmittedBelowBudget", [name, key])
+            offences.append(Offence(*found))
         else:
             unused = [name for name in walk.source if name not in walk.taken]
             if unused:
@@ -1816,10 +1783,9 @@ def hexed(data: bytes) -> str:
 
 def parent_header(case: Any) -> Header:
     try:
-        header: Header = decoded("parent_header", raw("parent_header", part(case, "parent_header", str)), read_header)
+        return decoded("parent_header", raw("parent_header", part(case, "parent_header", str)), read_header)
     except Undecodable as why:
         raise BadCase(str(why)) from None
-    return header
 
 
 def judged(case: Any) -> Outcome:
@@ -1857,18 +1823,13 @@ def expected(outcome: Outcome) -> dict[str, Any]:
     """The field `expected` of a fixture."""
     refused = bool(outcome.offences)
     root = outcome.pre_state_root if refused or outcome.post_state_root is None else outcome.post_state_root
-    walk = outcome.walk
-    cursor = None if refused or walk is None else walk.cursor
+    walk = None if refused else outcome.walk
+    cursor = None if walk is None else walk.cursor
     return {
         "verdict": outcome.offences[0].verdict if refused else None,
-        "evidence": [
-            {"verdict": offence.verdict, "subject": [hexed(part) for part in offence.subject]}
-            for offence in outcome.offences
-        ],
+        "evidence": [{"verdict": each.verdict, "subject": list(map(hexed, each.subject))} for each in outcome.offences],
         "post_state_root": hexed(root),
-        "deliveries": []
-        if refused
-        else [
+        "deliveries": [
             {
                 "publisher": each.publisher,
                 "key": hexed(each.key),
@@ -1877,9 +1838,9 @@ def expected(outcome: Outcome) -> dict[str, Any]:
                 "ttl_state": None if each.ttl_state is None else hexed(each.ttl_state),
                 "failed": each.failed,
             }
-            for each in outcome.deliveries
+            for each in (() if refused else outcome.deliveries)
         ],
-        "used": None if refused or walk is None else walk.used,
+        "used": None if walk is None else walk.used,
         "cursor": None if cursor is None else [cursor[0], hexed(cursor[1])],
     }
 
