@@ -199,7 +199,7 @@ def as_items(value: Value | None) -> tuple[Value, ...] | None:
 
 
 class Skip(NamedTuple):
-    """An event passes when its id is `offset` modulo `mod`."""
+    """An event passes when its id is `offset` modulo `mod` (IC-27, I3)."""
 
     mod: int
     offset: int = 0

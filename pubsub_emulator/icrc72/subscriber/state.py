@@ -18,7 +18,7 @@ stable(EventNotification)
 
 @record
 class Ranges:
-    """Disjoint ranges of handled ids, ascending; of each, the former event of its first."""
+    """Disjoint ranges of handled ids, ascending; of each, the former event of its first (IC-49c)."""
 
     first: list[int] = field(default_factory=list)
     last: list[int] = field(default_factory=list)
