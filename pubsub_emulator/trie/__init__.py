@@ -4,37 +4,19 @@
 `decode_compact` convert it to and from its compact form. Readers that meter what they read use `descent.Descent`.
 """
 
-from pubsub_emulator.trie.bulk import ordered_root, state_root
-from pubsub_emulator.trie.compact import decode_compact, encode_compact
-from pubsub_emulator.trie.errors import (
-    BadNode,
-    DuplicateNodes,
-    IncompleteProof,
-    MissingNode,
-    ProofTooLarge,
-    RootMismatch,
-    TrieError,
-    UnusedNodes,
-)
-from pubsub_emulator.trie.mutable import Trie
-from pubsub_emulator.trie.proof import read_child_proof, read_proof
-from pubsub_emulator.trie.state_trie import StateTrie
-
-__all__ = [
-    "BadNode",
-    "DuplicateNodes",
-    "IncompleteProof",
-    "MissingNode",
-    "ProofTooLarge",
-    "RootMismatch",
-    "StateTrie",
-    "Trie",
-    "TrieError",
-    "UnusedNodes",
-    "decode_compact",
-    "encode_compact",
-    "ordered_root",
-    "read_child_proof",
-    "read_proof",
-    "state_root",
-]
+from pubsub_emulator.trie.bulk import ordered_root as ordered_root
+from pubsub_emulator.trie.bulk import state_root as state_root
+from pubsub_emulator.trie.compact import decode_compact as decode_compact
+from pubsub_emulator.trie.compact import encode_compact as encode_compact
+from pubsub_emulator.trie.errors import BadNode as BadNode
+from pubsub_emulator.trie.errors import DuplicateNodes as DuplicateNodes
+from pubsub_emulator.trie.errors import IncompleteProof as IncompleteProof
+from pubsub_emulator.trie.errors import MissingNode as MissingNode
+from pubsub_emulator.trie.errors import ProofTooLarge as ProofTooLarge
+from pubsub_emulator.trie.errors import RootMismatch as RootMismatch
+from pubsub_emulator.trie.errors import TrieError as TrieError
+from pubsub_emulator.trie.errors import UnusedNodes as UnusedNodes
+from pubsub_emulator.trie.mutable import Trie as Trie
+from pubsub_emulator.trie.proof import read_child_proof as read_child_proof
+from pubsub_emulator.trie.proof import read_proof as read_proof
+from pubsub_emulator.trie.state_trie import StateTrie as StateTrie

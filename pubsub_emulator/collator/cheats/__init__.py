@@ -12,10 +12,16 @@ from types import MappingProxyType, ModuleType
 from typing import Final
 
 from pubsub_emulator.collator.cheats import additions, claims, forgeries, mutations, omissions, pretences, seals
-from pubsub_emulator.collator.cheats.expectation import expected, expected_of_proof
-from pubsub_emulator.collator.cheats.seals import authorities, equivocates
-from pubsub_emulator.collator.cheats.situation import Situation
-from pubsub_emulator.collator.cheats.strategy import Attempt, Strategy, attempt, carry_out, propose
+from pubsub_emulator.collator.cheats.expectation import expected as expected
+from pubsub_emulator.collator.cheats.expectation import expected_of_proof as expected_of_proof
+from pubsub_emulator.collator.cheats.seals import authorities as authorities
+from pubsub_emulator.collator.cheats.seals import equivocates as equivocates
+from pubsub_emulator.collator.cheats.situation import Situation as Situation
+from pubsub_emulator.collator.cheats.strategy import Attempt as Attempt
+from pubsub_emulator.collator.cheats.strategy import Strategy as Strategy
+from pubsub_emulator.collator.cheats.strategy import attempt as attempt
+from pubsub_emulator.collator.cheats.strategy import carry_out as carry_out
+from pubsub_emulator.collator.cheats.strategy import propose as propose
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.near import near_to
 
@@ -58,24 +64,3 @@ def register_strategy(strategy: Strategy) -> None:
     """Let networks and scenarios of this process name `strategy`. Raises `StrategyTaken`."""
     if _KNOWN.setdefault(strategy.name, strategy) != strategy:
         raise StrategyTaken(f"there is another strategy {strategy.name!r} already")
-
-
-__all__ = [
-    "BUILT_IN",
-    "STRATEGIES",
-    "WITH_ACCOUNTS",
-    "Attempt",
-    "Situation",
-    "Strategy",
-    "StrategyTaken",
-    "attempt",
-    "authorities",
-    "carry_out",
-    "equivocates",
-    "expected",
-    "expected_of_proof",
-    "for_any_chain",
-    "no_strategy",
-    "propose",
-    "register_strategy",
-]

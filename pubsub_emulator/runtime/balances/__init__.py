@@ -8,17 +8,12 @@ smaller free balance is dust, burnt with the account. A hold is a consumer: it r
     RuntimeHoldReason  u8 pallet index, u8 variant
 """
 
-from pubsub_emulator.runtime.balances.pallet import HOLDS, TOTAL_ISSUANCE, Balances
-from pubsub_emulator.runtime.balances.types import Error, Fortitude, HoldReason, IdAmount, Precision, Preservation
-
-__all__ = [
-    "HOLDS",
-    "TOTAL_ISSUANCE",
-    "Balances",
-    "Error",
-    "Fortitude",
-    "HoldReason",
-    "IdAmount",
-    "Precision",
-    "Preservation",
-]
+from pubsub_emulator.runtime.balances.pallet import HOLDS as HOLDS
+from pubsub_emulator.runtime.balances.pallet import TOTAL_ISSUANCE as TOTAL_ISSUANCE
+from pubsub_emulator.runtime.balances.pallet import Balances as Balances
+from pubsub_emulator.runtime.balances.types import Error as Error
+from pubsub_emulator.runtime.balances.types import Fortitude as Fortitude
+from pubsub_emulator.runtime.balances.types import HoldReason as HoldReason
+from pubsub_emulator.runtime.balances.types import IdAmount as IdAmount
+from pubsub_emulator.runtime.balances.types import Precision as Precision
+from pubsub_emulator.runtime.balances.types import Preservation as Preservation

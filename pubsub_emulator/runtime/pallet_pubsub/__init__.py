@@ -7,18 +7,11 @@ Read in this order: `config`, `storage`, `errors`, `events`, `calls`, `pallet`; 
 `try_state` and `genesis`.
 """
 
-from pubsub_emulator.runtime.pallet_pubsub.config import Config, ForcedDeposit, Registrar, TtlPolicy
-from pubsub_emulator.runtime.pallet_pubsub.errors import Error
-from pubsub_emulator.runtime.pallet_pubsub.genesis import GenesisPublisher, genesis_rows
-from pubsub_emulator.runtime.pallet_pubsub.pallet import Broadcaster
-
-__all__ = [
-    "Broadcaster",
-    "Config",
-    "Error",
-    "ForcedDeposit",
-    "GenesisPublisher",
-    "Registrar",
-    "TtlPolicy",
-    "genesis_rows",
-]
+from pubsub_emulator.runtime.pallet_pubsub.config import Config as Config
+from pubsub_emulator.runtime.pallet_pubsub.config import ForcedDeposit as ForcedDeposit
+from pubsub_emulator.runtime.pallet_pubsub.config import Registrar as Registrar
+from pubsub_emulator.runtime.pallet_pubsub.config import TtlPolicy as TtlPolicy
+from pubsub_emulator.runtime.pallet_pubsub.errors import Error as Error
+from pubsub_emulator.runtime.pallet_pubsub.genesis import GenesisPublisher as GenesisPublisher
+from pubsub_emulator.runtime.pallet_pubsub.genesis import genesis_rows as genesis_rows
+from pubsub_emulator.runtime.pallet_pubsub.pallet import Broadcaster as Broadcaster
