@@ -19,21 +19,12 @@ def encode_bytes_list(values: Sequence[bytes]) -> bytes:
 
 def read_byte_strings(reader: Reader, count: int) -> list[bytes]:
     """The next `count` of `Vec<u8>`. Raises `ScaleError`."""
-    out: list[bytes] = []
-    while len(out) < count:
-        reader.pos = _take(reader.data, reader.pos, count, out)
-        if len(out) < count:
-            out.append(reader.bytes_())
-    return out
-
-
-def _take(data: bytes, pos: int, count: int, out: list[bytes]) -> int:
-    """Append byte strings until `out` has `count`, or one is longer or not whole; where the next begins."""
+    data = reader.data
     size = len(data)
-    for _ in range(count - len(out)):
-        if pos + 2 > size:
-            break
-        prefix = data[pos] | data[pos + 1] << 8
+    pos = reader.pos
+    out: list[bytes] = []
+    for _ in range(count):
+        prefix = data[pos] | data[pos + 1] << 8 if pos + 2 <= size else 3
         if prefix & 3 == 1 and prefix >= 0x100:
             start = pos + 2
             end = start + (prefix >> 2)
@@ -41,9 +32,13 @@ def _take(data: bytes, pos: int, count: int, out: list[bytes]) -> int:
             start = pos + 1
             end = start + (data[pos] >> 2)
         else:
-            break
-        if end > size:
-            break
-        out.append(data[start:end])
-        pos = end
-    return pos
+            start, end = pos, size + 1
+        if end <= size:
+            out.append(data[start:end])
+            pos = end
+        else:
+            reader.pos = pos
+            out.append(reader.bytes_())  # a longer one, the last, or one that is not whole
+            pos = reader.pos
+    reader.pos = pos
+    return out

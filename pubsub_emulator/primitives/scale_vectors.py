@@ -3,37 +3,27 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from pubsub_emulator.primitives import scale
+from pubsub_emulator.primitives import hashing, scale
 from pubsub_emulator.primitives import storage_keys as sk
-from pubsub_emulator.primitives.hashing import (
-    blake2_128,
-    blake2_128_concat,
-    blake2_256,
-    identity,
-    twox64_concat,
-    twox_64,
-    twox_128,
-    twox_256,
-)
 from pubsub_emulator.primitives.hexadecimal import hexed, unhex
 from pubsub_emulator.primitives.pubsub import publisher_root_key
 from pubsub_emulator.primitives.scale import AnyCodec, Codec
 from pubsub_emulator.primitives.types import ParaId
-from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
+from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, cases_of, same
 
 _HASHES: Final[dict[str, Callable[[bytes], bytes]]] = {
-    "twox64": twox_64,
-    "twox128": twox_128,
-    "twox256": twox_256,
-    "blake2_128": blake2_128,
-    "blake2_256": blake2_256,
-    "twox64_concat": twox64_concat,
-    "blake2_128_concat": blake2_128_concat,
+    "twox64": hashing.twox_64,
+    "twox128": hashing.twox_128,
+    "twox256": hashing.twox_256,
+    "blake2_128": hashing.blake2_128,
+    "blake2_256": hashing.blake2_256,
+    "twox64_concat": hashing.twox64_concat,
+    "blake2_128_concat": hashing.blake2_128_concat,
 }
 _HASHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
-    "Twox64Concat": twox64_concat,
-    "Blake2_128Concat": blake2_128_concat,
-    "Identity": identity,
+    "Twox64Concat": hashing.twox64_concat,
+    "Blake2_128Concat": hashing.blake2_128_concat,
+    "Identity": hashing.identity,
 }
 _WELL_KNOWN: Final[dict[str, Callable[[ParaId], bytes]]] = {
     "para_head": sk.para_head,
@@ -55,13 +45,13 @@ def _listed(codec: AnyCodec) -> AnyCodec:
     return codec.map("list", list, tuple)
 
 
-def _signed(bits: int) -> AnyCodec:
-    size = bits // 8
-
-    def encode(value: Any) -> bytes:
-        return int(value).to_bytes(size, "little", signed=True)
-
-    return Codec(f"i{bits}", encode, lambda reader: int.from_bytes(reader.take(size), "little", signed=True))
+def _signed(bits: int) -> Codec[int]:
+    half = 1 << bits - 1  # two's complement
+    return scale.fixed(bits // 8).map(
+        f"i{bits}",
+        lambda raw: (int.from_bytes(raw, "little") ^ half) - half,
+        lambda value: value.to_bytes(bits // 8, "little", signed=True),
+    )
 
 
 CODECS: Final[dict[str, AnyCodec]] = {
@@ -96,14 +86,10 @@ _UNORDERED: Final = ("BTreeSet<u32>", "BTreeMap<u32,Bytes>")
 
 def cases(document: Document) -> Iterator[Case]:
     """A case for each hash, key and value."""
-    for at, vector in enumerate(document["hashes"]):
-        yield f"hash {at}", lambda vector=vector: _hash(vector)  # type: ignore[misc]  # bound where it is made
-    for at, vector in enumerate(document["storage_keys"]):
-        yield f"storage key {at}", lambda vector=vector: _key(vector)  # type: ignore[misc]  # as above
-    for at, vector in enumerate(document["relay_well_known_keys"]):
-        yield f"well-known keys {at}", lambda vector=vector: _well_known(vector)  # type: ignore[misc]  # as above
-    for at, vector in enumerate(document["scale"]):
-        yield f"SCALE {at}", lambda vector=vector: _value(vector)  # type: ignore[misc]  # as above
+    yield from cases_of(document["hashes"], _hash, "hash")
+    yield from cases_of(document["storage_keys"], _key, "storage key")
+    yield from cases_of(document["relay_well_known_keys"], _well_known, "well-known keys")
+    yield from cases_of(document["scale"], _value, "SCALE")
 
 
 def _hash(vector: Document) -> None:

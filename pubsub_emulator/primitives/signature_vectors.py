@@ -7,7 +7,7 @@ from pubsub_emulator.primitives.header import Header, turn_of
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.signatures import Scheme, verify
 from pubsub_emulator.primitives.types import AccountId
-from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
+from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, cases_of, same
 
 _SCHEMES: Final = {"Ed25519": Scheme.ED25519, "Sr25519": Scheme.SR25519, "Ecdsa": Scheme.ECDSA}
 
@@ -38,9 +38,8 @@ def _check_signature(case: Document) -> None:
 
 
 def _cases(document: Document) -> Iterator[Case]:
-    for kind, check in (("seals", _check_seal), ("signatures", _check_signature)):
-        for case in document[kind]:
-            yield str(case["name"]), lambda check=check, case=case: check(case)  # type: ignore[misc]  # bound here
+    yield from cases_of(document["seals"], _check_seal)
+    yield from cases_of(document["signatures"], _check_signature)
 
 
 FORMATS = (Format("seals and signatures", lambda document: {"seals", "signatures"} <= {*document}, _cases),)

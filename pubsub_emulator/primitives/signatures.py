@@ -57,10 +57,6 @@ def verify(scheme: Scheme, signature: bytes, message: bytes, account: AccountId)
     return _VERIFY[scheme](signature, message, account)
 
 
-def _ed25519(signature: bytes, message: bytes, account: AccountId) -> bool:
-    return ed25519.verify(account, message, signature)
-
-
 def _sr25519(signature: bytes, message: bytes, account: AccountId) -> bool:
     library = _library("sr25519", "py-sr25519-bindings")
     try:
@@ -81,7 +77,7 @@ def _ecdsa(signature: bytes, message: bytes, account: AccountId) -> bool:
 
 
 _VERIFY: Final[dict[Scheme, Callable[[bytes, bytes, AccountId], bool]]] = {
-    Scheme.ED25519: _ed25519,
+    Scheme.ED25519: lambda signature, message, account: ed25519.verify(account, message, signature),
     Scheme.SR25519: _sr25519,
     Scheme.ECDSA: _ecdsa,
 }

@@ -6,13 +6,13 @@ from typing import TypeVar
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.scale import AnyCodec, Codec, Reader
-from pubsub_emulator.primitives.type_info import Composite, Field, TypeInfo, path
+from pubsub_emulator.primitives.type_info import Composite, Field, Parameter, path
 
 T = TypeVar("T")
 
 
-def struct(cls: Callable[..., T], *codecs: AnyCodec, rust: str = "") -> Codec[T]:
-    """The codec of a dataclass, given those of its fields in order; `rust` is the path of the type in metadata.
+def struct(cls: Callable[..., T], *codecs: AnyCodec, rust: str = "", params: tuple[Parameter, ...] = ()) -> Codec[T]:
+    """The codec of a dataclass, given those of its fields in order; `rust` and `params` are of the type in metadata.
 
     Raises `DefensiveFailure` when fields and codecs differ in number.
     """
@@ -28,11 +28,6 @@ def struct(cls: Callable[..., T], *codecs: AnyCodec, rust: str = "") -> Codec[T]
         return cls(*[codec.read(reader) for codec in codecs])
 
     name = getattr(cls, "__name__", "struct")
-    return Codec(name, encode, read, _describe(rust or f"pubsub_runtime::{name}", names, codecs))
-
-
-def _describe(rust: str, names: tuple[str, ...], codecs: tuple[AnyCodec, ...]) -> TypeInfo | None:
-    fields = tuple(
-        Field(codec.info, name.rstrip("_")) for name, codec in zip(names, codecs, strict=True) if codec.info is not None
-    )
-    return Composite(path(rust), fields) if len(fields) == len(codecs) else None
+    infos = tuple(Field(codec.info, name.rstrip("_")) for name, codec in pairs if codec.info is not None)
+    info = Composite(path(rust or f"pubsub_runtime::{name}"), infos, params) if len(infos) == len(pairs) else None
+    return Codec(name, encode, read, info)

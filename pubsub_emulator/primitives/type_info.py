@@ -7,24 +7,8 @@ or that contain themselves, are `Named`; the reader of a description supplies a 
 from dataclasses import dataclass
 from typing import Final
 
-PRIMITIVES: Final = (
-    "bool",
-    "char",
-    "str",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "u128",
-    "u256",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "i128",
-    "i256",
-)
-"""In the order of `TypeDefPrimitive`."""
+PRIMITIVES: Final = ("bool", "char", "str", *(f"{sign}{8 << size}" for sign in "ui" for size in range(6)))
+"""In the order of `TypeDefPrimitive`: the integers are u8 to u256, then i8 to i256."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@
 `cli.vectors` lists the modules that declare formats.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pubsub_emulator.primitives.errors import PubsubError
@@ -31,27 +32,26 @@ class Format:
     unchecked: tuple[str, ...] = ()
 
 
-def has(*fields: str) -> Callable[[Document], bool]:
-    """A predicate: the document has a list `vectors` whose first item has these fields."""
+def has(*fields: str, of: str = "vectors") -> Callable[[Document], bool]:
+    """A predicate: the document has a list `of`, whose first item has these fields."""
 
     def fits(document: Document) -> bool:
-        vectors = document.get("vectors")
-        return (
-            isinstance(vectors, list) and bool(vectors) and isinstance(vectors[0], dict) and {*fields} <= {*vectors[0]}
-        )
+        first = next(iter(document[of]), None) if isinstance(document.get(of), list) else None
+        return isinstance(first, dict) and {*fields} <= {*first}
 
     return fits
 
 
+def cases_of(vectors: Iterable[Any], check: Callable[[Any], None], kind: str = "") -> Iterator[Case]:
+    """A case for each vector, named by `kind` and its index if there is a `kind`, else by its `name` or its index."""
+    for at, vector in enumerate(vectors):
+        name = f"{kind} {at}" if kind else vector.get("name", at) if isinstance(vector, dict) else at
+        yield str(name), partial(check, vector)
+
+
 def each_vector(check: Callable[[Document], None]) -> Callable[[Document], Iterator[Case]]:
-    """One case for each item of `vectors`, named by its `name` or its index."""
-
-    def cases(document: Document) -> Iterator[Case]:
-        for at, vector in enumerate(document["vectors"]):
-            name = str(vector.get("name", at)) if isinstance(vector, dict) else str(at)
-            yield name, lambda vector=vector: check(vector)  # type: ignore[misc]  # bound where it is made
-
-    return cases
+    """One case for each item of `vectors`."""
+    return lambda document: cases_of(document["vectors"], check)
 
 
 def same(what: str, found: object, stated: object) -> None:

@@ -7,7 +7,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import unhex
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key, publisher_root_key
 from pubsub_emulator.primitives.types import ParaId, RelayBlockNumber
-from pubsub_emulator.primitives.vectors import Case, Document, Format, same
+from pubsub_emulator.primitives.vectors import Case, Document, Format, cases_of, same
 from pubsub_emulator.xcm.instructions import Publish
 from pubsub_emulator.xcm.location import Location
 from pubsub_emulator.xcm.message import VERSION, decode, encode
@@ -16,16 +16,11 @@ from pubsub_emulator.xcm.render import camel, render, to_json
 
 def cases(document: Document) -> Iterator[Case]:
     """A case for each message, location and publish instruction."""
-    for vector in (*document["messages"], *document["random_messages"]):
-        yield vector["name"], lambda vector=vector: _message(vector)  # type: ignore[misc]  # bound where it is made
-    for vector in document["locations"]:
-        yield vector["name"], lambda vector=vector: _location(vector)  # type: ignore[misc]  # as above
-    for at, vector in enumerate(document["publish_instruction"]["cases"]):
-        yield f"publish {at}", lambda vector=vector: _publish(vector)  # type: ignore[misc]  # as above
-    for at, vector in enumerate(document.get("published_entries", ())):
-        yield f"published entry {at}", lambda vector=vector: _entry(vector)  # type: ignore[misc]  # as above
-    for at, vector in enumerate(document.get("child_storage_keys", ())):
-        yield f"child storage key {at}", lambda vector=vector: _child_key(vector)  # type: ignore[misc]  # as above
+    yield from cases_of([*document["messages"], *document["random_messages"]], _message)
+    yield from cases_of(document["locations"], _location)
+    yield from cases_of(document["publish_instruction"]["cases"], _publish, "publish")
+    yield from cases_of(document.get("published_entries", ()), _entry, "published entry")
+    yield from cases_of(document.get("child_storage_keys", ()), _child_key, "child storage key")
 
 
 def _message(vector: Document) -> None:
