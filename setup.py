@@ -24,7 +24,6 @@ COMPILED = [
     "pubsub_emulator/trie/nodes.py",
     "pubsub_emulator/trie/step.py",
     "pubsub_emulator/trie/descent.py",
-    "pubsub_emulator/trie/lookups.py",
     "pubsub_emulator/trie/bulk.py",
     "pubsub_emulator/trie/batch.py",
     "pubsub_emulator/trie/mutable.py",
@@ -60,7 +59,6 @@ COMPILED = [
     "pubsub_emulator/xcm/weigher.py",
     "pubsub_emulator/xcm/barriers.py",
     "pubsub_emulator/xcm/executor.py",
-    "pubsub_emulator/xcm/weighed_message.py",
     "pubsub_emulator/runtime/pallet_pubsub/publish.py",
     # PRISM: from an operation's bytes to the state of its DID.
     "pubsub_emulator/prism/core/wire.py",

@@ -32,7 +32,7 @@ from pubsub_emulator.runtime.parachain.governance import root_calls
 from pubsub_emulator.runtime.parachain.signed_body import OfferedBody
 from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import MissingNode
-from pubsub_emulator.trie.lookups import Lookups
+from pubsub_emulator.trie.descent import Lookups
 
 
 class RelayAccess(Protocol):

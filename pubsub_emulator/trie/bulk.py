@@ -6,7 +6,8 @@ as a key shares less than the branch's depth with the next.
 """
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
@@ -35,17 +36,24 @@ from pubsub_emulator.trie.codec import (
 from pubsub_emulator.trie.nibbles import shared_nibbles, shared_with_next
 from pubsub_emulator.trie.nodes import NIBBLE, Node, Owner
 
+T = TypeVar("T")
+
 
 def state_root(entries: Iterable[tuple[bytes, bytes]], version: int = 1) -> Hash:
     """The root of a trie of `entries`, in any order. If a key occurs twice, the last entry counts."""
     listed = entries if isinstance(entries, list) else list(entries)
     if not listed:
         return EMPTY_TRIE_ROOT
+    max_inline = MAX_INLINE_VALUE[version]
+    return _uncollected(lambda: _regular_root(listed, max_inline) or _mixed_root(listed, max_inline))
+
+
+def _uncollected(make: Callable[[], T]) -> T:
+    """What `make` returns; no garbage is looked for meanwhile, since there is none."""
     paused = gc.isenabled()
     gc.disable()
     try:
-        max_inline = MAX_INLINE_VALUE[version]
-        return _regular_root(listed, max_inline) or _mixed_root(listed, max_inline)
+        return make()
     finally:
         if paused:
             gc.enable()
@@ -262,15 +270,7 @@ def _packed(key: bytes, start: int, end: int) -> bytes:
 def build(entries: Iterable[tuple[bytes, bytes]], owner: Owner) -> tuple[Node | None, int]:
     """The root node of a trie of `entries`, not encoded yet, and the number of entries."""
     table = dict(entries)
-    if not table:
-        return None, 0
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        return _build(table, owner), len(table)
-    finally:
-        if paused:
-            gc.enable()
+    return (_uncollected(lambda: _build(table, owner)), len(table)) if table else (None, 0)
 
 
 def _build(table: dict[bytes, bytes], owner: Owner) -> Node:

@@ -10,13 +10,12 @@ directions therefore stop at a limit instead of trusting the proof's size.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT
 from pubsub_emulator.trie.codec import (
-    BRANCH,
     BRANCH_WITH_VALUE,
     EMPTY_NODE,
     ESCAPE,
@@ -88,21 +87,16 @@ def _parts(node: bytes, name: bytes, root: bytes) -> DecodedNode:
 
 def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], limit: int) -> None:
     """Append the items of the trie `root`, whose node must be in `found`."""
-    names = [root]
-    inlines: list[bytes | None] = [None]
-    while names:
-        name = names.pop()
-        inline = inlines.pop()
+    waiting: list[tuple[bytes, bytes | None]] = [(root, None)]
+    while waiting:
+        name, inline = waiting.pop()
         node = found[name] if inline is None else inline
         parts = _parts(node, name, root)
-        kind = parts.kind
         head = node[: parts.body_at]
-        value: bytes | None = None
-        if kind in {HASHED_LEAF, HASHED_BRANCH}:
-            value = found.get(node[parts.value_at : parts.value_end])
+        value = found.get(parts.value_hash or b"")
         middle = node[parts.body_at : parts.value_end]
         if value is not None:
-            plain = node_head(LEAF if kind == HASHED_LEAF else BRANCH_WITH_VALUE, parts.nibbles)
+            plain = node_head(LEAF if parts.kind == HASHED_LEAF else BRANCH_WITH_VALUE, parts.nibbles)
             head = bytes((ESCAPE,)) + plain + node[parts.partial_at : parts.body_at]
             middle = node[parts.body_at : parts.value_at] + b"\x00"
         pieces = [head, middle]
@@ -122,20 +116,16 @@ def _encode_trie(found: dict[bytes, bytes], root: bytes, items: list[bytes], lim
                 items.append(value)
             if len(items) > limit:
                 raise ProofTooLarge(limit)
-        for child_name, child_inline in reversed(below):
-            names.append(child_name)
-            inlines.append(child_inline)
+        below.reverse()
+        waiting += below
 
 
-class _Open:
+class _Open(NamedTuple):
     """A branch whose omitted children are being read: the bytes before the references, the references, the omitted."""
 
-    __slots__ = ("head", "omitted", "refs")
-
-    def __init__(self, head: bytes, refs: list[bytes], omitted: list[int]) -> None:
-        self.head = head
-        self.refs = refs
-        self.omitted = omitted
+    head: bytes
+    refs: list[bytes]
+    omitted: list[int]
 
 
 def _decode_trie(waiting: list[bytes], found: dict[bytes, bytes]) -> bytes:
@@ -186,17 +176,11 @@ def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[byt
     """The child roots among the top trie's nodes, by key. Raises `BadNode` for one that is not 32 bytes long."""
     prefix = CHILD_STORAGE_PREFIX.hex()
     out: list[bytes] = []
-    names = [root]
-    inlines: list[bytes | None] = [None]
     # Only a path's length and its part within the prefix are kept: copying long paths would take quadratic time.
-    paths = [""]
-    depths = [0]
+    waiting: list[tuple[bytes, bytes | None, str, int]] = [(root, None, "", 0)]
     visits = 0
-    while names:
-        name = names.pop()
-        inline = inlines.pop()
-        path = paths.pop()
-        depth = depths.pop()
+    while waiting:
+        name, inline, path, depth = waiting.pop()
         node = found.get(name) if inline is None else inline
         if node is None:
             continue
@@ -205,15 +189,14 @@ def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[byt
             raise ProofTooLarge(limit)
         parts = _parts(node, name, root)
         if len(path) < len(prefix):
-            partial = node[parts.partial_at : parts.body_at].hex()
-            path = (path + (partial[1:] if parts.nibbles & 1 else partial))[: len(prefix)]
+            path = (path + parts.partial)[: len(prefix)]
             if not prefix.startswith(path):
                 continue
         depth += parts.nibbles
-        if depth >= len(prefix) and parts.kind not in {0, BRANCH}:
-            value: bytes | None = node[parts.value_at : parts.value_end]
-            if parts.kind in {HASHED_LEAF, HASHED_BRANCH}:
-                value = found.get(node[parts.value_at : parts.value_end])
+        value = parts.value
+        if depth >= len(prefix) and value is not None:
+            if parts.is_detached:
+                value = found.get(value)
             if depth & 1:
                 raise BadNode(name, root, CHILD_STORAGE_PREFIX, depth, "a value at half a byte")
             if value is not None:
@@ -222,9 +205,6 @@ def _child_roots(found: dict[bytes, bytes], root: bytes, limit: int) -> list[byt
                 out.append(value)
         for nibble, _, at, end in reversed(parts.children):
             child = node[at:end]
-            hashed = len(child) == 32
-            names.append(child if hashed else name)
-            inlines.append(None if hashed else child)
-            paths.append(path if len(path) == len(prefix) else f"{path}{nibble:x}")
-            depths.append(depth + 1)
+            below = path if len(path) == len(prefix) else f"{path}{nibble:x}"
+            waiting.append((child, None, below, depth + 1) if len(child) == 32 else (name, child, below, depth + 1))
     return out

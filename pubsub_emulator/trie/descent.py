@@ -12,7 +12,7 @@ the shapes   Nearly every node of a state is a branch of hashes without partial 
 A property in the tests holds `find` equal to a walk that takes every step with `step`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pubsub_emulator.primitives.types import Hash
@@ -41,8 +41,6 @@ class Descent:
     `shared_with_next` has the number of nibbles that each key shares with the one after it. A child node that is in
     `nodes` is used without asking the policy.
     """
-
-    __slots__ = ("_nodes", "_shared", "_trail", "at", "keys", "root")
 
     def __init__(
         self, root: Hash, keys: Sequence[bytes], shared_with_next: Sequence[int], nodes: Mapping[Hash, bytes]
@@ -142,3 +140,35 @@ class Descent:
                         return DETACHED, whole[DETACHED_HASH], end
             if depth <= shared_after:
                 trail.append((node_hash, node, depth, bitmap))
+
+
+class Lookups(Descent):
+    """A descent towards keys that become known one after another, such as the static keys of a block.
+
+    Each key starts at the deepest node on the way to the key before it. `node_of` is asked, as by `follow`, for each
+    node that `nodes` lacks.
+    """
+
+    def __init__(self, root: Hash, nodes: Mapping[Hash, bytes], node_of: Callable[[Hash, bytes, int], bytes]) -> None:
+        super().__init__(root, (b"", b""), (0, 0), nodes)
+        self.node_of = node_of
+
+    def read(self, key: bytes) -> tuple[int, bytes, int]:
+        """What the trie says of `key`, as `follow`. Raises `BadNode`, and what `node_of` raises."""
+        before = self.keys[1]
+        self.keys = (before, key)
+        if not self._trail:
+            self.start(self.node(self.root, 0))
+        self._shared = (shared(before, key), 2 * len(key))  # all nodes on the way stay on the trail
+        self.at = 0
+        return self.find(1)
+
+    def node(self, reference: Hash, depth: int) -> bytes:
+        """The node or value of hash `reference`, which starts at nibble `depth` of the key read last."""
+        found = self._nodes.get(reference)
+        return self.node_of(reference, self.keys[1], depth) if found is None else found
+
+    def child(self, reference: Hash, depth: int, above: int) -> bytes | None:
+        """The child node, which `nodes` lacks."""
+        del above
+        return self.node_of(reference, self.keys[1], depth)

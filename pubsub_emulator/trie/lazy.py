@@ -36,8 +36,6 @@ class NodeFetcher(Protocol):
 class LazyTrie(PartialTrie):
     """A trie of layout version 1 with a root and a source. Everything may raise `StateUnavailable`, `BadNode`."""
 
-    __slots__ = ("_ahead", "_loads", "_source")
-
     def __init__(self, root: Hash, source: NodeFetcher) -> None:
         super().__init__(root, lambda _wanted: None)
         self._source = source

@@ -246,17 +246,8 @@ def _reference(node: Node | None, max_inline: int) -> bytes:
 
 def encode_leaf(node: Node, max_inline: int) -> None:
     """Encode a leaf."""
-    value = node.value or b""
-    tail = node.tail
-    detached = len(value) > max_inline
-    if not tail:
-        if detached:
-            hasher = new_hasher()
-            feed(hasher, value)
-            tail = digest_of(hasher)
-        else:
-            tail = INLINE_LENGTHS[len(value)] + value if len(value) < len(INLINE_LENGTHS) else encode_bytes(value)
-        node.tail = tail
+    detached = len(node.value or b"") > max_inline
+    tail = node.tail or _store_value(node, max_inline)
     at = node.refs_at
     old = node.encoded
     if at > 0 and (old[0] < LEAF) == detached:
@@ -279,6 +270,6 @@ def _store_value(node: Node, max_inline: int) -> bytes:
         feed(hasher, value)
         tail = digest_of(hasher)
     else:
-        tail = encode_bytes(value)
+        tail = INLINE_LENGTHS[len(value)] + value if len(value) < len(INLINE_LENGTHS) else encode_bytes(value)
     node.tail = tail
     return tail

@@ -13,17 +13,7 @@ from typing import Final, Self
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.scale import encode_compact
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
-from pubsub_emulator.trie.codec import (
-    BRANCH,
-    BRANCH_WITH_VALUE,
-    EMPTY_NODE,
-    HASHED_BRANCH,
-    HASHED_LEAF,
-    LEAF,
-    MAX_INLINE_VALUE,
-    node_head,
-    pack,
-)
+from pubsub_emulator.trie import codec
 from pubsub_emulator.trie.decoded import DecodedNode
 from pubsub_emulator.trie.difference import Difference
 from pubsub_emulator.trie.errors import BadNode, MissingNode
@@ -34,7 +24,7 @@ Fetch = Callable[[bytes], bytes | None]
 
 MAX_KEY: Final = 4096
 """Bytes of the longest key that a walk yields."""
-_MAX_INLINE: Final = MAX_INLINE_VALUE[1]
+_MAX_INLINE: Final = codec.MAX_INLINE_VALUE[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +55,6 @@ Reference = PartialNode | Far
 
 class PartialTrie:
     """The methods of `trie.Trie`, layout version 1, that a block needs. Each may raise `MissingNode` or `BadNode`."""
-
-    __slots__ = ("_fetch", "_first", "_root", "_seen")
 
     def __init__(self, root: Hash, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -140,17 +128,10 @@ class PartialTrie:
     def merkle_value(self, key: bytes) -> bytes | None:
         """The Merkle value of the node at `key` or of the first one below it; `None` if there is neither."""
         digits = key.hex()
-        reference, depth = self._root, 0
-        while reference is not None:
-            node = self._load(reference, digits, depth)
+        for node, depth in self._way(digits):
             if node.partial.startswith(digits[depth:]):
                 encoded = encode(node)
                 return encoded if depth and len(encoded) < 32 else blake2_256(encoded)
-            if not digits.startswith(node.partial, depth):
-                return None
-            depth += len(node.partial)
-            reference = node.children.get(int(digits[depth], 16))
-            depth += 1
         return None
 
     def differences(self, other: Self) -> Iterator[Difference]:
@@ -168,8 +149,7 @@ class PartialTrie:
             reference, place = waiting.pop()
             found.add((place, _hash(reference)))
             if not isinstance(reference, Far):
-                place += reference.partial
-                waiting += [(child, f"{place}{nibble:x}") for nibble, child in reference.children.items()]
+                waiting += _below(reference, place)
         return found
 
     def keys_beside(self, known: set[tuple[str, bytes]]) -> Iterator[bytes]:
@@ -180,10 +160,9 @@ class PartialTrie:
             if (place, _hash(reference)) in known:
                 continue
             node = self._load(reference, place, len(place))
-            place += node.partial
-            waiting += [(child, f"{place}{nibble:x}") for nibble, child in node.children.items()]
+            waiting += _below(node, place)
             if node.value is not None:
-                yield self._key(place)
+                yield self._key(place + node.partial)
 
     def root(self) -> Hash:
         """The Merkle root."""
@@ -195,24 +174,15 @@ class PartialTrie:
         """Add to `into` every node and detached value that reading `keys` touches."""
         for key in keys:
             digits = key.hex()
-            reference, depth = self._root, 0
-            if reference is None:
-                into[EMPTY_TRIE_ROOT] = EMPTY_NODE
-            while reference is not None:
-                node = self._load(reference, digits, depth)
+            if self._root is None:
+                into[EMPTY_TRIE_ROOT] = codec.EMPTY_NODE
+            for node, depth in self._way(digits):
                 encoded = encode(node)
                 if len(encoded) >= 32 or not depth:
                     into[blake2_256(encoded)] = encoded
-                if not digits.startswith(node.partial, depth):
-                    break
-                depth += len(node.partial)
-                if depth == len(digits):
-                    value = self._value(node, digits)
-                    if value is not None and len(value) > _MAX_INLINE:
-                        into[blake2_256(value)] = value
-                    break
-                reference = node.children.get(int(digits[depth], 16))
-                depth += 1
+                value = self._value(node, digits) if node.partial == digits[depth:] else None
+                if value is not None and len(value) > _MAX_INLINE:
+                    into[blake2_256(value)] = value
 
     def _items(self, root: Reference | None, prefix: str, after: str | None) -> Iterator[tuple[bytes, bytes]]:
         waiting: list[tuple[Reference, str, str]] = [] if root is None else [(root, "", "")]
@@ -248,19 +218,27 @@ class PartialTrie:
         starts, the two diverge. If there is a rest and no node, the place is empty.
         """
         path: list[tuple[PartialNode, int]] = []
+        rest = digits
+        for node, depth in self._way(digits):
+            rest = digits[depth:]
+            if not rest.startswith(node.partial):
+                return node, path, rest
+            if rest == node.partial:
+                return node, path, None
+            path.append((node, int(rest[len(node.partial)], 16)))
+            rest = rest[len(node.partial) + 1 :]
+        return None, path, rest
+
+    def _way(self, digits: str) -> Iterator[tuple[PartialNode, int]]:
+        """The nodes on the way to a key, and the nibble at which each starts; the last may diverge from the key."""
         reference, depth = self._root, 0
         while reference is not None:
             node = self._load(reference, digits, depth)
-            if not digits.startswith(node.partial, depth):
-                return node, path, digits[depth:]
-            depth += len(node.partial)
-            if depth == len(digits):
-                return node, path, None
-            nibble = int(digits[depth], 16)
-            path.append((node, nibble))
-            reference = node.children.get(nibble)
-            depth += 1
-        return None, path, digits[depth:]
+            yield node, depth
+            end = depth + len(node.partial)
+            if not digits.startswith(node.partial, depth) or end == len(digits):
+                return
+            reference, depth = node.children.get(int(digits[end], 16)), end + 1
 
     def _ascend(self, path: list[tuple[PartialNode, int]], reference: Reference | None) -> None:
         """Put `reference` at the end of `path`."""
@@ -306,6 +284,11 @@ class PartialTrie:
         return found
 
 
+def _below(node: PartialNode, place: str) -> list[tuple[Reference, str]]:
+    """The children of a node and their places."""
+    return [(child, f"{place}{node.partial}{nibble:x}") for nibble, child in node.children.items()]
+
+
 def _hash(reference: Reference) -> bytes:
     return reference.hash if isinstance(reference, Far) else blake2_256(encode(reference))
 
@@ -317,9 +300,8 @@ def _split(node: PartialNode, rest: str, value: bytes) -> PartialNode:
     below: dict[int, Reference] = {int(partial[shared], 16): replace(node, partial=partial[shared + 1 :])}
     if shared == len(rest):
         return PartialNode(rest, value, below)
-    return PartialNode(
-        partial[:shared], None, {**below, int(rest[shared], 16): PartialNode(rest[shared + 1 :], value, {})}
-    )
+    below[int(rest[shared], 16)] = PartialNode(rest[shared + 1 :], value, {})
+    return PartialNode(partial[:shared], None, below)
 
 
 def _overlap(path: str, prefix: str) -> bool:
@@ -359,10 +341,10 @@ def _encoded(node: PartialNode) -> bytes:
     value = node.value
     detached = isinstance(value, Far) or (value is not None and len(value) > _MAX_INLINE)
     if node.children:
-        kind = BRANCH if value is None else HASHED_BRANCH if detached else BRANCH_WITH_VALUE
+        kind = codec.BRANCH if value is None else codec.HASHED_BRANCH if detached else codec.BRANCH_WITH_VALUE
     else:
-        kind = HASHED_LEAF if detached else LEAF
-    pieces = [node_head(kind, len(node.partial)), pack(node.partial)]
+        kind = codec.HASHED_LEAF if detached else codec.LEAF
+    pieces = [codec.node_head(kind, len(node.partial)), codec.pack(node.partial)]
     if node.children:
         pieces.append(sum(1 << nibble for nibble in node.children).to_bytes(2, "little"))
     if isinstance(value, Far):

@@ -75,8 +75,6 @@ def _indexed(nodes: Iterable[bytes], *, exact: bool) -> tuple[dict[Hash, bytes],
 class _Witness(Descent):
     """Notes in `used` which nodes of a set it reads."""
 
-    __slots__ = ("found", "used")
-
     def __init__(self, root: Hash, keys: list[bytes], found: dict[Hash, bytes], used: dict[Hash, None]) -> None:
         super().__init__(root, keys, shared_with_next(keys), {})
         self.found = found

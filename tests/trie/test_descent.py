@@ -12,8 +12,7 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash
 from pubsub_emulator.trie import BadNode, Trie
 from pubsub_emulator.trie.codec import EMPTY_NODE
-from pubsub_emulator.trie.descent import Descent
-from pubsub_emulator.trie.lookups import Lookups
+from pubsub_emulator.trie.descent import Descent, Lookups
 from pubsub_emulator.trie.nibbles import shared_with_next
 from pubsub_emulator.trie.step import CHILD, INLINE, follow, step
 

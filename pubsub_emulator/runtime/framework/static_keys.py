@@ -9,7 +9,7 @@ from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.types import Hash, ParaId
 from pubsub_emulator.runtime.framework.message_chains import ZERO_HEAD
 from pubsub_emulator.trie import BadNode
-from pubsub_emulator.trie.lookups import Lookups
+from pubsub_emulator.trie.descent import Lookups
 from pubsub_emulator.trie.step import DETACHED, VALUE
 
 _para_ids = scale.vec(scale.u32)

@@ -57,7 +57,7 @@ from pubsub_emulator.runtime.pallet_subscriber.own_state import OWN_STATE_ALLOWA
 from pubsub_emulator.runtime.pallet_subscriber.view import Item, SubscriberView
 from pubsub_emulator.runtime.rules import rules_of
 from pubsub_emulator.trie import BadNode
-from pubsub_emulator.trie.lookups import Lookups
+from pubsub_emulator.trie.descent import Lookups
 from pubsub_emulator.trie.step import ABSENT, VALUE
 
 __all__ = ["Change", "Plan", "PublisherPlan", "RootCall", "plan"]
