@@ -33,7 +33,7 @@ from pubsub_emulator.xcm.outcome import ProcessMessageError as ProcessMessageErr
 from pubsub_emulator.xcm.outcome import XcmError as XcmError
 from pubsub_emulator.xcm.outcome import XcmErrorKind as XcmErrorKind
 from pubsub_emulator.xcm.render import to_json as to_json
-from pubsub_emulator.xcm.weighed_message import WeighedMessage as WeighedMessage
-from pubsub_emulator.xcm.weighed_message import weigh_message as weigh_message
 from pubsub_emulator.xcm.weigher import FixedWeightBounds as FixedWeightBounds
+from pubsub_emulator.xcm.weigher import WeighedMessage as WeighedMessage
 from pubsub_emulator.xcm.weigher import XcmWeights as XcmWeights
+from pubsub_emulator.xcm.weigher import weigh_message as weigh_message

@@ -111,8 +111,6 @@ class AnyOf:
     The reasons of the barriers are lost, as upstream. To keep a reason, use one barrier alone.
     """
 
-    __slots__ = ("barriers",)
-
     def __init__(self, *barriers: Barrier) -> None:
         self.barriers = barriers
 

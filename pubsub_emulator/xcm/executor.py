@@ -91,8 +91,6 @@ def _fail(kind: XcmErrorKind) -> _Failed:
 class XcmExecutor:
     """Runs weighed messages that a barrier admits."""
 
-    __slots__ = ("barrier", "weigher")
-
     def __init__(self, weigher: FixedWeightBounds, barrier: Barrier) -> None:
         self.weigher = weigher
         self.barrier = barrier
@@ -117,20 +115,6 @@ class XcmExecutor:
 
 class _Machine:
     """The registers of one message."""
-
-    __slots__ = (
-        "appendix",
-        "appendix_weight",
-        "chain",
-        "error",
-        "error_handler",
-        "error_handler_weight",
-        "failures",
-        "origin",
-        "surplus",
-        "topic",
-        "weigher",
-    )
 
     def __init__(self, chain: ExecutingChain, weigher: FixedWeightBounds, origin: Location) -> None:
         self.chain = chain

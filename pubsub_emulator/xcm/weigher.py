@@ -1,13 +1,27 @@
-"""The most that a message may take, known before it runs (PS-21), as computed by `FixedWeightBounds`."""
+"""The most that a message may take, known before it runs (PS-21), as computed by `FixedWeightBounds`.
+
+`weigh_message` turns the bytes of a message queue into a message with its weight (PS-20, PS-23):
+
+    Corrupt            the bytes do not decode
+    Unsupported        XCM V3 or V4; a weight beyond u64
+    StackLimitReached  more instructions than are weighed
+
+The queue waits or drops a message whose weight does not fit; the executor asks the barrier, whose refusals are of the
+same type (PS-22). Upstream's `ProcessXcmMessage` reports `Unsupported` for every refusal of a barrier.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pubsub_emulator.primitives.types import U64_MAX
+from pubsub_emulator.primitives.values import value_type
 from pubsub_emulator.primitives.weights import WEIGHT_ZERO, Weight
+from pubsub_emulator.xcm import outcome
+from pubsub_emulator.xcm.errors import UnsupportedXcmVersion, XcmDecodeError
 from pubsub_emulator.xcm.instructions import ExecuteWithOrigin, Instruction, Publish, SetAppendix, SetErrorHandler, Xcm
-from pubsub_emulator.xcm.outcome import InstructionError, XcmError, XcmErrorKind
+from pubsub_emulator.xcm.message import decode
+from pubsub_emulator.xcm.outcome import InstructionError, ProcessMessageError, XcmError, XcmErrorKind
 from pubsub_emulator.xcm.schema import MAX_INSTRUCTIONS_TO_DECODE
 
 MAX_INDEX: Final = 255
@@ -29,8 +43,6 @@ class XcmWeights:
 
 class FixedWeightBounds:
     """Weighs every instruction of a message and those it may run here; messages for other chains weigh nothing."""
-
-    __slots__ = ("_publish_byte", "_publish_proof", "_publish_time", "max_instructions", "weights")
 
     def __init__(self, weights: XcmWeights, max_instructions: int = MAX_INSTRUCTIONS_TO_DECODE) -> None:
         self.weights = weights
@@ -85,3 +97,26 @@ class FixedWeightBounds:
                 elif isinstance(instruction, ExecuteWithOrigin):
                     waiting.append(instruction.xcm)
         return count, ref_time, proof_size
+
+
+@value_type
+class WeighedMessage:
+    """A decoded message; `weight` is the most that it takes."""
+
+    message: Xcm
+    weight: Weight
+
+
+def weigh_message(weigher: FixedWeightBounds, data: bytes) -> WeighedMessage | ProcessMessageError:
+    """Decode and weigh a message. Returns why it will never run if it cannot be decoded or weighed."""
+    try:
+        message = decode(data)
+    except UnsupportedXcmVersion:
+        return outcome.Unsupported()
+    except XcmDecodeError:
+        return outcome.Corrupt()
+    weight = weigher.weight(message)
+    if isinstance(weight, InstructionError):
+        too_many = weight.error.kind is XcmErrorKind.ExceedsStackLimit
+        return outcome.StackLimitReached() if too_many else outcome.Unsupported()
+    return WeighedMessage(message, weight)

@@ -21,8 +21,7 @@ from pubsub_emulator.xcm.instructions import XCM, Instruction, Publish, Xcm
 from pubsub_emulator.xcm.location import Location, parachain
 from pubsub_emulator.xcm.outcome import WEIGHT, XCM_ERROR, InstructionError, ProcessMessageError, XcmError, XcmErrorKind
 from pubsub_emulator.xcm.schema import Kind, XcmCodec
-from pubsub_emulator.xcm.weighed_message import WeighedMessage, weigh_message
-from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
+from pubsub_emulator.xcm.weigher import FixedWeightBounds, WeighedMessage, XcmWeights, weigh_message
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "vectors" / "xcm" / "xcm_v5.json").read_text(encoding="utf-8")

@@ -60,8 +60,7 @@ from pubsub_emulator.xcm.location import (
 from pubsub_emulator.xcm.message import encode
 from pubsub_emulator.xcm.outcome import BadFormat, ProcessMessageError, StackLimitReached, Unsupported, XcmErrorKind
 from pubsub_emulator.xcm.response import Unlimited
-from pubsub_emulator.xcm.weighed_message import WeighedMessage, weigh_message
-from pubsub_emulator.xcm.weigher import FixedWeightBounds, XcmWeights
+from pubsub_emulator.xcm.weigher import FixedWeightBounds, WeighedMessage, XcmWeights, weigh_message
 
 TOPIC = SetTopic(b"\x70" * 32)
 STRICT = AllowPublishFrom(only_parachains, max_instructions=4)
