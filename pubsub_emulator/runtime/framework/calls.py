@@ -31,8 +31,6 @@ class EncodedCall(Call):
 class CallReader(Reader):
     """A `Reader` that knows the calls of a runtime."""
 
-    __slots__ = ("calls", "depth")
-
     def __init__(self, data: bytes, calls: "CallTable", pos: int = 0) -> None:
         super().__init__(data, pos)
         self.calls = calls

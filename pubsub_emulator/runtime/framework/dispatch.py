@@ -187,8 +187,6 @@ _DETAILED: Final[dict[int, tuple[type[_Detailed], type[IntEnum]]]] = {
 class ErrorReader(Reader):
     """A `Reader` that knows the errors of a runtime's pallets by the pallets' indices."""
 
-    __slots__ = ("errors",)
-
     def __init__(self, data: bytes, errors: Mapping[int, type[PalletError]]) -> None:
         super().__init__(data)
         self.errors = errors

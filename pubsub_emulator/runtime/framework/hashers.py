@@ -13,8 +13,6 @@ K = TypeVar("K")
 class Hasher:
     """A storage hasher. `skip` is the length of the hash before the key, `None` if the key cannot be read back."""
 
-    __slots__ = ("hash", "name", "skip")
-
     def __init__(self, name: str, hash_: Callable[[bytes], bytes], skip: int | None) -> None:
         self.name = name
         self.hash = hash_

@@ -40,8 +40,6 @@ def _encoded(codec: Codec[T], default: T | _Unset) -> bytes | None:
 class StorageValue(StorageItem[T, D]):
     """One value."""
 
-    __slots__ = ("key",)
-
     @overload
     def __init__(self: "StorageValue[T, None]", pallet: Pallet, item: str, docs: str, codec: Codec[T]) -> None: ...
     @overload
@@ -71,8 +69,6 @@ class StorageValue(StorageItem[T, D]):
 
 class StorageMap(StorageItem[T, D], Generic[K, T, D]):
     """Values by one key."""
-
-    __slots__ = ("hasher", "key_codec")
 
     @overload
     def __init__(
@@ -176,8 +172,6 @@ def para_map(
 
 class StorageDoubleMap(StorageItem[T, D], Generic[K1, K2, T, D]):
     """Values by two keys. The values of one first key share a prefix."""
-
-    __slots__ = ("hasher1", "hasher2", "key1_codec", "key2_codec")
 
     @overload
     def __init__(

@@ -28,8 +28,6 @@ class Pallet:
     `hold_reasons` are the reasons for which it holds balances, by variant.
     """
 
-    __slots__ = ("crate", "docs", "errors", "events", "hold_reasons", "index", "items", "name")
-
     def __init__(self, name: str, index: int, crate: str, docs: str = "", hold_reasons: tuple[str, ...] = ()) -> None:
         self.name = name
         self.index = index
@@ -46,8 +44,6 @@ class Pallet:
 
 class StorageItem(Generic[T, D]):
     """Base of values and maps: the prefix, reading a stored value, and `docs`, the item's meaning for metadata."""
-
-    __slots__ = ("codec", "default", "docs", "item", "pallet", "prefix")
 
     def __init__(self, pallet: Pallet, item: str, docs: str, codec: Codec[T], default: bytes | None) -> None:
         """`default` is encoded. Raises `DefensiveFailure` if the pallet has an item of this name."""

@@ -37,8 +37,6 @@ class State:
     is stored in `top` and removed with the last key (PS-2). Forks share tries until one of them is written.
     """
 
-    __slots__ = ("_borrowed", "_owned", "children", "top")
-
     def __init__(
         self,
         top: StateTrie | None = None,
@@ -157,8 +155,6 @@ class _Changes:
     into `order`. `passed` is the last prefix sought, and how many fresh keys are known not to start with it.
     """
 
-    __slots__ = ("fresh", "order", "passed", "values")
-
     def __init__(self) -> None:
         self.values: dict[bytes, bytes | None] = {}
         self.fresh: list[bytes] = []
@@ -232,8 +228,6 @@ class Storage:
     deposited now. `journal` has the values that open layers replaced. While recording, `recorded` holds the top keys
     read from the state below and their values, in the order of the first reads.
     """
-
-    __slots__ = ("_children", "_top", "depth", "journal", "log", "phase", "recorded", "state")
 
     def __init__(self, state: State) -> None:
         self.state = state

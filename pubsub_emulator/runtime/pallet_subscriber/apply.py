@@ -111,8 +111,6 @@ def _store_result(storage: Storage, publisher: PublisherPlan, roots: dict[ParaId
 class _Deliverer:
     """Records deliveries, and calls the handler for each in a storage layer (PS-64 to PS-66)."""
 
-    __slots__ = ("_handler", "_layer", "_limit", "_now", "_rule", "_storage", "_writer")
-
     def __init__(
         self, storage: Storage, spec: RuntimeSpec, now: RelayBlockNumber, handler: SubscriptionHandler
     ) -> None:

@@ -31,23 +31,6 @@ _NO_LIMIT: Final = 1 << 32
 class ChildTrie(Descent):
     """The descent of one publisher's child trie: where its nodes come from, and where it may end early."""
 
-    __slots__ = (
-        "alone_from",
-        "below",
-        "cache",
-        "changes",
-        "delivered",
-        "entered",
-        "known",
-        "meter",
-        "most_nodes",
-        "places",
-        "publisher",
-        "rules",
-        "taken",
-        "visited",
-    )
-
     def __init__(self, view: SubscriberView, meter: Meter, changes: list[Change], publisher: PublisherPlan) -> None:
         self.rules = rules_of(view.spec.rules)
         keys = publisher.keys

@@ -79,8 +79,6 @@ def _cell(row: bytes, at: int) -> LastDelivered | None:
 class DeliveredReader:
     """Reads one publisher's rows for a walk, each after the stop rule and charged once (PS-45)."""
 
-    __slots__ = ("_at", "_entry", "_get", "_keys", "_meter", "_para", "_prefix", "charges")
-
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
         self._get = storage.get
         self._meter = meter
@@ -105,8 +103,6 @@ class DeliveredReader:
 
 class PackedReader(DeliveredReader):
     """The same over packed rows: charged `ROW_COST` and the row's stored length."""
-
-    __slots__ = ("_mine", "_packs")
 
     def __init__(self, storage: Storage, meter: Meter, para: ParaId, keys: Keys) -> None:
         super().__init__(storage, meter, para, keys)
@@ -144,8 +140,6 @@ def get(storage: Storage, spec: RuntimeSpec, para: ParaId, key: PubsubKey) -> La
 
 class DeliveredWriter:
     """Records deliveries of subscribed items. Fastest if the items of one publisher come one after the other."""
-
-    __slots__ = ("_keys", "_next", "_packed", "_para", "_prefix", "_spec", "_storage")
 
     def __init__(self, storage: Storage, spec: RuntimeSpec) -> None:
         self._storage = storage

@@ -54,8 +54,6 @@ class Disabled(Exception):
 class Meter:
     """The budget of one walk, in bytes, and the nodes that it took from the source."""
 
-    __slots__ = ("_last_start", "source", "taken", "used")
-
     def __init__(self, spec: RuntimeSpec, source: NodesByHash, budget: int) -> None:
         self.source = source
         self.taken: dict[Hash, bytes] = {}

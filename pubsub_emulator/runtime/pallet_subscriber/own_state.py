@@ -42,8 +42,6 @@ class OwnState:
     `without_cache` is the part without the rows of caches.
     """
 
-    __slots__ = ("_cached", "_keys", "_mine", "_state", "total", "without_cache")
-
     def __init__(self, state: State) -> None:
         self._state = state
         self._keys: dict[bytes, None] = {}

@@ -38,8 +38,6 @@ def _slots_prefix(para: ParaId) -> bytes:
 class SubscriberView:
     """Read access for `plan`; nothing here writes."""
 
-    __slots__ = ("spec", "storage")
-
     def __init__(self, storage: Storage, spec: RuntimeSpec) -> None:
         self.storage = storage
         self.spec = spec

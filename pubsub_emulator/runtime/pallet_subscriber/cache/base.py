@@ -27,20 +27,6 @@ class Cache:
     keeps_references: ClassVar[bool] = False
     """Whether `covers` or `covers_absence` may find anything. If not, the walk does not call them."""
 
-    __slots__ = (
-        "alone_from",
-        "charges",
-        "end",
-        "keys",
-        "meter",
-        "para",
-        "places",
-        "resolved",
-        "saved",
-        "trusted",
-        "view",
-    )
-
     def __init__(
         self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
     ) -> None:

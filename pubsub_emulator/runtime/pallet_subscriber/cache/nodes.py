@@ -45,8 +45,6 @@ class NodeCache(Cache):
 
     keeps_nodes: ClassVar[bool] = True
 
-    __slots__ = ("_gone", "_hits", "_info")
-
     def __init__(
         self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
     ) -> None:

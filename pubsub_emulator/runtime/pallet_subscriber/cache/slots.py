@@ -127,8 +127,6 @@ class SlotCache(Cache):
 
     keeps_references: ClassVar[bool] = True
 
-    __slots__ = ("_covered", "_layout", "_rows", "_seen")
-
     def __init__(
         self, view: SubscriberView, meter: Meter, para: ParaId, keys: tuple[PubsubKey, ...], *, trusted: bool
     ) -> None:
