@@ -19,7 +19,8 @@ def command(out: Path, master: str | None, engine: str) -> None:
     """Run the demonstration network, then audit its history and real relay proofs.
 
     Twenty-five publishers, five subscribers, cheating collators, two hundred relay blocks. The last line printed is one
-    digest over state roots, proofs and the audit's rows: the same on every machine.
+    digest over state roots, proofs and the audit's rows: the same on every machine. With several cores the audit
+    follows the network.
     """
     from pubsub_emulator.cli.commands.demo.run import demonstrate
 

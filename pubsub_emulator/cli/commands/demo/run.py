@@ -1,6 +1,9 @@
 """`pubsub demo`: runs a network, and audits its history together with real relay proofs."""
 
+import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +18,7 @@ from pubsub_emulator.cli.screen import files, say
 from pubsub_emulator.emulator.observers.digest import combine
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.spark_audit.audit.run import FINDINGS, INCOMPLETE, AuditResult
+from pubsub_emulator.spark_audit.choice import choose_engine
 from pubsub_emulator.spark_audit.report import PAGE
 
 AUDIT = "audit"
@@ -25,7 +29,8 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
     """Run the command. Exits with 1 unless the audit finds exactly the network's cheats."""
     scenario = find_scenario("demo")
     with new_folder(out, replace=True) as folder:
-        run = simulate(scenario, folder, explorer=True)
+        with _followed(folder, choose_engine(engine, master, units=2)):
+            run = simulate(scenario, folder, explorer=True)
         imported = import_bundled(folder / HISTORY)
         result = judge(AuditOptions(folder / HISTORY, folder / AUDIT, master, engine, name=out / HISTORY))
         if can_draw():
@@ -52,6 +57,23 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
     say(f"the audit found the {sum(found.values())} refused blocks that the network knows of, and no others")
     _show_next(out)
     show_digest(combine(run.digest, bytes.fromhex(result.digest)).hex(), DIGEST_MEANS)
+
+
+@contextmanager
+def _followed(folder: Path, engine: str) -> Generator[None]:
+    """Judge segments as they are committed, in a process of its own. The audit afterwards judges what that left."""
+    if engine != "pool":
+        yield
+        return
+    (folder / HISTORY).mkdir()
+    follow = ("audit", folder / HISTORY, "--out", folder / AUDIT, "--follow", "--engine", "python")
+    command = (sys.executable, "-m", "pubsub_emulator", *follow)
+    silent = subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=silent, stdout=silent, stderr=silent) as following:  # noqa: S603  # this program
+        try:
+            yield
+        finally:
+            following.terminate()
 
 
 def _show_next(out: Path) -> None:
