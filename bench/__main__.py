@@ -23,11 +23,7 @@ from bench.measure import PURE, Result  # noqa: E402  # the same
 
 KEPT: Final = HERE / "kept.json"
 COLD_START: Final = "pubsub --help"
-
-
-def build() -> str:
-    """Which build of the project is measured."""
-    return "pure" if PURE else "compiled"
+BUILD: Final = "pure" if PURE else "compiled"
 
 
 MAKERS: Final = {
@@ -41,8 +37,7 @@ MAKERS: Final = {
     "prism:": prism.races,
     "node:": node.races,
     "icrc72:": canisters.races,
-}
-"""What makes the races whose names begin so, by building tries and networks, which takes longer than running them."""
+}  # what makes the races whose names begin so, by building tries and networks, which takes longer than running them
 
 
 def chosen(only: list[str]) -> list[str]:
@@ -61,9 +56,7 @@ def measured(only: list[str], *, quick: bool, peers: bool, own: bool = True) -> 
     for race in chain(*(made() for made in mine), peer.races() if peers else ()):
         if not only or any(part in race.name for part in only):
             yield (replace(race, pairs=max(3, race.pairs // 4)) if quick else race).run()
-    if not own:
-        return
-    if not only or any(part in COLD_START for part in only):
+    if own and (not only or any(part in COLD_START for part in only)):
         yield outer.cold_start()
 
 
@@ -80,7 +73,7 @@ def row(result: Result) -> str:
 def grown(results: list[Result], tolerance: float) -> list[str]:
     """The lines whose ratio is above the kept one by more than `tolerance`."""
     kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
-    known = {(line["name"], line["base"]): line["ratio"] for line in kept.get(build(), [])}
+    known = {(line["name"], line["base"]): line["ratio"] for line in kept.get(BUILD, [])}
     return [
         f"{result.name}: {result.ratio:.2f}, kept {known[result.name, result.base]:.2f}"
         for result in results
@@ -91,9 +84,9 @@ def grown(results: list[Result], tolerance: float) -> list[str]:
 def keep(results: list[Result]) -> None:
     """Write these lines over the kept ones of this build."""
     kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    lines = {(line["name"], line["base"]): line for line in kept.get(build(), [])}
+    lines = {(line["name"], line["base"]): line for line in kept.get(BUILD, [])}
     lines |= {(result.name, result.base): asdict(result) for result in results}
-    kept[build()] = list(lines.values())
+    kept[BUILD] = list(lines.values())
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
@@ -112,14 +105,14 @@ def main() -> int:
     parser.add_argument("--tolerance", type=float, default=0.25, help="by how much a ratio may grow (default 0.25)")
     parser.add_argument("--keep", action="store_true", help="make this run the kept table")
     given = parser.parse_args()
-    print(f"{build()} build, CPython {platform.python_version()}, {platform.machine()}; CPU time, medians of pairs\n")
+    print(f"{BUILD} build, CPython {platform.python_version()}, {platform.machine()}; CPU time, medians of pairs\n")
     print("| workload | ms | beside | ms | ratio | target |\n|---|---|---|---|---|---|")
     results: list[Result] = []
     for result in measured(given.only, quick=given.quick, peers=not given.no_peer, own=not given.only_peer):
         results.append(result)
         print(row(result), flush=True)
     if given.json is not None:
-        lines = {"build": build(), "lines": [asdict(result) for result in results]}
+        lines = {"build": BUILD, "lines": [asdict(result) for result in results]}
         given.json.write_text(json.dumps(lines, indent=1) + "\n", encoding="utf-8")
     if given.keep:
         keep(results)

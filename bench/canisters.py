@@ -55,10 +55,8 @@ def _network(observers: tuple[Observer, ...] = ()) -> tuple[PubSub, Principal, l
     network.observers.extend(observers)
     system = deploy(network, broadcasters=(0, 1, 1, 2))
     wanted: tuple[dict[str, Any], ...] = ({}, {FILTER: "n > 20"}, {}, {})
-    readers = []
-    for at, config in enumerate(wanted):
-        app = Sink(system.orchestrator, subscriptions={NAMESPACE: config}, publications={})
-        readers.append(network.create(at % 3, app))
+    sinks = [Sink(system.orchestrator, subscriptions={NAMESPACE: each}, publications={}) for each in wanted]
+    readers = [network.create(at % 3, sink) for at, sink in enumerate(sinks)]
     source = Source(system.orchestrator, publications={NAMESPACE: {}}, subscriptions={})
     return system, network.create(0, source), readers
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, count, islice
 from typing import Final
 
 from bench.measure import Race, Work, hashing
@@ -29,7 +30,7 @@ from pubsub_emulator.runtime.framework.static_keys import fixed_keys
 from pubsub_emulator.runtime.framework.storage import State, Storage
 from pubsub_emulator.runtime.pallet_pubsub import Config, GenesisPublisher, genesis_rows
 from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy, RuntimeSpec, merge_subscriptions
-from pubsub_emulator.runtime.pallet_subscriber.plan import plan
+from pubsub_emulator.runtime.pallet_subscriber.plan import Plan, plan
 from pubsub_emulator.runtime.pallet_subscriber.view import SubscriberView
 from pubsub_emulator.runtime.parachain.block import Candidate, ChainHead
 from pubsub_emulator.runtime.parachain.genesis import genesis
@@ -42,10 +43,8 @@ from pubsub_emulator.xcm import Publish
 KEYS: Final = 100_000
 PUBLISHES: Final = 100
 ITEMS: Final = 1_000
-FIRST: Final = 1_000
-"""The first publisher; system parachains need no registration."""
-SMALL: Final = 100
-"""Blocks of a simulated network."""
+FIRST: Final = 1_000  # the first publisher; system parachains need no registration
+SMALL: Final = 100  # blocks of a simulated network
 SUBSCRIBER: Final = ParaId(3_000)
 SEED: Final = bytes(range(32))
 PLENTY: Final = Weight(1 << 60, 1 << 60)
@@ -54,12 +53,6 @@ PLENTY: Final = Weight(1 << 60, 1 << 60)
 def key_of(para: int, index: int) -> PubsubKey:
     """A publisher's key by number."""
     return key_from_data(b"%d/%d" % (para, index))
-
-
-def relay_blocks() -> Iterator[Race]:
-    """A hundred publishes by one publisher and by a hundred."""
-    for publishers in (1, 100):
-        yield from _relay_block(publishers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +75,13 @@ class Relay:
         storage = Storage(State())
         runtime.genesis(storage, {ParaId(para): bytes(32) for para in paras}, {}, (), ())
         storage.commit()
-        rows, children = genesis_rows(
-            limits,
-            {
-                ParaId(para): GenesisPublisher(
-                    [
-                        (
-                            key_of(para, i),
-                            PublishedEntry((para << 64 | i).to_bytes(64, "little"), 0, RelayBlockNumber(0)),
-                        )
-                        for i in range(each)
-                    ]
-                )
-                for para in paras
-            },
-        )
+
+        def published(para: int, i: int) -> tuple[PubsubKey, PublishedEntry]:
+            value = (para << 64 | i).to_bytes(64, "little")
+            return key_of(para, i), PublishedEntry(value, 0, RelayBlockNumber(0))
+
+        owners = {ParaId(para): GenesisPublisher([published(para, i) for i in range(each)]) for para in paras}
+        rows, children = genesis_rows(limits, owners)
         return Relay(runtime, State.from_entries([*storage.state.top_entries(), *rows], children), paras)
 
     def queue(self, count: int) -> tuple[State, list[tuple[int, PubsubKey]]]:
@@ -112,6 +97,11 @@ class Relay:
             self.runtime.message_queue.enqueue(storage, ParaId(para), pack(publishes))
         storage.commit()
         return storage.state, [(para, key_of(para, index)) for para, index in chosen]
+
+
+def relay_blocks() -> Iterator[Race]:
+    """A hundred publishes by one publisher and by a hundred."""
+    return chain.from_iterable(map(_relay_block, (1, 100)))
 
 
 def _relay_block(publishers: int) -> Iterator[Race]:
@@ -171,11 +161,6 @@ def subscriber(policy: CachePolicy, keys: tuple[PubsubKey, ...]) -> tuple[Runtim
     return spec, head.header, head.state
 
 
-def walking(spec: RuntimeSpec, state: State, root: Hash, source: dict[Hash, bytes]) -> Work:
-    """`plan` over nodes by hash."""
-    return lambda: plan(SubscriberView(Storage(state.fork()), spec), root, source, spec.budget(0))
-
-
 def walks() -> Iterator[Race]:
     """`plan` over the proof of new items, by policy."""
     all_keys = [key_of(2_000, i) for i in range(KEYS)]
@@ -192,12 +177,15 @@ def walks() -> Iterator[Race]:
 
     for policy in (CachePolicy.NONE, CachePolicy.SLOTS):
         spec, _, state = subscriber(policy, keys)
-        work = walking(spec, state, root, source)
-        walked = plan(SubscriberView(Storage(state.fork()), spec), root, source, spec.budget(0))
-        if len(walked.changes) != ITEMS:
+
+        def walk(spec: RuntimeSpec = spec, state: State = state) -> Plan:
+            return plan(SubscriberView(Storage(state.fork()), spec), root, source, spec.budget(0))
+
+        if len(walk().changes) != ITEMS:
             raise RuntimeError("the walk did not deliver everything")
-        yield Race(f"plan of {ITEMS:,} items, {policy.value}", work, "W4 of the same proof", read, 51, 1.5)
-        yield Race(f"plan of {ITEMS:,} items, {policy.value}", work, "hashing", hashing(nodes), 31)
+        name = f"plan of {ITEMS:,} items, {policy.value}"
+        yield Race(name, walk, "W4 of the same proof", read, 51, 1.5)
+        yield Race(name, walk, "hashing", hashing(nodes), 31)
 
 
 def blocks() -> Iterator[Race]:
@@ -214,14 +202,9 @@ def blocks() -> Iterator[Race]:
         relay = RelayBlock(RelayBlockNumber(number), image(published))
         made = author(ChainHead(header, state), relay, NO_MESSAGES, Slot(number), SEED)
         context = RelayContext(relay.number, relay.storage_root, Slot(number))
-        nodes = made.candidate.inherent.proof
-        yield Race(
-            f"validate_block, {ITEMS:,} items, {title}",
-            validating(header, state, made.candidate.encode(), context),
-            "hashing of its proof",
-            hashing(nodes),
-            31,
-        )
+        work = validating(header, state, made.candidate.encode(), context)
+        floor = hashing(made.candidate.inherent.proof)
+        yield Race(f"validate_block, {ITEMS:,} items, {title}", work, "hashing of its proof", floor, 31)
         header, state = made.candidate.header, made.outcome.state
 
 
@@ -269,28 +252,18 @@ def validating(header: Header, state: State, encoded: bytes, context: RelayConte
 
 def fuzz_cases() -> Iterator[Race]:
     """A mutation drawn, carried out and judged, over a proof of some fifty nodes; the figure is cases per second."""
-    situation = None
-    for number in range(400):
-        world = World(b"bench/%d" % number, proofs_only=True)
-        found = world.situation()
-        if 45 <= len(found.canonical) <= 55 and found.budget is not None:
-            situation = found
-            break
-    if situation is None:
+    every = (World(b"bench/%d" % number, proofs_only=True).situation() for number in range(400))
+    now = next((each for each in every if 45 <= len(each.canonical) <= 55 and each.budget is not None), None)
+    if now is None:
         raise RuntimeError("no world has a proof of fifty nodes")
-    now = situation
     bench = JudgingContext.of(now)
-    turn = [0]
-
-    def case() -> None:
-        turn[0] += 1
-        names, steps = propose(now, (MUTATIONS[turn[0] % len(MUTATIONS)],), blake2_256(turn[0].to_bytes(4, "little")))
-        if names:
-            bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
+    turns = count(1)
 
     def cases() -> None:
-        for _ in range(100):
-            case()
+        for turn in islice(turns, 100):
+            names, steps = propose(now, (MUTATIONS[turn % len(MUTATIONS)],), blake2_256(turn.to_bytes(4, "little")))
+            if names:
+                bench.judge_proof(now.view, apply_to_proof(now.canonical, steps))
 
     note = f"100 cases, {len(now.canonical)} nodes"
     floor = hashing(node for _ in range(100) for node in now.canonical)

@@ -221,22 +221,18 @@ async def over_http(url: str, count: int) -> tuple[Rate, Rate]:
         await asyncio.sleep(0.5)
         limit = asyncio.Semaphore(AT_ONCE)
 
-        async def one(number: int) -> None:
-            async with (
-                limit,
-                session.post(f"{made.url}/api/v2/publishEvent", json=event_of(number, number)[1].body()) as response,
-            ):
-                response.raise_for_status()
-
-        async def bare(number: int) -> None:
-            async with limit, session.post(f"{first}/bare", json=event_of(number, number)[1].body()) as response:
+        async def post(number: int, url: str, *, must: bool) -> None:
+            async with limit, session.post(url, json=event_of(number, number)[1].body()) as response:
                 await response.read()
+                if must:
+                    response.raise_for_status()
 
+        numbers = range(1, count + 1)
         with timed(count) as posts:
-            await asyncio.gather(*(bare(number) for number in range(1, count + 1)))
+            await asyncio.gather(*(post(number, f"{first}/bare", must=False) for number in numbers))
         here.send(count)
         with timed(count) as events:
-            await asyncio.gather(*(one(number) for number in range(1, count + 1)))
+            await asyncio.gather(*(post(number, f"{made.url}/api/v2/publishEvent", must=True) for number in numbers))
             await asyncio.get_running_loop().run_in_executor(None, here.recv)
     process.join(10)
     return posts[0], events[0]
@@ -246,9 +242,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.distributor", description=__doc__)
     parser.add_argument("--events", type=int, default=2_000)
-    parser.add_argument(
-        "--also", metavar="STORE", action="append", default=[], help="another store, empty: sqlite:x.db"
-    )
+    also = "another store, empty: sqlite:x.db"
+    parser.add_argument("--also", metavar="STORE", action="append", default=[], help=also)
     given = parser.parse_args()
     count = given.events
     tune_collector()  # as `pubsub distributor serve` does

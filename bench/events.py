@@ -67,43 +67,31 @@ def _append(folder: Path) -> Race:
     open_store(bare_file, "bench").close()
     bare = sqlite3.connect(bare_file, isolation_level=None)
     bare.execute("PRAGMA synchronous = FULL")
-    numbers, bare_numbers = count(1, BLOCKS), count(0)
+    turns, bare_turns = count(), count()
 
     def append() -> None:
-        start = next(numbers)
-        store.append(prepared[start])
+        store.append(prepared[next(turns)])
 
     def insert() -> None:
-        turn = next(bare_numbers)
+        turn = next(bare_turns)
         bare.execute("BEGIN IMMEDIATE")
         bare.executemany(_INSERT, rows[turn])
         bare.execute("COMMIT")
 
     pairs = 15
-    prepared = {1 + turn * BLOCKS: [_block(1 + turn * BLOCKS + at) for at in range(BLOCKS)] for turn in range(pairs)}
-    rows: list[list[Row]] = []
-    seq = 0
-    for blocks in prepared.values():
-        listed: list[Row] = []
-        for block in blocks:
-            listed += block.rows(seq)
-            seq += len(block.entries)
-        rows.append(listed)
+    prepared = [[_block(1 + turn * BLOCKS + at) for at in range(BLOCKS)] for turn in range(pairs)]
     size = BLOCKS * EVENTS_A_BLOCK
+    rows: list[list[Row]] = []
+    for turn, blocks in enumerate(prepared):
+        starts = range(turn * size, (turn + 1) * size, EVENTS_A_BLOCK)
+        rows.append([row for seq, block in zip(starts, blocks, strict=True) for row in block.rows(seq)])
     return Race(f"events: append {size:,}", append, "bare executemany", insert, pairs, target=2.0)
 
 
 def _catch_up(folder: Path) -> Race:
     store = _filled(str(folder / "read.db"))
     bare = sqlite3.connect(str(folder / "read.db"))
-    return Race(
-        "events: catch up 20,000",
-        lambda: _read(store),
-        "bare SELECT",
-        lambda: _select(lambda after: bare.execute(_SELECT.format("?"), (after,)).fetchall()),
-        15,
-        target=2.0,
-    )
+    return _beside_select("", store, lambda after: bare.execute(_SELECT.format("?"), (after,)).fetchall())
 
 
 def _catch_up_postgres(url: str) -> Race:
@@ -112,14 +100,13 @@ def _catch_up_postgres(url: str) -> Race:
 
     store = _filled(url)
     bare = psycopg.connect(url, autocommit=True)
-    return Race(
-        "events: catch up 20,000, PostgreSQL",
-        lambda: _read(store),
-        "bare SELECT",
-        lambda: _select(lambda after: bare.execute(SQL(_SELECT.format("%s")), (after,)).fetchall()),
-        15,
-        target=2.0,
-    )
+    select = SQL(_SELECT.format("%s"))
+    return _beside_select(", PostgreSQL", store, lambda after: bare.execute(select, (after,)).fetchall())
+
+
+def _beside_select(where: str, store: SqlStore, page: Callable[[int], list[Any]]) -> Race:
+    name = f"events: catch up 20,000{where}"
+    return Race(name, lambda: _read(store), "bare SELECT", lambda: _select(page), 15, target=2.0)
 
 
 @contextmanager
@@ -182,9 +169,8 @@ def _matching() -> Race:
 
     if match(few) != 100 or match(many) != 100:
         raise RuntimeError("the index does not find what it must")
-    return Race(
-        "events: match 500 against 100,000", lambda: match(many), "against 100", lambda: match(few), 15, target=5.0
-    )
+    name = "events: match 500 against 100,000"
+    return Race(name, lambda: match(many), "against 100", lambda: match(few), 15, target=5.0)
 
 
 # Live: one server, many clients

@@ -14,7 +14,7 @@ from time import process_time
 from typing import Final
 
 from bench.chains import SEED, entry, image, key_of, subscriber
-from bench.measure import resident
+from bench.measure import resident, timed
 from bench.scaling import in_a_child, shown
 from bench.steps import counted
 from bench.tries import UPDATES, update, updates_of
@@ -26,19 +26,10 @@ from pubsub_emulator.runtime.pallet_subscriber.config import CachePolicy
 from pubsub_emulator.runtime.parachain.block import ChainHead
 from pubsub_emulator.trie import Trie, state_root
 
-TRIE_KEYS: Final = 3_000_000
-"""More keys in one trie take more than 3 GB."""
-TRACED: Final = 1_000
-"""Larger rows have no instructions: counting takes twenty times as long."""
+TRIE_KEYS: Final = 3_000_000  # more keys in one trie take more than 3 GB
+TRACED: Final = 1_000  # larger rows have no instructions: counting takes twenty times as long
 NOT_MEASURED: Final = -1.0
 INSTRUCTIONS: Final = "instructions of a block, thousands"
-
-
-def timed(work: Callable[[], object]) -> float:
-    """CPU seconds of one run."""
-    start = process_time()
-    work()
-    return process_time() - start
 
 
 def instructions(work: Callable[[], object], size: int) -> float:
@@ -49,10 +40,7 @@ def instructions(work: Callable[[], object], size: int) -> float:
 def keys(count: int, most_in_a_trie: int) -> Iterator[float]:
     """A relay state of uniform keys with 64-byte values: root in bulk, then the trie that blocks write to."""
     rng = random.Random(count)
-    entries = []
-    for _ in range(count):
-        key = rng.randbytes(32)
-        entries.append((key, key + key))
+    entries = [(key, key + key) for key in (rng.randbytes(32) for _ in range(count))]
     gc.collect()
     gc.freeze()
     held = resident()
@@ -122,20 +110,16 @@ def rows(title: str, columns: tuple[str, ...], work: Callable[[int], Iterator[fl
 
 def measure(names: list[str], most: int, most_in_a_trie: int) -> None:
     """The tables that are named."""
-
-    def up_to(*sizes: int) -> list[int]:
-        return [size for size in sizes if size <= most]
-
+    sizes = [size for size in (1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 3_000_000, 10_000_000) if size <= most]
     if "parachains" in names:
         columns: tuple[str, ...] = ("parachains", "relay block, ms", "ms a parachain", "KiB a parachain", INSTRUCTIONS)
-        rows("Parachains", columns, parachains, up_to(1, 10, 100, 1_000))
+        rows("Parachains", columns, parachains, sizes[:4])
     if "subscribed" in names:
         columns = ("subscribed keys", "blocks", "ms a block", "µs a key", "bytes a key", INSTRUCTIONS)
-        rows("Subscribed keys, delivered", columns, subscribed, up_to(1, 10, 100, 1_000, 10_000, 100_000))
+        rows("Subscribed keys, delivered", columns, subscribed, sizes[:6])
     if "keys" in names:
         columns = ("keys", "root, s", "µs a key", "bytes a key meanwhile", "bytes a key in a trie", "100 updates, ms")
-        sizes = up_to(100_000, 1_000_000, 3_000_000, 10_000_000)
-        rows("Keys of a relay state", columns, lambda count: keys(count, most_in_a_trie), sizes)
+        rows("Keys of a relay state", columns, lambda count: keys(count, most_in_a_trie), sizes[5:])
 
 
 def main() -> int:

@@ -6,18 +6,18 @@ something on a shared one, where milliseconds do not.
 
 import gc
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from statistics import median
 from time import process_time
-from typing import Final
+from typing import Any, Final, Self
 
 from pubsub_emulator.trie import step
 
-PURE: Final = step.__file__.endswith(".py")
-"""Whether the project measured is the one in pure Python."""
+PURE: Final = step.__file__.endswith(".py")  # whether the project measured is the one in pure Python
 
 Work = Callable[[], object]
 
@@ -34,6 +34,12 @@ class Result:
     target: float | None = None
     note: str = ""
 
+    @classmethod
+    def of(cls, name: str, base: str, pairs: Sequence[tuple[float, float]], *more: Any) -> Self:
+        """The medians of pairs of CPU seconds; `more` from `target` on."""
+        work, against = (median(seconds) * 1e3 for seconds in zip(*pairs, strict=True))
+        return cls(name, base, work, against, median(mine / other for mine, other in pairs), *more)
+
 
 @dataclass(frozen=True, slots=True)
 class Race:
@@ -45,26 +51,39 @@ class Race:
     against: Work
     pairs: int
     target: float | None = None
+    compiled_target: float | None = None  # what the ratio may be in the compiled build
     note: str = ""
-    compiled_target: float | None = None
-    """What the ratio may be in the compiled build."""
 
     def run(self) -> Result:
         """Run the pairs. Objects made before are frozen, so that no garbage collection in between visits them."""
         gc.collect()
         gc.freeze()
-        times: list[float] = []
-        bases: list[float] = []
-        for _ in range(self.pairs):
-            # Always in this order: each then starts with the caches that the other left, never with its own.
-            for work, taken in ((self.work, times), (self.against, bases)):
-                start = process_time()
-                work()
-                taken.append(process_time() - start)
+        taken = [self.pair() for _ in range(self.pairs)]
         gc.unfreeze()
-        ratio = median(time / base for time, base in zip(times, bases, strict=True))
-        target = self.target if PURE else self.compiled_target
-        return Result(self.name, self.base, median(times) * 1e3, median(bases) * 1e3, ratio, target, self.note)
+        return Result.of(self.name, self.base, taken, self.target if PURE else self.compiled_target, self.note)
+
+    def pair(self) -> tuple[float, float]:
+        """Always in this order: each then starts with the caches that the other left, never with its own."""
+        return timed(self.work), timed(self.against)
+
+
+def timed(work: Work) -> float:
+    """CPU seconds of one run."""
+    start = process_time()
+    work()
+    return process_time() - start
+
+
+def processes(root: int) -> dict[int, list[str]]:
+    """A process and all below it, each with its line of `/proc/PID/stat` from the state on."""
+    found: dict[int, list[str]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended while it was looked at
+            found[int(stat.parent.name)] = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+    mine = [root]
+    for each in mine:  # grows as it is gone through
+        mine += [process for process, fields in found.items() if int(fields[1]) == each]
+    return {process: found[process] for process in mine if process in found}
 
 
 def resident() -> int:

@@ -9,23 +9,10 @@ import time
 from pathlib import Path
 from typing import Final
 
+from bench.measure import processes
+
 EVERY: Final = 0.3
 MIB: Final = 1024
-
-
-def family(root: int) -> list[int]:
-    """A process and all below it."""
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-        except OSError:  # it has ended
-            continue
-        children.setdefault(parent, []).append(int(stat.parent.name))
-    found = [root]
-    for each in found:  # grows as it is gone through
-        found += children.get(each, [])
-    return found
 
 
 def share(pid: int) -> int:
@@ -42,7 +29,7 @@ def main() -> None:
     running = subprocess.Popen(sys.argv[1:])  # noqa: S603  # the command is what is asked for
     most, then, peaks = 0, [0], dict[int, int]()
     while running.poll() is None:
-        now = {pid: share(pid) for pid in family(running.pid)}
+        now = {pid: share(pid) for pid in processes(running.pid)}
         peaks |= {pid: max(size, peaks.get(pid, 0)) for pid, size in now.items()}
         if sum(now.values()) > most:
             most, then = sum(now.values()), list(now.values())

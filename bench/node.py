@@ -11,13 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from statistics import median
 from typing import Any, Final
 
 import aiohttp
 from aiohttp import web
 
-from bench.measure import Race
+from bench.measure import Race, Work
 from pubsub_emulator.client.extrinsics import development_seed
 from pubsub_emulator.emulator.scenario.file import load_bundled
 from pubsub_emulator.emulator.scenario.simulation import Simulation
@@ -42,8 +43,7 @@ PUBLISHER: Final = ParaId(1000)
 PIPELINED: Final = 32
 CALLS: Final = 3200
 TURNS: Final = 7
-WAITING: Final = 500
-"""Extrinsics in a pool."""
+WAITING: Final = 500  # extrinsics in a pool
 
 
 class Sink:
@@ -64,17 +64,23 @@ class Sink:
         """There is always room."""
 
 
-def _server() -> Server:
+def _server(loop: asyncio.AbstractEventLoop) -> tuple[Server, Work]:
+    """A node after twelve steps, and one step more."""
     live = LiveNetwork(Simulation(load_bundled("demo"), accounts=True))
-    return Server(live, Options(port=0, dev=True, build=Build.MANUAL))
+    server = Server(live, Options(port=0, dev=True, build=Build.MANUAL))
+
+    def step() -> None:
+        loop.run_until_complete(server.producer.build())
+
+    for _ in range(12):
+        step()
+    return server, step
 
 
 def races() -> Iterator[Race]:
     """A child read proof, and a step with and without a thousand who listen."""
     loop = asyncio.new_event_loop()
-    server = _server()
-    for _ in range(12):
-        loop.run_until_complete(server.producer.build())
+    server, step = _server(loop)
     state = server.live.network.relay.state
     keys = list(state.children[derive_child_key(PUBLISHER)].keys())[:16]
     child = f"0x{publisher_root_key(PUBLISHER).hex()}"
@@ -97,32 +103,17 @@ def races() -> Iterator[Race]:
             state.prove((), {derive_child_key(PUBLISHER): keys}, {})
 
     yield Race("node: a child read proof of 16 keys", proof, "State.prove", prove, 9)
-    yield Race(
-        "node: a step",
-        lambda: loop.run_until_complete(server.producer.build()),
-        "a step of the simulation",
-        _twin(12),
-        15,
-        1.15,
-    )
+    base = "a step of the simulation"
+    yield Race("node: a step", step, base, _twin(12), 15, 1.15)
     yield _pool_race(server)
-    crowded = _server()
-    for _ in range(12):
-        loop.run_until_complete(crowded.producer.build())
+    crowded, step = _server(loop)
     session = Session("bench", Sink(), most=2000)
     for at in range(1000):
         session.add(StorageChanges(RELAY, [at.to_bytes(4, "big")], crowded.timeline))
     for _ in range(100):
         session.add(Heads(RELAY))
     crowded.node.sessions[session] = None
-    yield Race(
-        "node: a step, 100 head and 1,000 storage subscriptions",
-        lambda: loop.run_until_complete(crowded.producer.build()),
-        "a step of the simulation",
-        _twin(12),
-        15,
-        1.5,
-    )
+    yield Race("node: a step, 100 head and 1,000 storage subscriptions", step, base, _twin(12), 15, 1.5)
 
 
 def _pool_race(server: Server) -> Race:
@@ -220,9 +211,8 @@ async def _compare(node: str, constant: str) -> None:
                 rates.append((floor / mine, mine))
             calls = CALLS if run is _by_socket else CALLS // 4
             speed = calls / median(mine for _, mine in rates)
-            print(
-                f"{name:30} {speed:9,.0f} calls/s  {median(rate for rate, _ in rates):5.2f} of a constant (>= {least})"
-            )
+            ratio = median(rate for rate, _ in rates)
+            print(f"{name:30} {speed:9,.0f} calls/s  {ratio:5.2f} of a constant (>= {least})")
 
 
 def main() -> None:
@@ -233,19 +223,19 @@ def main() -> None:
     port, other = 19_944, 19_945
     node = [sys.executable, "-m", "pubsub_emulator.cli.main", "serve", "--port", str(port), "--build", "manual"]
     constant = [sys.executable, "-m", "bench.node", "--constant", str(other)]
-    started = [_started(each) for each in (node, constant)]
-    try:
+    with _started(node), _started(constant):
         for place in (port, other):
             _wait_for(place)
         asyncio.run(_compare(f"http://127.0.0.1:{port}/", f"http://127.0.0.1:{other}/"))
-    finally:
-        for each in started:
-            each.terminate()
-            each.wait()
 
 
-def _started(command: list[str]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603  # our own
+@contextmanager
+def _started(command: list[str]) -> Iterator[None]:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:  # noqa: S603  # ours
+        try:
+            yield
+        finally:
+            process.terminate()
 
 
 def _wait_for(port: int) -> None:

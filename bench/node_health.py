@@ -17,12 +17,11 @@ from typing import Final
 
 import aiohttp
 
-from bench.node_soak import _computing
+from bench.node_soak import _computing, _request
 from pubsub_emulator.node.rpc.dispatch import REQUEST
 from pubsub_emulator.node.rpc.methods import all_methods
 
-MOST: Final = 0.25
-"""Seconds."""
+MOST: Final = 0.25  # seconds
 _PATIENCE: Final = 30.0
 _ROOM: Final = REQUEST.bytes - 1000
 _LONG: Final[dict[str, object]] = {
@@ -34,12 +33,7 @@ _LONG: Final[dict[str, object]] = {
     "number": 2**64 - 1,
     "short number": 2**32 - 1,
 }
-_PLAIN: Final[dict[str, object]] = {
-    "hexadecimal": "0x00",
-    "hexadecimals": ["0x00"],
-    "read_list": ["0x00"],
-    "boolean": True,
-}
+_PLAIN: Final = {"hexadecimal": "0x00", "hexadecimals": ["0x00"], "read_list": ["0x00"], "boolean": True}
 
 
 def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
@@ -49,15 +43,14 @@ def requests(*, unsafe: bool) -> Iterator[tuple[str, object]]:
     yield "brackets", "[" * _ROOM
     yield "empty lists", "[" + "[]," * (REQUEST.values // 2 - 10) + "0]"
     for name in ("state_getMetadata", "state_getKeysPaged", "chain_getBlock", "system_chain", *keys):
-        one = {"jsonrpc": "2.0", "id": 1, "method": name, "params": ["0x", 1000] if "Paged" in name else []}
-        yield f"a batch of {name}", [one] * REQUEST.batch
+        yield f"a batch of {name}", [_request(name, *(("0x", 1000) if "Paged" in name else ()))] * REQUEST.batch
     for name, method in sorted(all_methods(unsafe=unsafe).items()):
         plain = [_PLAIN.get(getattr(each.read, "__name__", ""), 1000) for each in method.params]
-        yield name, {"jsonrpc": "2.0", "id": 1, "method": name, "params": plain}
+        yield name, _request(name, *plain)
         for at, param in enumerate(method.params):
             for kind, value in _LONG.items():
                 given = [*plain[:at], value, *(None for each in method.params[at + 1 :])]
-                yield f"{name}, {param.name}: {kind}", {"jsonrpc": "2.0", "id": 1, "method": name, "params": given}
+                yield f"{name}, {param.name}: {kind}", _request(name, *given)
 
 
 def used(pid: int) -> float:
@@ -77,7 +70,7 @@ async def waits(http: aiohttp.ClientSession, url: str, pid: int, request: object
         while True:
             over = answer.done() or time.monotonic() > end
             began = used(pid)
-            await witness.send_json({"jsonrpc": "2.0", "id": 1, "method": "system_health"})
+            await witness.send_json(_request("system_health"))
             await witness.receive_json()
             worst = max(worst, used(pid) - began)
             if over:
@@ -90,15 +83,9 @@ async def waits(http: aiohttp.ClientSession, url: str, pid: int, request: object
 
 async def main(only: str, *, unsafe: bool) -> int:
     """Ask everything; returns the exit code."""
-    command = (
-        Path(sys.executable).with_name("pubsub"),
-        "serve",
-        "oracle",
-        "--port",
-        "0",
-        *(("--dev",) if unsafe else ()),
-    )
-    node = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    command = (Path(sys.executable).with_name("pubsub"), "serve", "oracle", "--port", "0")
+    developing = ("--dev",) if unsafe else ()
+    node = await asyncio.create_subprocess_exec(*command, *developing, stdout=asyncio.subprocess.PIPE)
     stream = node.stdout or asyncio.StreamReader()
     url = ""
     while not url:

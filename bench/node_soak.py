@@ -14,7 +14,7 @@ import json
 import multiprocessing
 import sys
 import time
-from itertools import cycle
+from itertools import cycle, islice
 from multiprocessing.queues import Queue
 from statistics import median
 from typing import Final
@@ -32,8 +32,7 @@ from pubsub_emulator.primitives.scale import encode_compact
 
 EVERY: Final = 10
 _GROWTH: Final = 1.1
-_SLOW: Final = 1.0
-"""Seconds that 99 of 100 honest answers take at most."""
+_SLOW: Final = 1.0  # seconds that 99 of 100 honest answers take at most
 
 
 def _request(method: str, *params: object) -> dict[str, object]:
@@ -111,24 +110,25 @@ async def honest(http: aiohttp.ClientSession, url: str, took: list[float]) -> No
             await asyncio.sleep(0.5)
 
 
+async def _ended(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def crowd(urls: list[str], count: int, seconds: float, answers: "Queue[list[float]] | None") -> None:
     """Run clients in a process of their own: honest ones, if `answers` is where their seconds go."""
 
     async def run() -> None:
         took: list[float] = []
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
-            work = [
-                asyncio.create_task(
-                    hostile(http, urls[at % len(urls)], at)
-                    if answers is None
-                    else honest(http, urls[at % len(urls)], took)
-                )
-                for at in range(count)
-            ]
+            places = list(enumerate(islice(cycle(urls), count)))
+            if answers is None:
+                work = [asyncio.create_task(hostile(http, url, at)) for at, url in places]
+            else:
+                work = [asyncio.create_task(honest(http, url, took)) for _, url in places]
             await asyncio.sleep(seconds)
-            for task in work:
-                task.cancel()
-            await asyncio.gather(*work, return_exceptions=True)
+            await _ended(work)
         if answers is not None:
             answers.put(took)
 
@@ -145,11 +145,10 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
     async with server.serving() as places, aiohttp.ClientSession() as http:
         urls = [place.url for place in places]
         work = [asyncio.create_task(client(http, urls[at % len(urls)], at)) for at in range(clients)]
-        answers: Queue[list[float]] = multiprocessing.get_context("spawn").Queue()
-        crowds = [
-            multiprocessing.get_context("spawn").Process(target=crowd, args=(urls, enemies, minutes * 60, where))
-            for where in ((answers, None) if enemies else ())
-        ]
+        spawn = multiprocessing.get_context("spawn")
+        answers: Queue[list[float]] = spawn.Queue()
+        wheres = (answers, None) if enemies else ()
+        crowds = [spawn.Process(target=crowd, args=(urls, enemies, minutes * 60, where)) for where in wheres]
         for each in crowds:
             each.start()
             await asyncio.sleep(5)  # honest clients are there first
@@ -161,16 +160,12 @@ async def soak(minutes: float, clients: int, interval: int, enemies: int) -> int
         took = sorted(await asyncio.to_thread(answers.get)) if crowds else [0.0]
         for each in crowds:
             await asyncio.to_thread(each.join)
-        for task in work:
-            task.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
+        await _ended(work)
     if crowds:
-        percentiles = ", ".join(
-            f"{part:g} %: {took[int(len(took) * part / 100)] * 1000:.0f} ms" for part in (50, 90, 99, 99.9)
-        )
-        print(f"{len(took):,} honest answers, {percentiles}")
-    half = len(seen) // 2
-    quarter = len(seen) // 4
+        waits = ((part, took[int(len(took) * part / 100)]) for part in (50, 90, 99, 99.9))
+        shown = ", ".join(f"{part:g} %: {seconds * 1000:.0f} ms" for part, seconds in waits)
+        print(f"{len(took):,} honest answers, {shown}")
+    half, quarter = len(seen) // 2, len(seen) // 4
     growth = median(seen[-quarter or -1 :]) / median(seen[half : half + (quarter or 1)])
     print(f"from the third quarter to the last, memory grew to {growth:.3f} of what it was")
     return 1 if growth > _GROWTH or took[int(len(took) * 0.99)] > _SLOW else 0

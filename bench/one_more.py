@@ -13,14 +13,15 @@ import json
 import resource
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 from time import process_time
-from typing import Any, Final
+from typing import Final
 
+from bench.measure import timed
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.spark_audit.audit.run import audit
@@ -54,18 +55,12 @@ def _extend(whole: Path, history: Path, manifests: Iterable[Path]) -> None:
         shutil.copy(manifest, history / COMMITS)
 
 
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    began = process_time()
-    result = work()
-    return process_time() - began, result
-
-
 def _turn(history: Path, out: Path) -> tuple[float, float, float]:
     """CPU seconds of a run, and of it those of judging and folding."""
     marks: list[tuple[str, float]] = []
-    seconds, result = _timed(
-        lambda: audit(history, out, engine="python", progress=lambda at: marks.append((at.phase, process_time())))
-    )
+    began = process_time()
+    result = audit(history, out, engine="python", progress=lambda at: marks.append((at.phase, process_time())))
+    seconds = process_time() - began
     if result.units_judged != 1:
         raise SystemExit(f"{result.units_judged} units were judged, not one")
     spans = {phase: [time for name, time in marks if name == phase] for phase in ("verify", "chains")}
@@ -91,8 +86,7 @@ def measure(whole: Path, scratch: Path, sizes: Sequence[int], turns: int) -> Ite
             at = size - turns + turn
             _extend(whole, history, manifests[at : at + 1])
             measured = _turn(history, out)
-            none, _ = _timed(partial(audit, history, out, engine="python"))
-            found[size].append((*measured, none))
+            found[size].append((*measured, timed(partial(audit, history, out, engine="python"))))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     for size in sizes:
         yield size, (*(median(column) for column in zip(*found[size], strict=True)), peak)

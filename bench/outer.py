@@ -6,8 +6,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 from bench.measure import Race, Result
@@ -35,25 +35,14 @@ class Tape(Observer):
     def __init__(self) -> None:
         self.records: list[tuple[str, Record]] = []
 
-    def relay_block(self, record: RelayRecord) -> None:
-        """Keep it."""
-        self.records.append(("relay_block", record))
+    def _keep(self, method: str, record: Record) -> None:
+        self.records.append((method, record))
 
-    def authorities(self, record: AuthorityRecord) -> None:
-        """Keep it."""
-        self.records.append(("authorities", record))
-
-    def subscriptions(self, record: SubscriptionRecord) -> None:
-        """Keep it."""
-        self.records.append(("subscriptions", record))
-
-    def checkpoint(self, record: CheckpointRecord) -> None:
-        """Keep it."""
-        self.records.append(("checkpoint", record))
-
-    def candidate(self, record: BlockRecord) -> None:
-        """Keep it."""
-        self.records.append(("candidate", record))
+    relay_block = partialmethod(_keep, "relay_block")
+    authorities = partialmethod(_keep, "authorities")
+    subscriptions = partialmethod(_keep, "subscriptions")
+    checkpoint = partialmethod(_keep, "checkpoint")
+    candidate = partialmethod(_keep, "candidate")
 
 
 def history() -> Iterator[Race]:
@@ -88,13 +77,8 @@ def run(tape: Tape | None = None) -> None:
 
 def cold_start() -> Result:
     """`pubsub --help` beside `import click`, each in a new Python, CPU time of the child."""
-    times: list[float] = []
-    bases: list[float] = []
-    for _ in range(9):
-        times.append(child("-m", "pubsub_emulator", "--help"))
-        bases.append(child("-c", "import click"))
-    ratio = median(time / base for time, base in zip(times, bases, strict=True))
-    return Result("pubsub --help", "import click", median(times) * 1e3, median(bases) * 1e3, ratio, 8.0)
+    pairs = [(child("-m", "pubsub_emulator", "--help"), child("-c", "import click")) for _ in range(9)]
+    return Result.of("pubsub --help", "import click", pairs, 8.0)
 
 
 def child(*args: str) -> float:

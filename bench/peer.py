@@ -5,7 +5,6 @@ race, or cargo, which builds interop/rust. Each side is timed by its own process
 between the two is not timed.
 """
 
-import gc
 import json
 import os
 import random
@@ -17,11 +16,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import process_time
 from typing import Any, Final
 
-from bench.measure import PURE, Result
-from bench.tries import UPDATES, Entries, N, proving, reading, uniform, update, updates_of
+from bench.measure import Race, Result, Work, timed
+from bench.tries import UPDATES, Entries, N, proving, reading, uniform, update, updates_of, updating_in_turns
 from pubsub_emulator.trie import Trie, state_root
 
 HERE: Final = Path(__file__).resolve().parent
@@ -74,6 +72,12 @@ class Peer:
         said = json.loads(line)
         return said["ms"] / 1e3, said["answer"]
 
+    def race(  # noqa: PLR0917  # what a race has
+        self, name: str, what: str, work: Work, pairs: int, target: float, compiled: float | None = None, *, runs: int
+    ) -> "PeerRace":
+        """Our work beside the peer's `what`."""
+        return PeerRace(name, work, self.name, lambda: self.run(what)[0], pairs, target, compiled, runs=runs)
+
     def end(self) -> None:
         """Stop it."""
         if self._process.stdin is not None:
@@ -81,44 +85,27 @@ class Peer:
         self._process.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class PeerRace:
-    """Our `work` beside the peer's `what`, in turns of a few `runs`, whose median counts.
+@dataclass(frozen=True)
+class PeerRace(Race):
+    """Our work beside the peer's, `against` gives the seconds that it says; the median of a few `runs` counts.
 
     The other process has emptied the caches.
     """
 
-    name: str
-    peer: Peer
-    what: str
-    work: Callable[[], object]
-    pairs: int
-    target: float
+    against: Callable[[], float]
     runs: int = 1
-    compiled_target: float | None = None
 
     def run(self) -> Result:
         """Run the pairs; first runs, in which code is compiled and memory fetched, do not count."""
         for _ in range(1 + self.runs):
             self.work()
-            self.peer.run(self.what)
-        gc.collect()
-        gc.freeze()
-        times: list[float] = []
-        bases: list[float] = []
-        for _ in range(self.pairs):
-            times.append(median(self.timed() for _ in range(self.runs)))
-            bases.append(median(self.peer.run(self.what)[0] for _ in range(self.runs)))
-        gc.unfreeze()
-        ratio = median(time / base for time, base in zip(times, bases, strict=True))
-        target = self.target if PURE else self.compiled_target
-        return Result(self.name, self.peer.name, median(times) * 1e3, median(bases) * 1e3, ratio, target)
+            self.against()
+        return super().run()
 
-    def timed(self) -> float:
-        """Seconds of CPU time of our work."""
-        start = process_time()
-        self.work()
-        return process_time() - start
+    def pair(self) -> tuple[float, float]:
+        """Medians of a few runs."""
+        runs = range(self.runs)
+        return median(timed(self.work) for _ in runs), median(self.against() for _ in runs)
 
 
 def native_built() -> Path | None:
@@ -171,7 +158,7 @@ def _races(peer: Peer) -> Iterator[PeerRace]:
     root = state_root(entries)
     if peer.run("root")[1] != "0x" + root.hex():
         raise RuntimeError("the peer comes to another root")
-    yield PeerRace(f"W1 root of {N:,}, uniform", peer, "root", lambda: state_root(entries), 5, 0.10, runs=3)
+    yield peer.race(f"W1 root of {N:,}, uniform", "root", lambda: state_root(entries), 5, 0.10, runs=3)
     keys = [key for key, _ in random.Random(163).sample(entries, 1_000)]
     nodes: dict[bytes, bytes] = {}
     Trie.from_entries(entries).prove(keys, nodes)  # type: ignore[arg-type]  # hashes are bytes
@@ -181,8 +168,7 @@ def _races(peer: Peer) -> Iterator[PeerRace]:
     peer.give(entries=[], root_hash="0x" + root.hex(), nodes=["0x" + node.hex() for node in listed])
     if peer.run("read")[1] < len(keys):
         raise RuntimeError("the peer reads fewer keys")
-    work = reading(root, listed, keys)
-    yield PeerRace("W4 read 1,000 keys, uniform", peer, "read", work, 9, 0.25, runs=9)
+    yield peer.race("W4 read 1,000 keys, uniform", "read", reading(root, listed, keys), 9, 0.25, runs=9)
 
 
 def _native_races(peer: Peer) -> Iterator[PeerRace]:
@@ -191,7 +177,7 @@ def _native_races(peer: Peer) -> Iterator[PeerRace]:
     root = state_root(entries)
     if peer.run("root")[1] != "0x" + root.hex():
         raise RuntimeError("the native peer comes to another root")
-    yield PeerRace(f"W1 root of {N:,}, uniform", peer, "root", lambda: state_root(entries), 5, 2.0, 3, 1.0)
+    yield peer.race(f"W1 root of {N:,}, uniform", "root", lambda: state_root(entries), 5, 2.0, 1.0, runs=3)
     rng = random.Random(162)
     updates = updates_of(rng.choices(entries, k=UPDATES), rng)
     peer.give(updates=hexed(updates))
@@ -199,11 +185,11 @@ def _native_races(peer: Peer) -> Iterator[PeerRace]:
     changed = update(trie.fork(), updates)
     if peer.run("update")[1] != "0x" + changed.root().hex():
         raise RuntimeError("the native peer comes to another root after the updates")
-    work = updating_in_turns(changed, updates, rng)
-    yield PeerRace(f"W2 {UPDATES} updates in place, uniform", peer, "update", work, 9, 1.2, 9, 0.6)
+    work = updating_in_turns(changed, [updates_of(updates, rng) for _ in range(8)])
+    yield peer.race(f"W2 {UPDATES} updates in place, uniform", "update", work, 9, 1.2, 0.6, runs=9)
     keys = [key for key, _ in random.Random(163).sample(entries, 1_000)]
     peer.give(entries=hexed(entries), keys=["0x" + key.hex() for key in keys])
-    yield PeerRace("W3 prove 1,000 keys, uniform", peer, "prove", proving(trie, keys), 9, 1.2, 9, 0.6)
+    yield peer.race("W3 prove 1,000 keys, uniform", "prove", proving(trie, keys), 9, 1.2, 0.6, runs=9)
     nodes: dict[bytes, bytes] = {}
     trie.prove(keys, nodes)  # type: ignore[arg-type]  # hashes are bytes
     listed = [bytes(bytearray(node)) for node in sorted(nodes.values())]
@@ -212,19 +198,7 @@ def _native_races(peer: Peer) -> Iterator[PeerRace]:
     peer.give(root_hash="0x" + root.hex(), nodes=["0x" + node.hex() for node in listed])
     if peer.run("read")[1] != len(keys):
         raise RuntimeError("the native peer reads fewer keys")
-    yield PeerRace("W4 read 1,000 keys, uniform", peer, "read", reading(root, listed, keys), 9, 1.2, 9, 0.6)
-
-
-def updating_in_turns(trie: Trie, updates: Entries, rng: random.Random) -> Callable[[], object]:
-    """Updates of the same keys, with other values each time."""
-    rounds = [updates_of(updates, rng) for _ in range(8)]
-    turn = [0]
-
-    def work() -> None:
-        turn[0] += 1
-        update(trie, rounds[turn[0] % len(rounds)])
-
-    return work
+    yield peer.race("W4 read 1,000 keys, uniform", "read", reading(root, listed, keys), 9, 1.2, 0.6, runs=9)
 
 
 def hexed(entries: Entries) -> list[list[str]]:

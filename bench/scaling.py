@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import process_time
 from typing import Final
 
 from bench.chains import Relay, entry, image, key_of, subscriber
-from bench.measure import resident
+from bench.measure import resident, timed
 from bench.tries import UPDATES, uniform, update, updates_of
-from pubsub_emulator.collator.author import RelayBlock, author
+from pubsub_emulator.collator.author import Authored, RelayBlock, author
 from pubsub_emulator.emulator.network import Network
 from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.header import Header
@@ -38,8 +37,7 @@ from pubsub_emulator.runtime.relay.babe import babe_pre_digest
 from pubsub_emulator.trie import Trie, read_proof, state_root
 
 SEED: Final = bytes(range(32))
-UNLIMITED: Final = 1 << 40
-"""A budget that no walk reaches."""
+UNLIMITED: Final = 1 << 40  # a budget that no walk reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +65,7 @@ def shown(value: float) -> str:
 
 def best(work: Callable[[], object], runs: int = 3) -> float:
     """Milliseconds of the quickest of some runs."""
-    times = []
-    for _ in range(runs):
-        start = process_time()
-        work()
-        times.append(process_time() - start)
-    return min(times) * 1e3
+    return min(timed(work) for _ in range(runs)) * 1e3
 
 
 def in_a_child(work: Callable[[], Iterable[float]]) -> tuple[float, ...]:
@@ -117,15 +110,8 @@ def by_keys(sizes: Iterable[int]) -> Table:
         yield from (count, root, 1e3 * root / count, (built - before) / count, (rooted - before) / count, fork, get)
 
     rows = [in_a_child(lambda count=count: measure(count)) for count in sizes]  # type: ignore[misc]  # bound at once
-    columns = (
-        "keys",
-        "root, ms",
-        "µs a key",
-        "bytes a key",
-        "with encodings",
-        "100 updates on a fork, ms",
-        "a read, µs",
-    )
+    sizes_of = ("root, ms", "µs a key", "bytes a key", "with encodings")
+    columns = ("keys", *sizes_of, "100 updates on a fork, ms", "a read, µs")
     return Table("Keys of a trie", columns, rows, "µs a key")
 
 
@@ -168,11 +154,8 @@ def by_subscribed_keys(counts: Iterable[int]) -> Table:
 
         size = sum(node_cost(len(node)) for node in walk().proof())
         first = best(walk, 3)
-        rows.append((count, size, first, 1e3 * first / count))
-        if count <= 10_000:
-            rows[-1] = (*rows[-1], *_one_in_a_hundred(header, state, published, keys))
-        else:
-            rows[-1] = (*rows[-1], -1.0, -1.0)
+        later = _one_in_a_hundred(header, state, published, keys) if count <= 10_000 else (-1.0, -1.0)
+        rows.append((count, size, first, 1e3 * first / count, *later))
     columns = ("subscribed keys", "first proof, bytes", "first walk, ms", "µs a key", "then 1 % changed: bytes", "ms")
     return Table("Subscribed keys, policy slots", columns, rows, "µs a key")
 
@@ -184,29 +167,25 @@ def _one_in_a_hundred(
     number = 0
     while True:
         number += 1
-        made = author(
-            ChainHead(header, state),
-            RelayBlock(RelayBlockNumber(number), image(published)),
-            NO_MESSAGES,
-            Slot(number),
-            SEED,
-        )
+        made = _next(header, state, number, published)
         header, state = made.candidate.header, made.outcome.state
         if made.outcome.plan.cursor is None:
             break
     for key in keys[:: max(1, min(100, len(keys)))]:
         published[key] = entry(key, number + 1)
     relay = image(published)
-    last = author(
-        ChainHead(header, state), RelayBlock(RelayBlockNumber(number + 1), relay), NO_MESSAGES, Slot(number + 1), SEED
-    )
-    taken = last.outcome.plan.taken
+    taken = _next(header, state, number + 1, published).outcome.plan.taken
     runtime = runtime_spec(Storage(state.fork()))
 
     def walk() -> object:
         return plan(SubscriberView(Storage(state.fork()), runtime), relay.root(), taken, UNLIMITED)
 
     return sum(node_cost(len(node)) for node in taken.values()), best(walk, 5)
+
+
+def _next(header: Header, state: State, number: int, published: dict[PubsubKey, bytes]) -> Authored:
+    relay = RelayBlock(RelayBlockNumber(number), image(published))
+    return author(ChainHead(header, state), relay, NO_MESSAGES, Slot(number), SEED)
 
 
 def by_proof(counts: Iterable[int]) -> Table:
@@ -239,18 +218,16 @@ def by_length(lengths: Iterable[int]) -> Table:
     for length in lengths:
         took: list[float] = []
         while done < length:
-            took.append(_ten_blocks(network, keys, done))
+            took.append(timed(lambda: _ten_blocks(network, keys, done)) * 100)  # noqa: B023
             done += 10
         rows.append((length, median(took), resident() / 2**20))
     return Table("Length of a chain", ("relay blocks", "ms a block", "memory, MiB"), rows, "ms a block")
 
 
-def _ten_blocks(network: Network, keys: tuple[bytes, ...], done: int) -> float:
-    start = process_time()
+def _ten_blocks(network: Network, keys: tuple[bytes, ...], done: int) -> None:
     for at in range(done, done + 10):
         network.publish(1000, keys[at % len(keys)], b"%d" % at * 8)  # type: ignore[arg-type]  # 32 bytes
         network.step()
-    return (process_time() - start) * 100
 
 
 def tables(*, quick: bool) -> Iterator[Table]:

