@@ -23,49 +23,32 @@ class Cheat(Generic[E]):
     change: Callable[[Sequence[E], Sequence[E]], list[E]]
 
 
-def _drop(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
-    return [*due[:1], *due[2:]]
-
-
-def _repeat(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
-    return [*due[:2], due[1], *due[2:]]
-
-
-def _reorder(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
-    return [due[1], due[0], *due[2:]]
-
-
 def _invent(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
     made_up = due[1]._replace(id=event_id(due[1].id, 0), body='{"invented":true}')
     return [due[0], due[1], made_up, *due[2:]]
 
 
-def _alter(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
-    return [due[0], due[1]._replace(body='{"altered":true}'), *due[2:]]
+def _second(due: Sequence[Row], new: Row) -> list[Row]:
+    return [due[0], new, *due[2:]]
 
 
-def _alter_kind(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
-    return [due[0], due[1]._replace(kind="Made.Up"), *due[2:]]
-
-
-def _replay(due: Sequence[Row], _others: Sequence[Row]) -> list[Row]:
-    return [*due, *due]
-
-
-def _add(due: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+def _push(due: Sequence[Row], others: Sequence[Row]) -> list[Row]:
     return sorted([*due, *others[:1]], key=lambda row: row.seq)
 
 
-CHEATS: Final[dict[str, Cheat[Row]]] = {
-    cheat.name: cheat
-    for cheat in (
-        Cheat("drop", "leaves an event out", "missing", _drop),
-        Cheat("repeat", "delivers an event twice", "doubled", _repeat),
-        Cheat("reorder", "swaps two events", "out of order", _reorder),
-        Cheat("invent", "delivers an event that never was", "invented", _invent),
-        Cheat("alter", "changes an event's fields", "altered", _alter),
-        Cheat("rename", "changes an event's kind", "altered", _alter_kind),
-        Cheat("loop", "delivers everything again", "doubled", _replay),
-        Cheat("push", "delivers what was not asked for", "not asked for", _add),
-    )
-}
+_CHEATS: Final[tuple[Cheat[Row], ...]] = (
+    Cheat("drop", "leaves an event out", "missing", lambda due, _: [*due[:1], *due[2:]]),
+    Cheat("repeat", "delivers an event twice", "doubled", lambda due, _: [*due[:2], *due[1:]]),
+    Cheat("reorder", "swaps two events", "out of order", lambda due, _: [due[1], due[0], *due[2:]]),
+    Cheat("invent", "delivers an event that never was", "invented", _invent),
+    Cheat(
+        "alter",
+        "changes an event's fields",
+        "altered",
+        lambda due, _: _second(due, due[1]._replace(body='{"altered":true}')),
+    ),
+    Cheat("rename", "changes an event's kind", "altered", lambda due, _: _second(due, due[1]._replace(kind="Made.Up"))),
+    Cheat("loop", "delivers everything again", "doubled", lambda due, _: [*due, *due]),
+    Cheat("push", "delivers what was not asked for", "not asked for", _push),
+)
+CHEATS: Final = {cheat.name: cheat for cheat in _CHEATS}
