@@ -53,8 +53,9 @@ def _text(text: str) -> str:
     if "\x00" not in text and text.isprintable():
         return text
     raw = text.encode("utf-8", "surrogatepass")
-    return "0x" + raw.hex() if "\x00" in text or _has_surrogate(text) else text
+    return "0x" + raw.hex() if is_unstorable(text) else text
 
 
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= letter <= "\udfff" for letter in text)
+def is_unstorable(text: str) -> bool:
+    """Whether a text has U+0000 or a lone surrogate."""
+    return "\x00" in text or any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -16,12 +16,14 @@ texts by code point.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from pubsub_emulator.events.errors import BadFilter
+from pubsub_emulator.events.values import is_unstorable
 
 Scalar: TypeAlias = bool | int | str | None
 Step: TypeAlias = str | int
+S = TypeVar("S", bound=Scalar)
 
 OPS: Final = ("=", "!=", "<", "<=", ">", ">=", "in", "prefix")
 _ORDERED: Final = ("<", "<=", ">", ">=")
@@ -47,23 +49,23 @@ class Any:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class All:
+class _Parts:
+    parts: "tuple[Filter, ...]"
+
+    def __init__(self, *parts: "Filter") -> None:
+        object.__setattr__(self, "parts", parts)
+
+
+class All(_Parts):
     """Rows that every part matches."""
 
-    parts: "tuple[Filter, ...]"
-
-    def __init__(self, *parts: "Filter") -> None:
-        object.__setattr__(self, "parts", parts)
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class OneOf:
+class OneOf(_Parts):
     """Rows that some part matches."""
 
-    parts: "tuple[Filter, ...]"
-
-    def __init__(self, *parts: "Filter") -> None:
-        object.__setattr__(self, "parts", parts)
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,27 +116,24 @@ class Field:
         object.__setattr__(self, "value", _checked(op, value))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Field) or self.path != other.path or self.op != other.op:
-            return False
-        return self._identity() == other._identity()
+        return isinstance(other, Field) and self.path == other.path and self._identity() == other._identity()
 
     def __hash__(self) -> int:
         return hash(self._identity())
 
     def _identity(self) -> tuple[object, ...]:
-        """Tells `True` from 1 and a name `"0"` from an index 0, which Python holds equal or orders as it likes."""
         values = self.value if isinstance(self.value, tuple) else (self.value,)
-        return (
-            tuple((type(step).__name__, step) for step in self.path),
-            self.op,
-            isinstance(self.value, tuple),
-            tuple((type(each).__name__, each) for each in values),
-        )
+        return typed(self.path), self.op, isinstance(self.value, tuple), typed(values)
 
 
 Filter: TypeAlias = Any | All | OneOf | Not | Chain | Kind | Field
 
 ANY: Final = Any()
+
+
+def typed(values: Iterable[S]) -> tuple[tuple[str, S], ...]:
+    """Steps or scalars with their types, which tell `True` from 1 and a name `"0"` from an index 0."""
+    return tuple((type(each).__name__, each) for each in values)
 
 
 def parse_path(text: str) -> tuple[Step, ...]:
@@ -209,7 +208,7 @@ def _scalar(value: object) -> Scalar:
         case str():
             if len(value) > MAX_TEXT:
                 raise BadFilter(f"a text of {len(value)} exceeds MAX_TEXT, {MAX_TEXT}")
-            if "\x00" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+            if is_unstorable(value):
                 raise BadFilter("a text contains U+0000 or a lone surrogate")
             return value
         case _:

@@ -72,7 +72,9 @@ def _parsed(data: object, place: str, depth: int) -> Filter:
         case "any" if value is True:
             return ANY
         case "all" | "one_of":
-            parts = [from_json(each, f"{place}.{name}[{at}]", depth + 1) for at, each in enumerate(_list(value))]
+            if not isinstance(value, list):
+                raise BadFilter("all and one_of take a JSON list of filters")
+            parts = [from_json(each, f"{place}.{name}[{at}]", depth + 1) for at, each in enumerate(value)]
             return All(*parts) if name == "all" else OneOf(*parts)
         case "not":
             return Not(from_json(value, f"{place}.not", depth + 1))
@@ -116,9 +118,3 @@ def _field(data: dict[str, Json]) -> Field:
     if isinstance(value, (dict, float)) or (isinstance(value, list) and data["op"] != "in"):
         raise BadFilter("value is a text, an integer, true, false or null; a list for `in`")
     return Field(path, data["op"], value)
-
-
-def _list(value: object) -> list[object]:
-    if not isinstance(value, list):
-        raise BadFilter("all and one_of take a JSON list of filters")
-    return value

@@ -8,7 +8,7 @@ with its predicate, so the result is that of a scan.
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from pubsub_emulator.events.filters.algebra import All, Chain, Field, Filter, Kind, OneOf, Scalar, Step
+from pubsub_emulator.events.filters.algebra import All, Chain, Field, Filter, Kind, OneOf, Scalar, Step, typed
 from pubsub_emulator.events.filters.predicate import Predicate, any_of, walk
 from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.values import Value
@@ -80,15 +80,11 @@ class FilterIndex(Generic[K]):
         first = str(path[0][1])
         paths = self._paths.setdefault(first, {})
         paths[path] = paths.get(path, 0) + by
-        self._steps[path] = tuple(step for _, step in path)  # type: ignore[misc]  # made by `_typed`
+        self._steps[path] = tuple(step for _, step in path)  # type: ignore[misc]  # made by `typed`
         if not paths[path]:
             del paths[path], self._steps[path]
             if not paths:
                 del self._paths[first]
-
-
-def _typed(path: tuple[Step, ...]) -> tuple[Route, ...]:
-    return tuple((type(step).__name__, step) for step in path)
 
 
 def _value_route(path: tuple[Route, ...], value: Scalar) -> Route:
@@ -103,9 +99,9 @@ def _routes(part: Filter) -> tuple[Route, ...]:
         case Chain(chain):
             return (("chain", chain),)
         case Field(path, "=", (bool() | int() | str() | None) as value):
-            return (_value_route(_typed(path), value),)
+            return (_value_route(typed(path), value),)
         case Field(path, "in", tuple() as values):
-            return tuple(_value_route(_typed(path), value) for value in values)
+            return tuple(_value_route(typed(path), value) for value in values)
         case OneOf(parts):
             return tuple(route for each in parts for route in _routes(each))
         case All(parts):

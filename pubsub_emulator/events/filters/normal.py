@@ -7,21 +7,8 @@ holds, in very large sets above all; it never claims one that does not.
 from collections.abc import Iterable
 from typing import Final
 
-from pubsub_emulator.events.filters.algebra import (
-    ANY,
-    MAX_LIST,
-    All,
-    Any,
-    Chain,
-    Field,
-    Filter,
-    Kind,
-    Not,
-    OneOf,
-    Scalar,
-    Step,
-    size,
-)
+from pubsub_emulator.events.filters import algebra
+from pubsub_emulator.events.filters.algebra import ANY, All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
 from pubsub_emulator.events.filters.codec import dump_filters
 from pubsub_emulator.events.filters.predicate import same
 
@@ -31,11 +18,7 @@ _STEPS_A_PART: Final = 128
 
 def normalize(filters: Iterable[Filter]) -> tuple[Filter, ...]:
     """The normal form; it matches a row exactly where one of `filters` does."""
-    flat: list[Filter] = []
-    for each in filters:
-        simple = simplify(each)
-        flat += simple.parts if isinstance(simple, OneOf) else (simple,)
-    return _without_covered(_gathered(flat), wide=True)
+    return _without_covered(_gathered(_flat(map(simplify, filters), OneOf)), wide=True)
 
 
 def simplify(part: Filter) -> Filter:
@@ -46,15 +29,14 @@ def simplify(part: Filter) -> Filter:
         case OneOf(parts):
             return _disjunction([simplify(each) for each in parts])
         case Not(inner):
-            turned = simplify(inner)
-            match turned:
+            match simplify(inner):
                 case Not(again):
                     return again
                 case Any():
                     return OneOf()
                 case OneOf(()):
                     return ANY
-                case _:
+                case turned:
                     return Not(turned)
         case Field(path, "in", tuple() as values):
             return _among(path, values)
@@ -116,13 +98,12 @@ def _excludes(out: Filter, narrow: Filter, steps: Steps) -> bool:
 
 def _field_covers(wide: Field, narrow: Field) -> bool:
     """Of two comparisons of one path, the narrow one an equality or a list."""
-    if narrow.op not in {"=", "in"} or wide.path != narrow.path or _path_key(wide) != _path_key(narrow):
+    if narrow.op not in {"=", "in"} or algebra.typed(wide.path) != algebra.typed(narrow.path):
         return False
     values = _values(narrow)
     match wide.op:
         case "=" | "in":
-            allowed = {_typed(each) for each in _values(wide)}
-            return all(_typed(each) in allowed for each in values)
+            return {*algebra.typed(values)} <= {*algebra.typed(_values(wide))}
         case "!=":
             return not any(same(each, wide.value) for each in values if not isinstance(wide.value, tuple))
         case "prefix":
@@ -132,44 +113,32 @@ def _field_covers(wide: Field, narrow: Field) -> bool:
             return False
 
 
-def _typed(value: Scalar) -> tuple[str, Scalar]:
-    """Tells `True` from 1."""
-    return type(value).__name__, value
-
-
 def _values(part: Field) -> tuple[Scalar, ...]:
     return part.value if isinstance(part.value, tuple) else (part.value,)
 
 
-def _path_key(part: Field) -> tuple[tuple[str, Step], ...]:
-    """Tells an index 0 from a name "0"."""
-    return tuple((type(step).__name__, step) for step in part.path)
-
-
 def _among(path: tuple[Step, ...], values: Iterable[Scalar]) -> Filter:
     """Equality with one of some values: each once, in one order."""
-    distinct = {_typed(each): each for each in values}
-    listed = [distinct[key] for key in sorted(distinct, key=lambda key: (key[0], str(key[1])))]
+    listed = [value for _, value in sorted({*algebra.typed(values)}, key=lambda key: (key[0], str(key[1])))]
     if not listed:
         return OneOf()
     return Field(path, "=", listed[0]) if len(listed) == 1 else Field(path, "in", listed)
 
 
+def _flat(parts: Iterable[Filter], kind: type[All | OneOf]) -> list[Filter]:
+    """The parts of those of a kind, and the others themselves."""
+    return [one for each in parts for one in (each.parts if isinstance(each, kind) else (each,))]
+
+
 def _conjunction(parts: list[Filter]) -> Filter:
-    flat: list[Filter] = []
-    for each in parts:
-        flat += each.parts if isinstance(each, All) else (each,)
-    kept = _without_covered([each for each in flat if not isinstance(each, Any)], wide=False)
+    kept = _without_covered([each for each in _flat(parts, All) if not isinstance(each, Any)], wide=False)
     if OneOf() in kept:
         return OneOf()
     return kept[0] if len(kept) == 1 else (All(*kept) if kept else ANY)
 
 
 def _disjunction(parts: list[Filter]) -> Filter:
-    flat: list[Filter] = []
-    for each in parts:
-        flat += each.parts if isinstance(each, OneOf) else (each,)
-    kept = _without_covered(_gathered(flat), wide=True)
+    kept = _without_covered(_gathered(_flat(parts, OneOf)), wide=True)
     return kept[0] if len(kept) == 1 else OneOf(*kept)
 
 
@@ -179,13 +148,13 @@ def _gathered(parts: Iterable[Filter]) -> list[Filter]:
     by_path: dict[tuple[tuple[str, Step], ...], list[Field]] = {}
     for each in parts:
         if isinstance(each, Field) and each.op in {"=", "in"}:
-            by_path.setdefault(_path_key(each), []).append(each)
+            by_path.setdefault(algebra.typed(each.path), []).append(each)
         else:
             others.append(each)
     for fields in by_path.values():
         gathered = [value for each in fields for value in _values(each)]
-        for at in range(0, len(gathered), MAX_LIST):
-            others.append(_among(fields[0].path, gathered[at : at + MAX_LIST]))  # noqa: PERF401  # two loops in one
+        starts = range(0, len(gathered), algebra.MAX_LIST)
+        others += [_among(fields[0].path, gathered[at : at + algebra.MAX_LIST]) for at in starts]
     return others
 
 
@@ -194,17 +163,13 @@ def _without_covered(parts: list[Filter], *, wide: bool) -> tuple[Filter, ...]:
     ordered = sorted(dict.fromkeys(parts), key=lambda each: dump_filters([each]))
     if wide and any(isinstance(each, Any) for each in ordered):
         return (ANY,)
-    steps = Steps(_STEPS_A_PART * sum(map(size, ordered)))
-    kept: list[Filter] = []
-    for at, each in enumerate(ordered):
-        redundant = False
-        for other_at, other in enumerate(ordered):
-            if other_at == at:
-                continue
-            over, under = (other, each) if wide else (each, other)
-            if covers(over, under, steps) and not (at < other_at and covers(under, over, steps)):
-                redundant = True
-                break
-        if not redundant:
-            kept.append(each)
-    return tuple(kept)
+    steps = Steps(_STEPS_A_PART * sum(map(algebra.size, ordered)))
+
+    def is_redundant(at: int, other_at: int) -> bool:
+        over, under = (other_at, at) if wide else (at, other_at)
+        over_part, under_part = ordered[over], ordered[under]
+        return covers(over_part, under_part, steps) and not (at < other_at and covers(under_part, over_part, steps))
+
+    places = range(len(ordered))
+    kept = (at for at in places if not any(is_redundant(at, other) for other in places if other != at))
+    return tuple(ordered[at] for at in kept)

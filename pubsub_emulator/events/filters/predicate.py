@@ -60,17 +60,15 @@ def any_of(filters: Iterable[Filter]) -> Predicate:
 
 def walk(fields: Mapping[str, Value], path: tuple[Step, ...]) -> "Value | Missing":
     """The value at a path, `MISSING` where there is none."""
-    at: object = fields
+    at: typing.Any = fields
     for step in path:
         if isinstance(step, str):
             if not isinstance(at, Mapping) or step not in at:
                 return MISSING
-            at = at[step]
-        else:
-            if not isinstance(at, list) or step >= len(at):
-                return MISSING
-            at = at[step]
-    return at  # type: ignore[return-value]  # a value of a value is a value
+        elif not isinstance(at, list) or step >= len(at):
+            return MISSING
+        at = at[step]
+    return at  # type: ignore[no-any-return]  # a value of a value is a value
 
 
 def same(found: object, value: Scalar) -> bool:

@@ -7,9 +7,8 @@ SQLite reads integers beyond 64 bits as floats; near and beyond that size they a
 and digits.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from pubsub_emulator.database.database import Dialect
 from pubsub_emulator.events.filters.algebra import All, Any, Chain, Field, Filter, Kind, Not, OneOf, Scalar, Step
@@ -24,8 +23,7 @@ class Clause(NamedTuple):
 
 _TRUE: Final = Clause("(1 = 1)")
 _FALSE: Final = Clause("(1 = 0)")
-_EXACT: Final = 2**62
-"""Integers of less than this size are compared as SQLite's own."""
+_EXACT: Final = 2**62  # integers of less than this size are compared as SQLite's own
 
 
 class Columns(Protocol):
@@ -65,9 +63,7 @@ class LogColumns:
     """The columns of a log: `chain`, `kind`, and `body` with the fields as JSON."""
 
     def __init__(self, dialect: Dialect) -> None:
-        self._field: Callable[[tuple[Step, ...]], _JsonField] = (
-            _SqliteField if dialect is Dialect.SQLITE else _PostgresField
-        )
+        self._field: type[_JsonField] = _SqliteField if dialect is Dialect.SQLITE else _PostgresField
 
     def chain(self, chain: int | None) -> Clause:
         """Whether a row is of a chain."""
@@ -83,7 +79,7 @@ class LogColumns:
 
     def field(self, path: tuple[Step, ...], op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
         """Whether a field compares to a value."""
-        return self._field(path).clause(op, value)
+        return _leaf(self._field(path), op, value)
 
 
 def _joined(clauses: Sequence[Clause], word: str, empty: Clause) -> Clause:
@@ -105,55 +101,34 @@ def _both(*clauses: Clause) -> Clause:
     return _joined(clauses, "AND", _TRUE)
 
 
-class _JsonField(ABC):
-    """One path into `body`, in a dialect."""
-
-    def clause(self, op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
-        """The condition as a leaf that is never NULL."""
-        if isinstance(value, tuple):
-            test = _either(*(self.same(each) for each in value))
-        elif op == "!=":
-            same = self.same(value)
-            inner = Clause(f"(NOT COALESCE({same.sql}, {_FALSE.sql}))", same.params)
-            test = _both(self.is_there(), inner)
-        elif op == "=":
-            test = self.same(value)
-        elif isinstance(value, str):
-            test = self.text(op, value)
-        else:
-            test = self.number(op, int(value or 0))
-        return Clause(f"COALESCE({test.sql}, {_FALSE.sql})", test.params)
-
-    def same(self, value: Scalar) -> Clause:
-        """Equality with a scalar; NULL where the path leads nowhere."""
-        if value is None:
-            return self.has_type("null")
-        if isinstance(value, bool):
-            return self.truth(value)
-        return self.text("=", value) if isinstance(value, str) else self.number("=", value)
-
-    @abstractmethod
-    def is_there(self) -> Clause:
-        """Whether the path leads somewhere."""
-
-    @abstractmethod
-    def has_type(self, name: str) -> Clause:
-        """Whether what is there has this JSON type."""
-
-    @abstractmethod
-    def truth(self, value: bool) -> Clause:
-        """Whether `true` or `false` is there."""
-
-    @abstractmethod
-    def text(self, op: str, value: str) -> Clause:
-        """A text compared by code points."""
-
-    @abstractmethod
-    def number(self, op: str, value: int) -> Clause:
-        """An integer compared exactly."""
+def _leaf(field: "_JsonField", op: str, value: Scalar | tuple[Scalar, ...]) -> Clause:
+    """The condition of a field as a leaf that is never NULL."""
+    if isinstance(value, tuple):
+        test = _either(*(_same(field, each) for each in value))
+    elif op == "!=":
+        same = _same(field, value)
+        test = _both(field.is_there(), Clause(f"(NOT COALESCE({same.sql}, {_FALSE.sql}))", same.params))
+    elif op == "=":
+        test = _same(field, value)
+    elif isinstance(value, str):
+        test = field.text(op, value)
+    else:
+        test = field.number(op, int(value or 0))
+    return Clause(f"COALESCE({test.sql}, {_FALSE.sql})", test.params)
 
 
-class _SqliteField(_JsonField):
+def _same(field: "_JsonField", value: Scalar) -> Clause:
+    """Equality with a scalar; NULL where the path leads nowhere."""
+    if value is None:
+        return field.has_type("null")
+    if isinstance(value, bool):
+        return field.truth(value)
+    return field.text("=", value) if isinstance(value, str) else field.number("=", value)
+
+
+class _SqliteField:
+    """One path into `body`: whether it leads somewhere, to a type, to `true`, to a text or an integer."""
+
     def __init__(self, path: tuple[Step, ...]) -> None:
         self._path = "$" + "".join(f"[{step}]" if isinstance(step, int) else f'."{step}"' for step in path)
 
@@ -204,7 +179,9 @@ class _SqliteField(_JsonField):
         return Clause(f"(length(body -> ?) {op} ?)", (self._path, len(digits)))
 
 
-class _PostgresField(_JsonField):
+class _PostgresField:
+    """As `_SqliteField`."""
+
     def __init__(self, path: tuple[Step, ...]) -> None:
         steps = "".join(" -> ?::int" if isinstance(step, int) else " -> ?::text" for step in path)
         self._at = Clause(f"(body::jsonb{steps})", path)
@@ -229,3 +206,6 @@ class _PostgresField(_JsonField):
     def number(self, op: str, value: int) -> Clause:
         test = Clause(f"({self._at.sql} {op} ?::jsonb)", (*self._at.params, str(value)))
         return _both(self.has_type("number"), test)
+
+
+_JsonField: TypeAlias = _SqliteField | _PostgresField
