@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from pubsub_emulator.events.log.store import Store
-from pubsub_emulator.events.rows import Block, Entry, Row, event_id
+from pubsub_emulator.events.rows import Block, Row, event_id
 from pubsub_emulator.events.values import canonical, encode_fields
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.errors import Trap
@@ -125,7 +125,7 @@ class Archive(Core):
         rows.append(row.seq)
 
     @staticmethod
-    def _entry(part: ArchivePart, at: int, event: Event) -> Entry:
+    def _entry(part: ArchivePart, at: int, event: Event) -> Row:
         fields = {
             "eventId": _text_of(event.eventId),
             "prevEventId": None if event.prevEventId is None else _text_of(event.prevEventId),
@@ -136,7 +136,7 @@ class Archive(Core):
         }
         body = encode_fields({name: canonical(value) for name, value in fields.items()})
         time = event.timestamp // 10**6
-        return Entry(part.number, None, part.round, at, event.namespace, event_id(part.hash, at), time, body)
+        return Row(0, part.number, None, part.round, at, event.namespace, event_id(part.hash, at), time, body)
 
     def _event(self, row: Row) -> Event:
         fields = {name: str(value) for name, value in row.fields.items() if value is not None}

@@ -1,14 +1,12 @@
 """From a source into a store: appends what follows, rewinds where the chain took a branch back (EV-2, EV-3)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 
 from pubsub_emulator.events.errors import NotTheNextBlock
 from pubsub_emulator.events.log.store import Store
 from pubsub_emulator.events.rows import Block
-
-T = TypeVar("T")
 
 BATCH: Final = 100
 """Blocks of one transaction."""
@@ -31,9 +29,7 @@ def put(store: Store, blocks: Sequence[Block]) -> int:
 
 def copy_all(store: Store, blocks: Iterable[Block]) -> int:
     """Append all blocks of a source that ends, `BATCH` at a time; returns how many were new."""
-    return sum(put(store, batch) for batch in _batches(iter(blocks), BATCH))
-
-
-def _batches(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    while batch := list(islice(items, size)):
-        yield batch
+    waiting, count = iter(blocks), 0
+    while batch := list(islice(waiting, BATCH)):
+        count += put(store, batch)
+    return count

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pubsub_emulator.events.errors import AnotherChain, NotTheNextBlock
 from pubsub_emulator.events.filters.algebra import ANY, Filter
 from pubsub_emulator.events.filters.predicate import compile_filter
-from pubsub_emulator.events.log.rules import Head, Rewound, follows
+from pubsub_emulator.events.log.rules import Head, follows
 from pubsub_emulator.events.log.store import SPAN, Page
 from pubsub_emulator.events.rows import Block, Row
 
@@ -22,7 +22,7 @@ class MemoryStore:
         self._head = Head()
         self._rows: list[Row] = []
         self._blocks: dict[int, tuple[bytes, int]] = {}
-        self._rewinds: list[Rewound] = []
+        self._rewinds: list[tuple[int, int]] = []  # the epoch that each began, and the last `seq` that it left
         self._genesis: bytes | None = None
         self._closed = False
         self._changed = threading.Condition()
@@ -71,13 +71,13 @@ class MemoryStore:
             del self._rows[common:]
             self._blocks = {number: block for number, block in self._blocks.items() if number <= anchor}
             self._head = Head(self._head.epoch + 1, common, anchor, kept_hash)
-            self._rewinds.append(Rewound(self._head.epoch, common))
+            self._rewinds.append((self._head.epoch, common))
             self._changed.notify_all()
             return self._head
 
     def common(self, epoch: int) -> int | None:
         """The least `seq` that rewinds after `epoch` left, `None` if there were none."""
-        return min((each.common for each in self._rewinds if each.epoch > epoch), default=None)
+        return min((common for began, common in self._rewinds if began > epoch), default=None)
 
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         """Matching rows with `seq > after`: at most `limit` of them, among at most `span` rows."""

@@ -22,14 +22,6 @@ class Head:
         return Head(self.epoch, self.seq + len(block.entries), block.number, block.hash)
 
 
-@dataclass(frozen=True, slots=True)
-class Rewound:
-    """One rewind: the epoch that it began, and the last `seq` that it left."""
-
-    epoch: int
-    common: int
-
-
 def follows(head: Head, block: Block, kept: bytes | None) -> bool:
     """Whether `block` is to be appended; `False` when the log has it already.
 

@@ -8,8 +8,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +21,7 @@ from pubsub_emulator.events.filters.sql import LogColumns
 from pubsub_emulator.events.filters.sql import where as compile_where
 from pubsub_emulator.events.log.rules import Head, follows
 from pubsub_emulator.events.log.store import SPAN, Page
-from pubsub_emulator.events.rows import Block, Row
+from pubsub_emulator.events.rows import Block, Row, row_of
 
 _META: Final = (
     "network {TEXT} NOT NULL, id {BLOB} NOT NULL, genesis {BLOB}, epoch {INT} NOT NULL, seq {INT} NOT NULL, "
@@ -32,9 +31,10 @@ _ROW: Final = (
     "anchor {INT} NOT NULL, chain {INT}, block {INT} NOT NULL, idx {INT} NOT NULL, kind {TEXT} NOT NULL, "
     "id {BLOB} NOT NULL, time {INT} NOT NULL, body {TEXT} NOT NULL"
 )
-_ROW_OF: Final[Callable[[tuple[object, ...]], Row]] = partial(tuple.__new__, Row)
-"""`Row._make` without its check of the length, which the statement fixes: a tenth of a page's time."""
 _COLUMNS: Final = "seq, anchor, chain, block, idx, kind, id, time, body"
+
+
+_NO_LOG: Final = "there is no log; `pubsub log follow` makes one"
 
 
 def _migrations(prefix: str) -> list[list[str]]:
@@ -50,14 +50,13 @@ def _migrations(prefix: str) -> list[list[str]]:
 
 
 class SqlStore:
-    """The log `network` in a database; another `prefix` is another log there. See `Store` for the methods.
+    """The log `network`, `None` for any, in a database; another `prefix` is another log there. See `Store`.
 
     Raises `AnotherChain` when the place holds the log of another network.
     """
 
-    def __init__(self, database: Database, network: str, *, prefix: str = "log") -> None:
+    def __init__(self, database: Database, network: str | None, *, prefix: str = "log") -> None:
         self.database = database
-        self.network = network
         self._prefix = check_prefix(prefix)
         self._columns = LogColumns(database.dialect)
         self._head_sql = f"SELECT epoch, seq, anchor, hash FROM {prefix}_meta"
@@ -65,12 +64,16 @@ class SqlStore:
         migrate(database, prefix, _migrations(prefix))
         with database.transaction(write=True) as session:
             found = session.run(f"SELECT network, id FROM {prefix}_meta")
+            if not found and network is None:
+                raise StoreError(f"{database.place}: {_NO_LOG}")
             if not found:
                 found = [(network, secrets.token_bytes(16))]
                 session.run(f"INSERT INTO {prefix}_meta VALUES (1, ?, ?, NULL, 0, 0, NULL, NULL)", found[0])
-        if found[0][0] != network:
-            raise AnotherChain(f"{database.place} holds the log of {found[0][0]!r}, not of {network!r}")
-        self.id: bytes = found[0][1]
+        self.network: str
+        self.id: bytes
+        self.network, self.id = found[0]
+        if network not in {None, self.network}:
+            raise AnotherChain(f"{database.place} holds the log of {self.network!r}, not of {network!r}")
         self._channel = f"{prefix}_{self.id.hex()}"
 
     def head(self) -> Head:
@@ -89,10 +92,8 @@ class SqlStore:
             if found is None:
                 session.run(f"UPDATE {self._prefix}_meta SET genesis = ?", (genesis,))
             elif found != genesis:
-                raise AnotherChain(
-                    f"the source's genesis is 0x{genesis.hex()}, that of the log in {self.database.place} is "
-                    f"0x{found.hex()}"
-                )
+                log = f"that of the log in {self.database.place} is 0x{found.hex()}"
+                raise AnotherChain(f"the source's genesis is 0x{genesis.hex()}, {log}")
 
     def append(self, blocks: Sequence[Block]) -> int:
         """Append blocks in order, all or none. Returns how many were new. Raises `NotTheNextBlock`."""
@@ -109,9 +110,8 @@ class SqlStore:
                     fresh[block.number] = block
                     ends.append((block.number, block.hash, head.seq))
             if head is not before:
-                session.run_many(
-                    f"INSERT INTO {self._prefix}_rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
-                )
+                insert = f"INSERT INTO {self._prefix}_rows ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                session.run_many(insert, rows)
                 session.run_many(f"INSERT INTO {self._prefix}_blocks VALUES (?, ?, ?)", ends)
                 self._set_head(session, head)
         return len(ends)
@@ -147,10 +147,8 @@ class SqlStore:
     def read(self, after: int, limit: int, where: Filter = ANY, span: int = SPAN) -> Page:
         """Matching rows with `seq > after`: at most `limit` of them, among at most `span` rows."""
         clause = compile_where(where, self._columns)
-        statement = (
-            f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE seq > ? AND seq <= ? AND {clause.sql} "
-            "ORDER BY seq LIMIT ?"
-        )
+        matching = f"seq > ? AND seq <= ? AND {clause.sql}"
+        statement = f"SELECT {_COLUMNS} FROM {self._prefix}_rows WHERE {matching} ORDER BY seq LIMIT ?"
         params = (after, after + span, *clause.params, limit)
         if self.database.dialect is Dialect.POSTGRESQL:
             found = self.database.select(self._with_head(statement), params)
@@ -160,7 +158,7 @@ class SqlStore:
             with self.database.transaction() as session:
                 head = self._head(session)
                 found = session.run(statement, params)
-        rows = list(map(_ROW_OF, found))
+        rows = list(map(row_of, found))
         return Page(rows, rows[-1].seq if len(rows) == limit else max(min(after + span, head.seq), after), head)
 
     def wait(self, known: Head, timeout: float) -> bool:
@@ -208,27 +206,16 @@ class SqlStore:
 def existing_store(place: str, *, prefix: str = "log") -> SqlStore:
     """The log at a path or URL, of any network. Raises `StoreError` if there is none."""
     if "://" not in place and not Path(place).is_file():
-        raise StoreError(f"{place}: there is no log; `pubsub log follow` makes one")
-    database = open_database(place)
-    try:
-        return SqlStore(database, _network_at(database, check_prefix(prefix)), prefix=prefix)
-    except BaseException:
-        database.close()
-        raise
-
-
-def _network_at(database: Database, prefix: str) -> str:
-    migrate(database, prefix, _migrations(prefix))
-    with database.transaction() as session:
-        found = session.run(f"SELECT network FROM {prefix}_meta")
-    if not found:
-        raise StoreError(f"{database.place}: there is no log; `pubsub log follow` makes one")
-    name: str = found[0][0]
-    return name
+        raise StoreError(f"{place}: {_NO_LOG}")
+    return _opened(place, None, prefix)
 
 
 def open_store(place: str, network: str, *, prefix: str = "log") -> SqlStore:
     """The log at a path or URL. Raises `StoreError`, `AnotherChain`."""
+    return _opened(place, network, prefix)
+
+
+def _opened(place: str, network: str | None, prefix: str) -> SqlStore:
     database = open_database(place)
     try:
         return SqlStore(database, network, prefix=prefix)

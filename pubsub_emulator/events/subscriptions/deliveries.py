@@ -4,13 +4,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 from pubsub_emulator.events.filters.codec import dump_filters
 from pubsub_emulator.events.log.store import Page
-from pubsub_emulator.events.present import row_digest
-from pubsub_emulator.events.rows import Row
+from pubsub_emulator.events.rows import Row, row_digest
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.registry import Subscription
@@ -19,8 +17,7 @@ from pubsub_emulator.spark_audit.deliveries.tagged import tag_fields
 from pubsub_emulator.spark_audit.deliveries.writer import append_part
 from pubsub_emulator.spark_audit.history.schema import Table
 
-_ROWS: Final = 10_000
-"""Rows that wait in memory before they become a part."""
+_ROWS: Final = 10_000  # rows that wait in memory before they become a part
 
 
 def now() -> int:
@@ -43,9 +40,7 @@ class TablesWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.flush()
 
     def flush(self) -> None:
@@ -142,11 +137,8 @@ def export_log(store: Exported, folder: Path) -> int:
     while part := list(islice(rows, 50_000)):
         append_part(folder, EVENT_LOG, [_log_row(store.network, row) for row in part])
         count += len(part)
-    append_part(
-        folder,
-        EVENT_EPOCHS,
-        [{"network": store.network, "epoch": epoch, "common": common} for epoch, common in store.epochs()],
-    )
+    epochs = [{"network": store.network, "epoch": epoch, "common": common} for epoch, common in store.epochs()]
+    append_part(folder, EVENT_EPOCHS, epochs)
     return count
 
 

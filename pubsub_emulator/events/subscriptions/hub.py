@@ -55,10 +55,8 @@ class _Stream:
     live: bool = False
     queue: deque[Row] = field(default_factory=deque)
     abandoned: int | None = None
-    said: bool = True
-    """Whether the client knows, as far as it wanted to, that the catch-up ended."""
-    seam: int | None = None
-    """Where the catch-up ended, once it has."""
+    said: bool = True  # whether the client knows, as far as it wanted to, that the catch-up ended
+    seam: int | None = None  # where the catch-up ended, once it has
 
 
 class Hub:

@@ -1,7 +1,7 @@
 """The gRPC front: `pubsub.events.v1.Events` of `protocol/events.proto` over grpc.aio (EV-25)."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import grpc
@@ -14,12 +14,10 @@ from pubsub_emulator.events.rows import Row
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.grpc_server import CODES, Methods, Refused, serving
-from pubsub_emulator.events.subscriptions.hub import Message
 from pubsub_emulator.events.subscriptions.service import EventService
 
 NAME: Final = "pubsub.events.v1.Events"
-_MOST_BYTES: Final = MAX_BYTES + 1_024
-"""Of a request: its filters, and the rest."""
+_MOST_BYTES: Final = MAX_BYTES + 1_024  # of a request: its filters, and the rest
 
 
 class RpcFront:
@@ -38,18 +36,17 @@ class RpcFront:
 
     async def subscribe(self, request: pb.SubscribeRequest, client: str) -> pb.SubscribeResponse:
         """Make a subscription."""
-        after = request.after if request.HasField("after") else None
         filters = parse_filters(request.filters_json)
-        token, bound = await self._service.subscribe(filters, client, after, batches=request.batches)
+        token, bound = await self._service.subscribe(filters, client, _after(request), batches=request.batches)
         return pb.SubscribeResponse(token=token, after=bound)
 
     async def stream(self, request: pb.StreamRequest, client: str) -> AsyncGenerator[pb.EventsMessage, None]:
         """Stream events until the client leaves or the stream cannot go on."""
-        after = request.after if request.HasField("after") else None
         try:
-            async with self._service.stream(request.token, client, after) as messages:
+            async with self._service.stream(request.token, client, _after(request)) as messages:
                 async for message in messages:
-                    yield self._encoded(message)
+                    events, cursor = map(encode_event, message.rows), self._service.text(message.cursor)
+                    yield pb.EventsMessage(events=events, cursor=cursor)
         except CursorAbandoned as error:
             where = self._service.text(Cursor(error.epoch, error.common))
             trailer = (("after", where), ("common", str(error.common)))
@@ -60,17 +57,16 @@ class RpcFront:
         await self._service.cancel(request.token)
         return pb.CancelResponse()
 
-    def _encoded(self, message: Message) -> pb.EventsMessage:
-        return pb.EventsMessage(events=map(encode_event, message.rows), cursor=self._service.text(message.cursor))
+
+def _after(request: pb.SubscribeRequest | pb.StreamRequest) -> str | None:
+    return request.after if request.HasField("after") else None
 
 
-@asynccontextmanager
-async def serve_grpc(
+def serve_grpc(
     service: EventService[Filter], host: str, port: int, callers: Callers = EVERYBODY
-) -> AsyncIterator[int]:
+) -> AbstractAsyncContextManager[int]:
     """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
-    async with serving([RpcFront(service).methods(callers)], host, port, most_bytes=_MOST_BYTES) as found:
-        yield found
+    return serving([RpcFront(service).methods(callers)], host, port, most_bytes=_MOST_BYTES)
 
 
 def encode_event(row: Row) -> pb.Event:

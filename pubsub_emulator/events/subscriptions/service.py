@@ -10,14 +10,12 @@ does not answer, streams stay open and go on when it does.
 """
 
 import asyncio
-import contextlib
 import logging
 import secrets
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Generic, Protocol, Self, TypeVar
 
 from pubsub_emulator.database.errors import StoreUnavailable
@@ -27,7 +25,7 @@ from pubsub_emulator.events.log.store import LogReader
 from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor, log_tag
 from pubsub_emulator.events.subscriptions.hub import Hub, Message, Request
 from pubsub_emulator.events.subscriptions.registry import Registry, Subscription
-from pubsub_emulator.events.subscriptions.streams import Ended, Held, Limits, Streams
+from pubsub_emulator.events.subscriptions.streams import Ended, Held, Limits, Streams, woken
 
 _LOG: Final = logging.getLogger("pubsub.events")
 
@@ -39,8 +37,7 @@ START: Final = "start"
 _PAGE: Final = 1_000
 _RETRY_SECONDS: Final = 0.5
 _WAIT_SECONDS: Final = 1.0
-_USE_SECONDS: Final = 3_600.0
-"""How often the registry is told which subscriptions have streams."""
+_USE_SECONDS: Final = 3_600.0  # how often the registry is told which subscriptions have streams
 
 
 class Recorder(Protocol):
@@ -61,10 +58,8 @@ class _Open:
     subscription: Subscription
     held: Held
     name: str
-    reached: Cursor
-    """Of the last message handed over."""
-    dropped: Callable[[], None]
-    """Called when its client took nothing for too long."""
+    reached: Cursor  # of the last message handed over
+    dropped: Callable[[], None]  # called when its client took nothing for too long
 
 
 class EventService(Streams, Generic[F]):
@@ -90,9 +85,7 @@ class EventService(Streams, Generic[F]):
         self._pump = asyncio.create_task(self._follow())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.stop()
         if self._pump is not None:
             await self._pump
@@ -135,8 +128,7 @@ class EventService(Streams, Generic[F]):
 
         `client` is who reads, `None` for who made the subscription. With `seam`, a message without rows says where the
         catch-up ends. `dropped` is called when the client took nothing for too long; the next message is `Ended` then.
-        Raises `UnknownToken`, `BadCursor`,
-        `CursorAbandoned`, `LimitReached`; while iterating also `Ended`.
+        Raises `UnknownToken`, `BadCursor`, `CursorAbandoned`, `LimitReached`; while iterating also `Ended`.
         """
         subscription = await asyncio.to_thread(self.registry.get, token)
         position = await self._position(after, subscription.after, known=seam)
@@ -195,7 +187,7 @@ class EventService(Streams, Generic[F]):
             mine.held.reads_all = mine.held.reads_all and not self._hub.is_live(number)
             if message is None and request is not None:  # a long way without a match moves the cursor too
                 message = self._hub.heartbeat(number) if self._hub.wants(number) is not None else None
-            elif message is None and not await self._woken(mine):
+            elif message is None and not await woken(mine.held.wake, self.limits.heartbeat_seconds):
                 await self._check_token(token, mine)
                 message = self._hub.heartbeat(number)
             if message is not None:
@@ -231,13 +223,6 @@ class EventService(Streams, Generic[F]):
         if not self._hub.filled(number, request, page):
             await self._next_advance()  # a rewind that the hub is not told of yet
 
-    async def _woken(self, mine: _Open) -> bool:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.limits.heartbeat_seconds):
-                await mine.held.wake.wait()
-                return True
-        return False
-
     async def _check_token(self, token: str, mine: _Open) -> None:
         """Another server may have cancelled the subscription."""
         try:
@@ -257,9 +242,8 @@ class EventService(Streams, Generic[F]):
         while True:
             head = await asyncio.to_thread(self.store.head)
             at = Cursor(head.epoch, 0) if after == START else given or bound or Cursor(head.epoch, head.seq)
-            common: int | None = None
-            if at.epoch < head.epoch:  # else nothing was taken back at the moment of `head`, whatever came since
-                common = await asyncio.to_thread(self.store.common, at.epoch)
+            is_old = at.epoch < head.epoch  # else nothing was taken back at the moment of `head`, whatever came since
+            common = await asyncio.to_thread(self.store.common, at.epoch) if is_old else None
             if not check_cursor(head, at.epoch, at.seq, common):
                 raise BadCursor("the cursor is beyond the end of the log")
             if head.epoch == self._hub.head.epoch and (not known or head.seq <= self._hub.head.seq):
@@ -313,16 +297,11 @@ class EventService(Streams, Generic[F]):
             await asyncio.sleep(0)
 
     def _tell(self, numbers: Iterable[int]) -> None:
-        self._wake(numbers)
-        self._advanced.set()
-        self._advanced = asyncio.Event()
-
-    def _wake(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             if number in self._open:
                 self._open[number].held.wake.set()
+        self._advanced.set()
+        self._advanced = asyncio.Event()
 
     async def _next_advance(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_WAIT_SECONDS):
-                await self._advanced.wait()
+        await woken(self._advanced, _WAIT_SECONDS)

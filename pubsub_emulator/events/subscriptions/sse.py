@@ -26,16 +26,16 @@ from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.events.errors import BadCursor, BadFilter, CursorAbandoned, EventsError, LimitReached, UnknownToken
 from pubsub_emulator.events.filters.algebra import Filter
 from pubsub_emulator.events.filters.codec import MAX_BYTES, filters_from_json
-from pubsub_emulator.events.present import row_json, rows_json
+from pubsub_emulator.events.rows import row_json
 from pubsub_emulator.events.subscriptions.callers import EVERYBODY, Callers, UnknownCaller
 from pubsub_emulator.events.subscriptions.cursor import Cursor
 from pubsub_emulator.events.subscriptions.hub import Message
-from pubsub_emulator.events.subscriptions.metrics import prometheus
 from pubsub_emulator.events.subscriptions.service import EventService
 from pubsub_emulator.events.subscriptions.streams import Ended
 from pubsub_emulator.serving.body import read_body
 from pubsub_emulator.serving.guard import Names, guard
 from pubsub_emulator.serving.listening import listening
+from pubsub_emulator.serving.metrics import family, sample
 
 SERVICE: Final = web.AppKey("service", EventService[Filter])
 
@@ -49,9 +49,16 @@ _STATUS: Final[dict[type[Exception], HTTPStatus]] = {
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     Ended: HTTPStatus.SERVICE_UNAVAILABLE,
 }
+_COUNTERS: Final = {
+    "rows": "Rows handed to clients.",
+    "messages": "Messages with rows handed to clients.",
+    "heartbeats": "Messages without rows.",
+    "catch_up_reads": "Reads of the log for clients that were behind.",
+    "streams_opened": "Streams opened.",
+    "streams_abandoned": "Streams ended because what they had sent was taken back.",
+}
 _GRACE_SECONDS: Final = 2.0
-_CACHED: Final = 2_048
-"""Rows whose text is kept for the other clients of the same moment."""
+_CACHED: Final = 2_048  # rows whose text is kept for the other clients of the same moment
 
 
 class SseFront:
@@ -125,7 +132,7 @@ class SseFront:
 
     async def metrics(self, _request: web.Request) -> web.Response:
         """Counters and gauges."""
-        return web.Response(text=prometheus(self._service), content_type="text/plain", charset="utf-8")
+        return web.Response(text=_prometheus(self._service), content_type="text/plain", charset="utf-8")
 
     def _text(self, message: Message) -> bytes:
         """A message as server-sent event; a single row's text is made once for all clients."""
@@ -140,7 +147,7 @@ class SseFront:
             return kept[1]
         cursor = self._service.text(message.cursor)
         if message.rows:
-            return f"id: {cursor}\nevent: events\ndata: {rows_json(message.rows)}\n\n".encode()
+            return f"id: {cursor}\nevent: events\ndata: [{','.join(map(row_json, message.rows))}]\n\n".encode()
         return f"id: {cursor}\n\n".encode()
 
 
@@ -160,6 +167,20 @@ async def _say_end(
     data = json.dumps({"reason": reason, "detail": detail, "after": cursor, **cut})
     with contextlib.suppress(ConnectionError, asyncio.CancelledError):
         await response.write(f"{where}event: end\ndata: {data}\n\n".encode())
+
+
+def _prometheus(service: EventService[Filter]) -> str:
+    """One family each for the counters, and gauges for what is open now."""
+    counters = [(f"{name}_total", "counter", words, service.counts[name]) for name, words in _COUNTERS.items()]
+    gauges = (
+        ("head_seq", "gauge", "The last row known.", service.head_seq),
+        ("streams", "gauge", "Streams open now.", service.open_streams),
+        ("waiting_rows", "gauge", "Rows in all queues.", service.waiting_rows),
+        ("available", "gauge", "Whether the log answers.", int(service.available)),
+    )
+    named = ((f"pubsub_events_{name}", kind, words, value) for name, kind, words, value in (*counters, *gauges))
+    lines = [line for name, kind, words, value in named for line in family(name, kind, words, [sample(name, value)])]
+    return "\n".join(lines) + "\n"
 
 
 def _abort(request: web.Request) -> None:

@@ -46,13 +46,20 @@ class Held:
     """Whether the client took nothing for too long: no rows are held for it any more, and it ends."""
 
 
+async def woken(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, at most some seconds; whether it came."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    return False
+
+
 class Streams:
     """The streams that are open, of one service or of several that share limits."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._held: dict[Held, None] = {}
-        """In the order of opening, so that a run under one clock is always the same."""
+        self._held: dict[Held, None] = {}  # in the order of opening, so that a run under one clock is always the same
         self._is_stopping = False
 
     @property

@@ -179,7 +179,7 @@ class FakeNode:
 def read(events: list[DecodedEvent]) -> Block:
     source = RpcSource("ws://relay", {2000: "ws://one", 2001: "ws://two"})
     nodes: Any = source
-    nodes._node = FakeNode({RELAY: (7, events)}, 42_000)
+    nodes.node = FakeNode({RELAY: (7, events)}, 42_000)
     first = {hash_of("a"): (70, [DecodedEvent("A", "One", {"n": 1})]), hash_of("b"): (71, [])}
     nodes._paras = {
         2000: FakeNode(first, None),
@@ -197,7 +197,7 @@ def test_ev_1_blocks_come_in_the_order_of_inclusion() -> None:
         included(2000, HEADS["b"]),
     ]
     block = read(events)
-    found = [(entry.chain, entry.block, entry[3], entry.kind, entry.time) for entry in block.entries[len(events) :]]
+    found = [(entry.chain, entry.block, entry[4], entry.kind, entry.time) for entry in block.entries[len(events) :]]
     assert found == [
         (2001, 90, 0, "C.Two", 41_000),
         (2001, 90, 1, "C.Three", 41_000),

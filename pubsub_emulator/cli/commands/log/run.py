@@ -17,7 +17,7 @@ from pubsub_emulator.events.filters.codec import parse_filters
 from pubsub_emulator.events.log.follow import copy_all
 from pubsub_emulator.events.log.sources.network import NetworkLog
 from pubsub_emulator.events.log.sql_store import SqlStore, existing_store, open_store
-from pubsub_emulator.events.present import row_json
+from pubsub_emulator.events.rows import row_json
 
 _PAGE: Final = 1_000
 _URLS: Final = ("ws://", "wss://", "http://", "https://")

@@ -89,8 +89,7 @@ def _dispatch_result(error: DispatchError | None) -> Value:
 _BY_CODEC: Final[dict[str, Callable[[Any], Value]]] = {
     "AggregateMessageOrigin": _queue_origin,
     "DispatchResult": _dispatch_result,
-}
-"""Codecs whose Python values leave out what the SCALE type says."""
+}  # codecs whose Python values leave out what the SCALE type says
 
 
 def _dispatch_error(error: DispatchError) -> Value:

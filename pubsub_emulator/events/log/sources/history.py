@@ -1,6 +1,6 @@
 """The log of a written history (EV-4): the events of its relay blocks and of what they included, in order."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -28,8 +28,7 @@ def history_blocks(root: Path, network: str) -> Iterator[Block]:
     """
     import_module("pubsub_emulator.emulator.network.network")  # declares every event
     history = History.open(root)
-    for fault in history.faults:
-        raise SourceError(f"{root}/{fault.path}: {fault.error}")
+    _check(root, history.faults)
     files = history.files(EVENTS, network)
     if not files:
         raise SourceError(f"{root}: the history has no events of {network!r}")
@@ -57,6 +56,6 @@ def _chain_block(root: Path, row: dict[str, Any]) -> ChainBlock:
     return ChainBlock(row["chain"], row["number"], row["hash"], row["time"], events)
 
 
-def _check(root: Path, faults: list[Fault]) -> None:
+def _check(root: Path, faults: Iterable[Fault]) -> None:
     for fault in faults:
         raise SourceError(f"{root}/{fault.path}: {fault.error}")

@@ -6,7 +6,6 @@
 A network that was restored to an earlier moment has its log rewound to there (EV-3).
 """
 
-from types import TracebackType
 from typing import Self
 
 from pubsub_emulator.emulator.network.block_time import own_timestamp
@@ -15,7 +14,7 @@ from pubsub_emulator.emulator.network.records import BlockRecord, Observer, Rela
 from pubsub_emulator.events.log.follow import put
 from pubsub_emulator.events.log.sources.fields import fields_of, kind_of
 from pubsub_emulator.events.log.store import Store
-from pubsub_emulator.events.rows import Block, ChainBlock, assemble
+from pubsub_emulator.events.rows import ChainBlock, assemble
 
 
 class NetworkLog(Observer):
@@ -38,16 +37,15 @@ class NetworkLog(Observer):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self.flush()
 
     def flush(self) -> None:
         """Append the block that is complete by now."""
-        block = self._finished()
-        if block is not None:
+        if self._relay is not None:
+            block = assemble(self._relay, self._included, parent=self._parent)
+            self._relay, self._included = None, []
             put(self._store, [block])
 
     # An observer
@@ -70,10 +68,3 @@ class NetworkLog(Observer):
         own = own_timestamp(record.outcome.state)
         time = self._relay.time if own is None else own
         self._included.append(ChainBlock(int(record.chain), header.number, bytes(header.hash()), time, events))
-
-    def _finished(self) -> Block | None:
-        if self._relay is None:
-            return None
-        block = assemble(self._relay, self._included, parent=self._parent)
-        self._relay, self._included = None, []
-        return block

@@ -16,11 +16,10 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from types import TracebackType
 from typing import Final, Self
 
 from pubsub_emulator.client.answers import HEAD, METHODS, read
-from pubsub_emulator.client.errors import ClientError, NodeRefused, NodeUnavailable, UnknownBlock
+from pubsub_emulator.client.errors import NodeRefused, NodeUnavailable, UnknownBlock
 from pubsub_emulator.client.node import BlockHeader, DecodedEvent, SubstrateNode
 from pubsub_emulator.client.rpc import connect
 from pubsub_emulator.database.errors import StoreUnavailable
@@ -37,11 +36,9 @@ from pubsub_emulator.primitives.storage_keys import para_head
 from pubsub_emulator.primitives.types import ParaId
 
 _LOG: Final = logging.getLogger("pubsub.log")
-_AT_ONCE: Final = 16
-"""Blocks fetched at the same time."""
+_AT_ONCE: Final = 16  # blocks fetched at the same time
 _RETRY_SECONDS: Final = 1.0
-_DEVELOPMENT: Final = "dev_"
-"""Methods of nodes that take final blocks back when they are told to."""
+_DEVELOPMENT: Final = "dev_"  # methods of nodes that take final blocks back when they are told to
 _PRE_RUNTIME: Final = 6
 _CANDIDATE_INCLUDED: Final = ("ParaInclusion", "CandidateIncluded")
 _NEW_HEAD_NOTED: Final = ("Paras", "NewHeadNoted")
@@ -51,31 +48,23 @@ class RpcSource:
     """A leading chain and parachains behind nodes; use it as an asynchronous context manager."""
 
     def __init__(self, url: str, paras: Mapping[int, str] | None = None, *, poll_seconds: float = 6.0) -> None:
-        self._rpc = connect(url)
-        self._node = SubstrateNode(self._rpc)
-        self._para_rpcs = {para: connect(each) for para, each in (paras or {}).items()}
-        self._paras = {para: SubstrateNode(rpc) for para, rpc in self._para_rpcs.items()}
+        self.node = SubstrateNode(connect(url))
+        """The leading chain."""
+        self._paras = {para: SubstrateNode(connect(each)) for para, each in (paras or {}).items()}
         self._poll_seconds = poll_seconds
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        for rpc in (self._rpc, *self._para_rpcs.values()):
-            await self._stack.enter_async_context(rpc)
+        for node in (self.node, *self._paras.values()):
+            await self._stack.enter_async_context(node.rpc)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
-
-    @property
-    def node(self) -> SubstrateNode:
-        """The leading chain."""
-        return self._node
 
     async def reach(self) -> None:
         """Ask every node for something. Raises `NodeUnavailable` for the first that does not answer."""
-        for node in (self._node, *self._paras.values()):
+        for node in (self.node, *self._paras.values()):
             await node.genesis_hash()
 
     async def follow(self, store: Store, first: int | None = None, *, until: int | None = None) -> None:
@@ -84,12 +73,11 @@ class RpcSource:
         Returns once the log has block `until`, never without it. A node or database that is away is asked again.
         Raises `AnotherChain`, `SourceError`, and `ClientError` where asking again is useless.
         """
-        away = False
-        bound = False
+        away = bound = False
         while True:
             try:
                 if not bound:
-                    await asyncio.to_thread(store.bind, await self._node.genesis_hash())
+                    await asyncio.to_thread(store.bind, await self.node.genesis_hash())
                     bound = True
                 await self.catch_up(store, first, until=until)
                 reached = (await asyncio.to_thread(store.head)).anchor or 0
@@ -105,7 +93,7 @@ class RpcSource:
 
     async def catch_up(self, store: Store, first: int | None = None, *, until: int | None = None) -> int:
         """Append what is finalised and not in the log; returns how many blocks. Raises as `follow`, and at once."""
-        final = await self._node.header(await self._node.finalized_head())
+        final = await self.node.header(await self.node.finalized_head())
         head = await asyncio.to_thread(store.head)
         if head.anchor is None or head.hash is None:
             following = final.number if first is None else first
@@ -122,15 +110,13 @@ class RpcSource:
 
     async def block(self, number: int) -> Block:
         """The log's block at a height of the leading chain. Raises `UnknownBlock`, `SourceError`, `ClientError`."""
-        found = await self._node.block_hash(number)
+        found = await self.node.block_hash(number)
         if found is None:
-            raise UnknownBlock(f"{self._rpc.url}: the node has no block {number}")
-        header = await self._node.header(found)
-        events = await self._node.events(found, header.parent)
-        time = await self._node.timestamp(found)
-        if time is None:
-            slot = _slot(header)
-            time = 0 if slot is None else slot * SLOT_MS
+            raise UnknownBlock(f"{self.node.rpc.url}: the node has no block {number}")
+        header = await self.node.header(found)
+        events = await self.node.events(found, header.parent)
+        time = await self.node.timestamp(found)
+        time = _slot(header) * SLOT_MS if time is None else time
         included = [await self._para_block(para, each, time) for para, each in await self._included(header, events)]
         return assemble(_chain_block(None, header, time, events), included, parent=header.parent)
 
@@ -140,22 +126,17 @@ class RpcSource:
         """The parachain blocks that a relay block included, in order, of the parachains that have a URL."""
         certain = [event for event in events if (event.pallet, event.name) == _CANDIDATE_INCLUDED]
         if certain:
-            heads = [_candidate(event) for event in certain]
-            return [
-                (para, await self._paras[para].header(bytes(blake2_256(head))))
-                for para, head in heads
-                if para in self._paras
-            ]
-        noted = [
-            int(next(iter(event.fields.values()))) for event in events if (event.pallet, event.name) == _NEW_HEAD_NOTED
-        ]
+            heads = [(para, blake2_256(head)) for para, head in map(_candidate, certain) if para in self._paras]
+            return [(para, await self._paras[para].header(bytes(block))) for para, block in heads]
+        news = [event for event in events if (event.pallet, event.name) == _NEW_HEAD_NOTED]
+        noted = [int(next(iter(event.fields.values()))) for event in news]
         counts = Counter(para for para in noted if para in self._paras)
         chains = {para: await self._newest(relay, para, count) for para, count in counts.items()}
         return [(para, chains[para].pop(0)) for para in noted if para in chains]
 
     async def _newest(self, relay: BlockHeader, para: int, count: int) -> list[BlockHeader]:
         """The last `count` blocks of a parachain as of a relay block, oldest first."""
-        raw = await self._node.storage(para_head(ParaId(para)), relay.hash)
+        raw = await self.node.storage(para_head(ParaId(para)), relay.hash)
         if raw is None:
             raise SourceError(f"relay block {relay.number} has no head of parachain {para}")
         try:
@@ -178,14 +159,15 @@ class RpcSource:
 
     async def _check_not_behind(self, anchor: int, final: int) -> None:
         """Raise `UnknownBlock` for a node that has not yet finalised the log's last block."""
+        url = self.node.rpc.url
         if final >= anchor:
             return
         try:
-            methods = read(METHODS, await self._rpc.call("rpc_methods"), f"{self._rpc.url}: rpc_methods").methods
+            methods = read(METHODS, await self.node.rpc.call("rpc_methods"), f"{url}: rpc_methods").methods
         except NodeRefused:
             methods = ()
         if not any(each.startswith(_DEVELOPMENT) for each in methods):
-            raise UnknownBlock(f"{self._rpc.url}: its newest final block is {final}, and the log ends at {anchor}")
+            raise UnknownBlock(f"{url}: its newest final block is {final}, and the log ends at {anchor}")
 
     async def _still_there(self, store: Store, anchor: int, block: bytes, final: int) -> int:
         """The log's last block that the node's final chain has; what follows it in the log is taken back."""
@@ -193,8 +175,8 @@ class RpcSource:
         while True:
             kept = block if common == anchor else await asyncio.to_thread(store.hash_at, common)
             if kept is None:
-                raise AnotherChain(f"{self._rpc.url} shares no block with the log, which ends at {anchor}")
-            if await self._node.block_hash(common) == kept:
+                raise AnotherChain(f"{self.node.rpc.url} shares no block with the log, which ends at {anchor}")
+            if await self.node.block_hash(common) == kept:
                 break
             common -= 1
         if common < anchor:
@@ -204,15 +186,15 @@ class RpcSource:
 
     async def _next_head(self, known: int) -> None:
         """Wait for a finalised head above `known`, or a while."""
-        if self._rpc.url.startswith("http"):
+        if self.node.rpc.url.startswith("http"):
             await asyncio.sleep(self._poll_seconds)
             return
-        subscription = self._rpc.subscribe("chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads")
+        subscription = self.node.rpc.subscribe("chain_subscribeFinalizedHeads", "chain_unsubscribeFinalizedHeads")
         async with subscription as heads:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll_seconds):
                     async for header in heads:
-                        if read(HEAD, header, f"{self._rpc.url}: a head").number != known:
+                        if read(HEAD, header, f"{self.node.rpc.url}: a head").number != known:
                             return
 
 
@@ -230,13 +212,10 @@ def _candidate(event: DecodedEvent) -> tuple[int, bytes]:
         raise SourceError("a CandidateIncluded event without para id or head data") from None
 
 
-def _slot(header: BlockHeader) -> int | None:
-    """The slot by the BABE digest of a header, `None` where it has none."""
+def _slot(header: BlockHeader) -> int:
+    """The slot by the BABE digest of a header, 0 where it has none."""
     for item in header.logs:
         if item[:5] == bytes((_PRE_RUNTIME,)) + BABE_ENGINE:
             with contextlib.suppress(ScaleError):
                 return int.from_bytes(Reader(item, 5).bytes_()[5:13], "little")
-    return None
-
-
-__all__ = ["ClientError", "RpcSource"]
+    return 0
