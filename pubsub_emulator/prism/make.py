@@ -13,27 +13,10 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Self
 
+from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core import signatures
 from pubsub_emulator.prism.core.errors import PrismError
 from pubsub_emulator.prism.core.identifiers import long_form, sha256
-from pubsub_emulator.prism.core.messages import (
-    Action,
-    AtalaOperation,
-    CompressedECKeyData,
-    CreateDID,
-    CredentialBatchData,
-    DeactivateDID,
-    DIDCreationData,
-    IssueCredentialBatch,
-    Operation,
-    PublicKey,
-    RevokeCredentials,
-    Service,
-    UpdateDID,
-    UpdateDIDAction,
-    Usage,
-    encode,
-)
 from pubsub_emulator.prism.core.well_formed import SECP256K1
 from pubsub_emulator.prism.core.wire import bytes_field
 
@@ -103,50 +86,52 @@ class IssuedBatch(NamedTuple):
     batch_id: str
 
 
-def public_key(name: str, usage: Usage, secret: Secret) -> PublicKey:
+def public_key(name: str, usage: m.Usage, secret: Secret) -> m.PublicKey:
     """A key as operations carry it."""
-    return PublicKey(name, usage, CompressedECKeyData(SECP256K1, secret.point))
+    return m.PublicKey(name, usage, m.CompressedECKeyData(SECP256K1, secret.point))
 
 
 def create_did(
-    keys: Mapping[str, tuple[Usage, Secret]],
-    services: Iterable[Service] = (),
+    keys: Mapping[str, tuple[m.Usage, Secret]],
+    services: Iterable[m.Service] = (),
     context: Iterable[str] = (),
     signed_with: str | None = None,
 ) -> Signed:
     """CREATE_DID, signed with the named key, or with the first master key. Raises `PrismError`."""
-    first = next((name for name, (usage, _) in keys.items() if usage is Usage.MASTER_KEY), None)
+    first = next((name for name, (usage, _) in keys.items() if usage is m.Usage.MASTER_KEY), None)
     signer = signed_with or first
     if signer not in keys:
         raise PrismError("CREATE_DID is signed with one of its own keys, a master key")
     listed = tuple(public_key(name, usage, secret) for name, (usage, secret) in keys.items())
-    return sign(CreateDID(DIDCreationData(listed, tuple(services), tuple(context))), str(signer), keys[str(signer)][1])
+    return sign(
+        m.CreateDID(m.DIDCreationData(listed, tuple(services), tuple(context))), str(signer), keys[str(signer)][1]
+    )
 
 
-def update_did(did: str, previous: bytes, actions: Sequence[Action], signed_with: str, secret: Secret) -> Signed:
+def update_did(did: str, previous: bytes, actions: Sequence[m.Action], signed_with: str, secret: Secret) -> Signed:
     """UPDATE_DID of the DID with this suffix; `previous` is the hash of its last applied operation."""
-    return sign(UpdateDID(previous, did, tuple(map(UpdateDIDAction, actions))), signed_with, secret)
+    return sign(m.UpdateDID(previous, did, tuple(map(m.UpdateDIDAction, actions))), signed_with, secret)
 
 
 def deactivate_did(did: str, previous: bytes, signed_with: str, secret: Secret) -> Signed:
     """DEACTIVATE_DID of the DID with this suffix; `previous` as for `update_did`."""
-    return sign(DeactivateDID(previous, did), signed_with, secret)
+    return sign(m.DeactivateDID(previous, did), signed_with, secret)
 
 
 def issue_batch(did: str, merkle_root: bytes, signed_with: str, secret: Secret) -> IssuedBatch:
     """ISSUE_CREDENTIAL_BATCH by the DID with this suffix; `identifiers.merkle_tree` makes the root."""
-    data = CredentialBatchData(issuer_did=did, merkle_root=merkle_root)
-    return IssuedBatch(sign(IssueCredentialBatch(data), signed_with, secret), sha256(encode(data)).hex())
+    data = m.CredentialBatchData(issuer_did=did, merkle_root=merkle_root)
+    return IssuedBatch(sign(m.IssueCredentialBatch(data), signed_with, secret), sha256(m.encode(data)).hex())
 
 
 def revoke(batch_id: str, issued: bytes, hashes: Iterable[bytes], signed_with: str, secret: Secret) -> Signed:
     """REVOKE_CREDENTIALS of these credentials, of the whole batch if none; `issued` is the issuing operation's hash."""
-    return sign(RevokeCredentials(issued, batch_id, tuple(hashes)), signed_with, secret)
+    return sign(m.RevokeCredentials(issued, batch_id, tuple(hashes)), signed_with, secret)
 
 
-def sign(operation: Operation, signed_with: str, secret: Secret) -> Signed:
+def sign(operation: m.Operation, signed_with: str, secret: Secret) -> Signed:
     """Sign any operation."""
-    return sign_raw(encode(AtalaOperation(operation=operation)), signed_with, secret)
+    return sign_raw(m.encode(m.AtalaOperation(operation=operation)), signed_with, secret)
 
 
 def sign_raw(operation: bytes, signed_with: str, secret: Secret) -> Signed:

@@ -4,31 +4,22 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from pubsub_emulator.primitives.vectors import Case, Document, Format, Mismatch, same
+from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core import signatures, well_formed
 from pubsub_emulator.prism.core.errors import Rejected
 from pubsub_emulator.prism.core.filters import Filter, FilterType, matches, normal_form
 from pubsub_emulator.prism.core.identifiers import METHOD, MerkleProof, is_in_batch, merkle_tree, read_long_form, sha256
-from pubsub_emulator.prism.core.messages import (
-    CreateDID,
-    CredentialBatchData,
-    ECKeyData,
-    PublicKey,
-    SignedAtalaOperation,
-    Usage,
-    decode,
-)
+from pubsub_emulator.prism.core.ledger import MemoryLedger
 from pubsub_emulator.prism.core.metadata import object_of
 from pubsub_emulator.prism.core.process import Outcome, Status, examine, process, read_object
-from pubsub_emulator.prism.core.state import Batch, Did, MemoryLedger
-
-_HISTORY_FIELDS: Final = ("blocks", "operations", "state", "matches")
+from pubsub_emulator.prism.core.state import Batch, Did
 
 
 def _fits(document: Document) -> bool:
-    found = document.get("histories")
-    if not isinstance(found, list) or not found or not isinstance(found[0], dict):
-        return False
-    return {*_HISTORY_FIELDS} <= {*found[0]} and "long_form_dids" in document
+    match document:
+        case {"histories": [{"blocks": _, "operations": _, "state": _, "matches": _}, *_], "long_form_dids": _}:
+            return True
+    return False
 
 
 def _did(case: Document) -> None:
@@ -36,7 +27,7 @@ def _did(case: Document) -> None:
     same("the suffix", suffix, case["did_suffix"])
     same("the operation", found.raw.hex(), case["operation"])
     operation = found.operation
-    if not isinstance(operation, CreateDID) or operation.did_data is None:
+    if not isinstance(operation, m.CreateDID) or operation.did_data is None:
         raise Mismatch("there is no did_data")
     data = operation.did_data
     same("the keys", [_key(each) for each in data.public_keys], case["public_keys"])
@@ -44,19 +35,19 @@ def _did(case: Document) -> None:
     same("the context", list(data.context), case["context"])
     try:
         well_formed.check(operation)
+        is_well_formed = True
     except Rejected:
-        same("whether it is well-formed", found=False, stated=case["well_formed"])
-    else:
-        same("whether it is well-formed", found=True, stated=case["well_formed"])
+        is_well_formed = False
+    same("whether it is well-formed", is_well_formed, case["well_formed"])
 
 
-def _key(key: PublicKey) -> dict[str, object]:
+def _key(key: m.PublicKey) -> dict[str, object]:
     point = well_formed.key_point(key)
     return {
         "id": key.id,
-        "usage": Usage(key.usage).name if key.usage in {*Usage} else key.usage,
+        "usage": m.Usage(key.usage).name if key.usage in {*m.Usage} else key.usage,
         "curve": None if key.data is None else key.data.curve,
-        "form": "coordinates" if isinstance(key.data, ECKeyData) else "compressed",
+        "form": "coordinates" if isinstance(key.data, m.ECKeyData) else "compressed",
         "key": None if point is None else point[1].hex(),
     }
 
@@ -79,7 +70,7 @@ def _object(case: Document) -> None:
     same("the operations", listed, case["operations"])
 
 
-def _operation(signed: SignedAtalaOperation) -> dict[str, object]:
+def _operation(signed: m.SignedAtalaOperation) -> dict[str, object]:
     examined = examine(signed)
     return {
         "signed_with": signed.signed_with,
@@ -155,7 +146,7 @@ def _batch_of(batch: Batch) -> dict[str, object]:
 
 def _batch(case: Document) -> None:
     raw = bytes.fromhex(case["credential_batch_data"])
-    data = decode(CredentialBatchData, raw)
+    data = m.decode(m.CredentialBatchData, raw)
     same("the issuer", data.issuer_did, case["issuer_did_suffix"])
     same("the root", data.merkle_root.hex(), case["merkle_root"])
     same("the batch id", sha256(raw).hex(), case["credential_batch_id"])

@@ -15,8 +15,8 @@ from pubsub_emulator.prism import create_did, issue_batch, revoke, update_did
 from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core import signatures
 from pubsub_emulator.prism.core.errors import Reason, Rejected
+from pubsub_emulator.prism.core.ledger import MemoryLedger
 from pubsub_emulator.prism.core.process import OperationType, Status
-from pubsub_emulator.prism.core.state import MemoryLedger
 from pubsub_emulator.prism.core.well_formed import check
 from pubsub_emulator.prism.core.wire import bytes_field
 from pubsub_emulator.prism.make import Signed, deactivate_did, public_key, sign, sign_raw

@@ -20,9 +20,9 @@ from pubsub_emulator.events.subscriptions.streams import Streams
 from pubsub_emulator.prism.client import Message, NodeError, TakenBack
 from pubsub_emulator.prism.core.filters import Filter, FilterType, matches
 from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.ledger import MemoryLedger
 from pubsub_emulator.prism.core.messages import RemoveKey, Usage
 from pubsub_emulator.prism.core.process import Outcome, Status, process, read_object
-from pubsub_emulator.prism.core.state import MemoryLedger
 from pubsub_emulator.prism.make import Signed, atala_object, create_did, issue_batch
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
 from pubsub_emulator.prism.service.rpc import NAME

@@ -8,9 +8,9 @@ from pubsub_emulator.prism import create_did, issue_batch, revoke, update_did
 from pubsub_emulator.prism.core.errors import Reason
 from pubsub_emulator.prism.core.filters import Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import merkle_tree, sha256
+from pubsub_emulator.prism.core.ledger import MemoryLedger
 from pubsub_emulator.prism.core.messages import Action, AddKey, AddService, Service, SignedAtalaOperation, Usage, decode
 from pubsub_emulator.prism.core.process import Outcome, process
-from pubsub_emulator.prism.core.state import DidLedger
 from pubsub_emulator.prism.make import IssuedBatch, Secret, Signed, deactivate_did, public_key
 
 DOCUMENT: dict[str, Any] = json.loads(
@@ -73,18 +73,18 @@ class Wallet:
         return revoke(batch.batch_id, batch.signed.hash, hashes, "revocation", self.revocation)
 
 
-def judge(ledger: DidLedger, raw: bytes | Signed) -> Outcome | None:
+def judge(ledger: MemoryLedger, raw: bytes | Signed) -> Outcome | None:
     """Process the bytes of one SignedAtalaOperation."""
     return process(ledger, decode(SignedAtalaOperation, raw.raw if isinstance(raw, Signed) else raw))
 
 
-def judged(ledger: DidLedger, raw: bytes | Signed) -> Outcome:
+def judged(ledger: MemoryLedger, raw: bytes | Signed) -> Outcome:
     """What becomes of an operation that is not ignored."""
     found = judge(ledger, raw)
     assert found is not None  # a test's own
     return found
 
 
-def reason(ledger: DidLedger, raw: bytes | Signed) -> Reason | None:
+def reason(ledger: MemoryLedger, raw: bytes | Signed) -> Reason | None:
     """Why it is rejected, `None` for an applied one."""
     return judged(ledger, raw).reason

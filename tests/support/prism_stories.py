@@ -26,9 +26,9 @@ from pubsub_emulator.events.subscriptions.streams import Ended
 from pubsub_emulator.prism.core.errors import AlreadyThere, BadRequest, NotCancellable, UnknownOperation
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType, matches
 from pubsub_emulator.prism.core.identifiers import sha256
+from pubsub_emulator.prism.core.ledger import MemoryLedger
 from pubsub_emulator.prism.core.messages import SignedAtalaOperation
 from pubsub_emulator.prism.core.process import Outcome, process, read_object
-from pubsub_emulator.prism.core.state import MemoryLedger
 from pubsub_emulator.prism.core.status import FINAL, OperationStatus, Place, Update
 from pubsub_emulator.prism.make import atala_object
 from pubsub_emulator.prism.service.node import PrismNode

@@ -191,8 +191,7 @@ class AtalaObject(NamedTuple):
 
 class _Field(NamedTuple):
     name: str
-    kind: type[tuple[object, ...]] | str
-    """A message's class, or `text`, `bytes`, `enum`."""
+    kind: type[tuple[object, ...]] | str  # A message's class, or `text`, `bytes`, `enum`
     repeated: bool = False
 
 

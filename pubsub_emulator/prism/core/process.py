@@ -10,23 +10,12 @@ for signed in operations or ():
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 
+from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core import signatures
 from pubsub_emulator.prism.core.errors import Reason, Rejected, Undecodable, reject
 from pubsub_emulator.prism.core.identifiers import is_hex_hash, sha256
-from pubsub_emulator.prism.core.messages import (
-    AtalaObject,
-    CreateDID,
-    DeactivateDID,
-    IssueCredentialBatch,
-    Operation,
-    RevokeCredentials,
-    SignedAtalaOperation,
-    UpdateDID,
-    Usage,
-    decode,
-    is_canonical,
-)
-from pubsub_emulator.prism.core.state import USAGES, Batch, Did, DidLedger, Key, created, deactivated, revoked, updated
+from pubsub_emulator.prism.core.ledger import MemoryLedger
+from pubsub_emulator.prism.core.state import USAGES, Batch, Did, Key, created, deactivated, revoked, updated
 from pubsub_emulator.prism.core.well_formed import SECP256K1, check, key_point
 
 
@@ -54,29 +43,28 @@ _UNKNOWN: Final = OperationType.UNKNOWN
 _CREATE: Final = OperationType.CREATE_DID
 _REVOKE: Final = OperationType.REVOKE_CREDENTIALS
 """Members by names of their own: an enumeration looks its members up each time."""
-_NO_USAGE: Final = Usage.VDR_KEY
-"""In place of a number that is no usage. PR-24 refuses such a key."""
+_NO_USAGE: Final = m.Usage.VDR_KEY  # in place of a number that is no usage. PR-24 refuses such a key.
 
 _TYPES: Final[dict[type, OperationType]] = {
-    CreateDID: OperationType.CREATE_DID,
-    UpdateDID: OperationType.UPDATE_DID,
-    IssueCredentialBatch: OperationType.ISSUE_CREDENTIAL_BATCH,
-    RevokeCredentials: OperationType.REVOKE_CREDENTIALS,
-    DeactivateDID: OperationType.DEACTIVATE_DID,
+    m.CreateDID: OperationType.CREATE_DID,
+    m.UpdateDID: OperationType.UPDATE_DID,
+    m.IssueCredentialBatch: OperationType.ISSUE_CREDENTIAL_BATCH,
+    m.RevokeCredentials: OperationType.REVOKE_CREDENTIALS,
+    m.DeactivateDID: OperationType.DEACTIVATE_DID,
 }
 _USAGES: Final = {
-    OperationType.CREATE_DID: Usage.MASTER_KEY,
-    OperationType.UPDATE_DID: Usage.MASTER_KEY,
-    OperationType.DEACTIVATE_DID: Usage.MASTER_KEY,
-    OperationType.ISSUE_CREDENTIAL_BATCH: Usage.ISSUING_KEY,
-    OperationType.REVOKE_CREDENTIALS: Usage.REVOCATION_KEY,
+    OperationType.CREATE_DID: m.Usage.MASTER_KEY,
+    OperationType.UPDATE_DID: m.Usage.MASTER_KEY,
+    OperationType.DEACTIVATE_DID: m.Usage.MASTER_KEY,
+    OperationType.ISSUE_CREDENTIAL_BATCH: m.Usage.ISSUING_KEY,
+    OperationType.REVOKE_CREDENTIALS: m.Usage.REVOCATION_KEY,
 }
 
 
 class Examined(NamedTuple):
     """An operation with what its bytes alone say of it."""
 
-    signed: SignedAtalaOperation
+    signed: m.SignedAtalaOperation
     id: bytes
     hash: bytes | None
     """Of its AtalaOperation, if there is one."""
@@ -107,32 +95,32 @@ class Outcome(NamedTuple):
         return Status.APPLIED if self.reason is None else Status.REJECTED
 
 
-def read_object(raw: bytes) -> tuple[SignedAtalaOperation, ...] | None:
+def read_object(raw: bytes) -> tuple[m.SignedAtalaOperation, ...] | None:
     """The operations of an object; `None` when it is ignored: undecodable, or without operations (PR-20)."""
     try:
-        block = decode(AtalaObject, raw).block_content
+        block = m.decode(m.AtalaObject, raw).block_content
     except Undecodable:
         return None
     return None if block is None or not block.operations else block.operations
 
 
-def examine(signed: SignedAtalaOperation) -> Examined:
+def examine(signed: m.SignedAtalaOperation) -> Examined:
     """Read the bytes of an operation."""
     operation = signed.operation
     kind, batch_id = _UNKNOWN, None
-    if operation is not None and operation.operation is not None and is_canonical(signed):
+    if operation is not None and operation.operation is not None and m.is_canonical(signed):
         kind, batch_id = _TYPES[type(operation.operation)], _named_batch(operation.operation)
     return Examined(signed, sha256(signed.raw), None if operation is None else sha256(operation.raw), kind, batch_id)
 
 
-def process(ledger: DidLedger, signed: SignedAtalaOperation) -> Outcome | None:
+def process(ledger: MemoryLedger, signed: m.SignedAtalaOperation) -> Outcome | None:
     """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
     return judge(ledger, examine(signed))
 
 
-def judge(ledger: DidLedger, examined: Examined) -> Outcome | None:
+def judge(ledger: MemoryLedger, examined: Examined) -> Outcome | None:
     """Check an operation, apply it, remember its outcome. `None`: its id returned without effect (PR-23)."""
-    if ledger.is_applied(examined.id):
+    if examined.id in ledger.applied:
         return None
     judged = _Judged(examined)
     try:
@@ -145,10 +133,10 @@ def judge(ledger: DidLedger, examined: Examined) -> Outcome | None:
     return judged.outcome()
 
 
-def check_shape(examined: Examined) -> Operation:
+def check_shape(examined: Examined) -> m.Operation:
     """The checks that need no state: 1 to 3. Raises `Rejected`."""
     signed = examined.signed
-    if examined.type is _UNKNOWN and not is_canonical(signed):
+    if examined.type is _UNKNOWN and not m.is_canonical(signed):
         reject(Reason.MALFORMED_OPERATION, "SignedAtalaOperation is not canonical")
     if signed.operation is None or signed.operation.operation is None:
         reject(Reason.UNSUPPORTED_OPERATION)
@@ -157,35 +145,35 @@ def check_shape(examined: Examined) -> Operation:
     return signed.operation.operation
 
 
-def _is_shaped(operation: Operation) -> bool:
+def _is_shaped(operation: m.Operation) -> bool:
     match operation:
-        case CreateDID(did_data):
+        case m.CreateDID(did_data):
             return did_data is not None
-        case UpdateDID(_, suffix, _) | DeactivateDID(_, suffix):
+        case m.UpdateDID(_, suffix, _) | m.DeactivateDID(_, suffix):
             return is_hex_hash(suffix)
-        case IssueCredentialBatch(data):
+        case m.IssueCredentialBatch(data):
             return data is not None and is_hex_hash(data.issuer_did)
-        case RevokeCredentials(_, batch_id, _):
+        case m.RevokeCredentials(_, batch_id, _):
             return is_hex_hash(batch_id)
 
 
-def _named_batch(operation: Operation) -> str | None:
+def _named_batch(operation: m.Operation) -> str | None:
     match operation:
-        case IssueCredentialBatch(data) if data is not None:
+        case m.IssueCredentialBatch(data) if data is not None:
             return sha256(data.raw).hex()
-        case RevokeCredentials(_, batch_id, _) if is_hex_hash(batch_id):
+        case m.RevokeCredentials(_, batch_id, _) if is_hex_hash(batch_id):
             return batch_id
         case _:
             return None
 
 
-def effect(did: Did | None, operation: Operation, operation_hash: bytes) -> Did:
+def effect(did: Did | None, operation: m.Operation, operation_hash: bytes) -> Did:
     """The DID after an applied CREATE_DID, UPDATE_DID or DEACTIVATE_DID. Raises `Rejected`."""
-    if isinstance(operation, CreateDID):
+    if isinstance(operation, m.CreateDID):
         return created(operation, operation_hash)
-    if did is not None and isinstance(operation, UpdateDID):
+    if did is not None and isinstance(operation, m.UpdateDID):
         return updated(did, operation, operation_hash)
-    if did is not None and isinstance(operation, DeactivateDID):
+    if did is not None and isinstance(operation, m.DeactivateDID):
         return deactivated(did, operation, operation_hash)
     raise Rejected(Reason.UNKNOWN_DID)
 
@@ -213,7 +201,7 @@ class _Judged:
             signed.raw,
         )
 
-    def apply(self, ledger: DidLedger) -> None:
+    def apply(self, ledger: MemoryLedger) -> None:
         """All checks, then the effect. Raises `Rejected`."""
         signed, _, operation_hash, kind, _ = self._examined
         operation = check_shape(self._examined)  # 1 to 3
@@ -223,8 +211,8 @@ class _Judged:
         key = self._key(operation, did)  # 5
         if not signatures.verify(key.point, operation_hash, signed.signature):
             reject(Reason.INVALID_SIGNATURE)  # 6
-        self._attributed = operation_hash.hex() if isinstance(operation, CreateDID) else owner
-        if ledger.is_applied_hash(operation_hash):
+        self._attributed = operation_hash.hex() if isinstance(operation, m.CreateDID) else owner
+        if operation_hash in ledger.applied_hashes:
             reject(Reason.DUPLICATE_OPERATION)  # 7
         check(operation)  # 8
         if key.usage != _USAGES[kind]:
@@ -234,17 +222,17 @@ class _Judged:
         _check_previous(operation, did, batch)  # 11
         self._effect(ledger, operation, did, batch, operation_hash)  # 12
 
-    def _subject(self, ledger: DidLedger, operation: Operation) -> tuple[str, Did | None, Batch | None]:
+    def _subject(self, ledger: MemoryLedger, operation: m.Operation) -> tuple[str, Did | None, Batch | None]:
         """The DID whose key must sign, and the batch that is revoked."""
         suffix, batch = "", None
         match operation:
-            case CreateDID():
+            case m.CreateDID():
                 return "", None, None
-            case UpdateDID(_, given, _) | DeactivateDID(_, given):
+            case m.UpdateDID(_, given, _) | m.DeactivateDID(_, given):
                 suffix = given
-            case IssueCredentialBatch(data):
+            case m.IssueCredentialBatch(data):
                 suffix = "" if data is None else data.issuer_did
-            case RevokeCredentials(_, batch_id, _):
+            case m.RevokeCredentials(_, batch_id, _):
                 batch = ledger.batch(batch_id)
                 if batch is None:
                     reject(Reason.UNKNOWN_BATCH)
@@ -254,10 +242,10 @@ class _Judged:
             reject(Reason.UNKNOWN_DID)
         return suffix, did, batch
 
-    def _key(self, operation: Operation, did: Did | None) -> Key:
+    def _key(self, operation: m.Operation, did: Did | None) -> Key:
         name = self._examined.signed.signed_with
         found: Key | None = None
-        if isinstance(operation, CreateDID):
+        if isinstance(operation, m.CreateDID):
             keys = () if operation.did_data is None else operation.did_data.public_keys
             first = next((each for each in keys if each.id == name), None)
             point = None if first is None else key_point(first)
@@ -270,29 +258,29 @@ class _Judged:
         return found
 
     def _effect(
-        self, ledger: DidLedger, operation: Operation, did: Did | None, batch: Batch | None, operation_hash: bytes
+        self, ledger: MemoryLedger, operation: m.Operation, did: Did | None, batch: Batch | None, operation_hash: bytes
     ) -> None:
-        if isinstance(operation, RevokeCredentials) and batch is not None:
-            ledger.put_batch(operation.credential_batch_id, revoked(batch, operation))
-        elif isinstance(operation, IssueCredentialBatch) and operation.credential_batch_data is not None:
+        if isinstance(operation, m.RevokeCredentials) and batch is not None:
+            ledger.batches[operation.credential_batch_id] = revoked(batch, operation)
+        elif isinstance(operation, m.IssueCredentialBatch) and operation.credential_batch_data is not None:
             data, batch_id = operation.credential_batch_data, self._examined.batch_id or ""
             if ledger.batch(batch_id) is not None:
                 reject(Reason.BATCH_EXISTS)
-            ledger.put_batch(batch_id, Batch(data.issuer_did, data.merkle_root, operation_hash))
+            ledger.batches[batch_id] = Batch(data.issuer_did, data.merkle_root, operation_hash)
         else:
-            ledger.put_did(self._attributed or "", effect(did, operation, operation_hash))
+            ledger.dids[self._attributed or ""] = effect(did, operation, operation_hash)
 
 
-def _listed(signed: SignedAtalaOperation) -> tuple[bytes, ...]:
+def _listed(signed: m.SignedAtalaOperation) -> tuple[bytes, ...]:
     member = None if signed.operation is None else signed.operation.operation
-    return tuple(sorted({*member.credentials_to_revoke})) if isinstance(member, RevokeCredentials) else ()
+    return tuple(sorted({*member.credentials_to_revoke})) if isinstance(member, m.RevokeCredentials) else ()
 
 
-def _check_previous(operation: Operation, did: Did | None, batch: Batch | None) -> None:
+def _check_previous(operation: m.Operation, did: Did | None, batch: Batch | None) -> None:
     match operation:
-        case UpdateDID(previous) | DeactivateDID(previous):
+        case m.UpdateDID(previous) | m.DeactivateDID(previous):
             last = None if did is None else did.last_hash
-        case RevokeCredentials(previous):
+        case m.RevokeCredentials(previous):
             last = None if batch is None else batch.issue_hash
         case _:
             return

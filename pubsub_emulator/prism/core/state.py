@@ -1,37 +1,22 @@
 """DIDs and credential batches, and what operations do to them (PR-25). Values are never changed, only replaced."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
+from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core.errors import Reason, reject
-from pubsub_emulator.prism.core.messages import (
-    Action,
-    AddKey,
-    AddService,
-    CreateDID,
-    DeactivateDID,
-    PatchContext,
-    PublicKey,
-    RemoveKey,
-    RemoveService,
-    RevokeCredentials,
-    UpdateDID,
-    UpdateService,
-    Usage,
-)
 from pubsub_emulator.prism.core.well_formed import MOST_ACTIVE, key_point
 
-USAGES: Final = {int(each): each for each in Usage}
+USAGES: Final = {int(each): each for each in m.Usage}
 """By their numbers."""
-_MASTER: Final = Usage.MASTER_KEY
-"""Named once: an enumeration looks its members up each time."""
+_MASTER: Final = m.Usage.MASTER_KEY  # named once: an enumeration looks its members up each time
 
 
 class Key(NamedTuple):
     """A key of a DID; `point` is compressed on secp256k1, else 32 bytes."""
 
-    usage: Usage
+    usage: m.Usage
     curve: str
     point: bytes
     active: bool = True
@@ -64,83 +49,10 @@ class Batch(NamedTuple):
     revoked_hashes: frozenset[bytes] = frozenset()
 
 
-class DidLedger(Protocol):
-    """The state that processing reads and writes."""
-
-    def did(self, suffix: str) -> Did | None:
-        """A DID by its suffix."""
-
-    def batch(self, batch_id: str) -> Batch | None:
-        """A batch by its id."""
-
-    def is_applied_hash(self, operation_hash: bytes) -> bool:
-        """Whether an operation of this hash was applied."""
-
-    def is_applied(self, operation_id: bytes) -> bool:
-        """Whether this operation was applied."""
-
-    def is_rejected(self, operation_id: bytes) -> bool:
-        """Whether this operation was rejected."""
-
-    def put_did(self, suffix: str, did: Did) -> None:
-        """Set a DID."""
-
-    def put_batch(self, batch_id: str, batch: Batch) -> None:
-        """Set a batch."""
-
-    def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
-        """Remember that an operation was applied or rejected."""
-
-
-@dataclass(slots=True)
-class MemoryLedger:
-    """A ledger without a database."""
-
-    dids: dict[str, Did] = field(default_factory=dict)
-    batches: dict[str, Batch] = field(default_factory=dict)
-    applied_hashes: set[bytes] = field(default_factory=set)
-    applied: set[bytes] = field(default_factory=set)
-    rejected: set[bytes] = field(default_factory=set)
-
-    def did(self, suffix: str) -> Did | None:
-        """A DID by its suffix."""
-        return self.dids.get(suffix)
-
-    def batch(self, batch_id: str) -> Batch | None:
-        """A batch by its id."""
-        return self.batches.get(batch_id)
-
-    def is_applied_hash(self, operation_hash: bytes) -> bool:
-        """Whether an operation with this hash was applied."""
-        return operation_hash in self.applied_hashes
-
-    def is_applied(self, operation_id: bytes) -> bool:
-        """Whether this operation was applied."""
-        return operation_id in self.applied
-
-    def is_rejected(self, operation_id: bytes) -> bool:
-        """Whether this operation was rejected."""
-        return operation_id in self.rejected
-
-    def put_did(self, suffix: str, did: Did) -> None:
-        """Set a DID."""
-        self.dids[suffix] = did
-
-    def put_batch(self, batch_id: str, batch: Batch) -> None:
-        """Set a batch."""
-        self.batches[batch_id] = batch
-
-    def note(self, operation_id: bytes, operation_hash: bytes | None, *, applied: bool) -> None:
-        """Record that an operation was applied or rejected."""
-        (self.applied if applied else self.rejected).add(operation_id)
-        if applied and operation_hash is not None:
-            self.applied_hashes.add(operation_hash)
-
-
 # Effects of well-formed operations
 
 
-def created(operation: CreateDID, operation_hash: bytes) -> Did:
+def created(operation: m.CreateDID, operation_hash: bytes) -> Did:
     """The DID that CREATE_DID makes."""
     data = operation.did_data
     if data is None:
@@ -150,7 +62,7 @@ def created(operation: CreateDID, operation_hash: bytes) -> Did:
     return Did(operation_hash, keys, services, data.context)
 
 
-def updated(did: Did, operation: UpdateDID, operation_hash: bytes) -> Did:
+def updated(did: Did, operation: m.UpdateDID, operation_hash: bytes) -> Did:
     """The DID after UPDATE_DID, all of it or none. Raises `Rejected`."""
     draft = _Draft(dict(did.keys), dict(did.services), did.context)
     for each in operation.actions:
@@ -166,14 +78,14 @@ def updated(did: Did, operation: UpdateDID, operation_hash: bytes) -> Did:
     return Did(operation_hash, draft.keys, draft.services, draft.context)
 
 
-def deactivated(did: Did, _operation: DeactivateDID, operation_hash: bytes) -> Did:
+def deactivated(did: Did, _operation: m.DeactivateDID, operation_hash: bytes) -> Did:
     """The DID after DEACTIVATE_DID: nothing of it is active, and its batches stay."""
     keys = {name: each._replace(active=False) for name, each in did.keys.items()}
     services = {name: each._replace(active=False) for name, each in did.services.items()}
     return Did(operation_hash, keys, services, ())
 
 
-def revoked(batch: Batch, operation: RevokeCredentials) -> Batch:
+def revoked(batch: Batch, operation: m.RevokeCredentials) -> Batch:
     """The batch after REVOKE_CREDENTIALS. Raises `Rejected`."""
     if batch.revoked:
         reject(Reason.BATCH_ALREADY_REVOKED)
@@ -191,27 +103,27 @@ class _Draft:
     context: tuple[str, ...]
 
 
-def _act(did: _Draft, action: Action) -> None:
+def _act(did: _Draft, action: m.Action) -> None:
     match action:
-        case AddKey(key):
+        case m.AddKey(key):
             if key is None or key.id in did.keys:
                 reject(Reason.KEY_EXISTS)
             did.keys[key.id] = _key(key)
-        case RemoveKey(key_id):
+        case m.RemoveKey(key_id):
             found = did.keys.get(key_id)
             if found is None or not found.active:
                 reject(Reason.KEY_NOT_ACTIVE)
             did.keys[key_id] = found._replace(active=False)
-        case AddService(service):
+        case m.AddService(service):
             if service is None or service.id in did.services:
                 reject(Reason.SERVICE_EXISTS)
             did.services[service.id] = DidService(service.type, service.service_endpoint)
-        case RemoveService(service_id):
+        case m.RemoveService(service_id):
             did.services[service_id] = _active_service(did, service_id)._replace(active=False)
-        case UpdateService(service_id, kind, endpoints):
+        case m.UpdateService(service_id, kind, endpoints):
             old = _active_service(did, service_id)
             did.services[service_id] = DidService(kind or old.type, endpoints or old.endpoint)
-        case PatchContext(context):
+        case m.PatchContext(context):
             if not context and not did.context:
                 reject(Reason.CONTEXT_EMPTY)
             did.context = context
@@ -224,7 +136,7 @@ def _active_service(did: _Draft, service_id: str) -> DidService:
     return found
 
 
-def _key(key: PublicKey) -> Key:
+def _key(key: m.PublicKey) -> Key:
     found = key_point(key)
     if found is None:
         reject(Reason.MALFORMED_OPERATION)

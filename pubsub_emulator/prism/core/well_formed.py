@@ -5,28 +5,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
+from pubsub_emulator.prism.core import messages as m
 from pubsub_emulator.prism.core import signatures
 from pubsub_emulator.prism.core.errors import Reason, Rejected
-from pubsub_emulator.prism.core.messages import (
-    Action,
-    AddKey,
-    AddService,
-    CompressedECKeyData,
-    CreateDID,
-    DeactivateDID,
-    ECKeyData,
-    IssueCredentialBatch,
-    Operation,
-    PatchContext,
-    PublicKey,
-    RemoveKey,
-    RemoveService,
-    RevokeCredentials,
-    Service,
-    UpdateDID,
-    UpdateService,
-    Usage,
-)
 
 SECP256K1: Final = "secp256k1"
 RAW_CURVES: Final = ("Ed25519", "X25519")
@@ -36,7 +17,7 @@ _MOST_ID: Final = 50
 _MOST_TYPE: Final = 100
 _MOST_ENDPOINT: Final = 300
 _HASH: Final = 32
-_MASTER, _LAST = int(Usage.MASTER_KEY), int(Usage.VDR_KEY)
+_MASTER, _LAST = int(m.Usage.MASTER_KEY), int(m.Usage.VDR_KEY)
 """Plain numbers: an enumeration looks its members up each time."""
 
 # Runs are possessive: the next character alone says how a text goes on, so there is nothing to try again.
@@ -45,44 +26,46 @@ _TYPE: Final = re.compile(r"[A-Za-z0-9_-]+( +[A-Za-z0-9_-]+)*")
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++")
 
 
-def check(operation: Operation) -> None:
+def check(operation: m.Operation) -> None:
     """Everything that PR-24 asks of an operation."""
     match operation:
-        case CreateDID(did_data):
+        case m.CreateDID(did_data):
             if did_data is None:
                 _malformed("no did_data")
             _keys(did_data.public_keys)
             _services(did_data.services)
-            _context(did_data.context)
-        case UpdateDID(previous, _, actions):
+            _unique(did_data.context, "context")
+        case m.UpdateDID(previous, _, actions):
             _hash(previous, "previous_operation_hash")
             if not actions:
                 _malformed("no actions")
             for each in actions:
                 _action(each.action)
-        case IssueCredentialBatch(data):
+        case m.IssueCredentialBatch(data):
             _hash(b"" if data is None else data.merkle_root, "merkle_root")
-        case RevokeCredentials(previous, _, hashes):
+        case m.RevokeCredentials(previous, _, hashes):
             _hash(previous, "previous_operation_hash")
             for each_hash in hashes:
                 _hash(each_hash, "credentials_to_revoke")
-        case DeactivateDID(previous, _):
+        case m.DeactivateDID(previous, _):
             _hash(previous, "previous_operation_hash")
 
 
-def key_point(key: PublicKey) -> tuple[str, bytes] | None:
+def key_point(key: m.PublicKey) -> tuple[str, bytes] | None:
     """Curve and public key: a compressed point of secp256k1, or 32 bytes. `None` where the key data is not usable."""
     data = key.data
     if data is None:
         return None
     if data.curve == SECP256K1:
-        found = signatures.compressed(data.x, data.y) if isinstance(data, ECKeyData) else signatures.on_curve(data.data)
+        found = (
+            signatures.compressed(data.x, data.y) if isinstance(data, m.ECKeyData) else signatures.on_curve(data.data)
+        )
         return None if found is None else (SECP256K1, found)
-    raw = data.data if isinstance(data, CompressedECKeyData) else data.x
+    raw = data.data if isinstance(data, m.CompressedECKeyData) else data.x
     return (data.curve, raw) if data.curve in RAW_CURVES and len(raw) == _HASH else None
 
 
-def _keys(keys: Sequence[PublicKey]) -> None:
+def _keys(keys: Sequence[m.PublicKey]) -> None:
     if not 1 <= len(keys) <= MOST_ACTIVE:
         _malformed(f"{len(keys)} keys")
     for each in keys:
@@ -92,7 +75,7 @@ def _keys(keys: Sequence[PublicKey]) -> None:
         _malformed("no master key")
 
 
-def _key(key: PublicKey) -> None:
+def _key(key: m.PublicKey) -> None:
     _id(key.id, "key id")
     if not _MASTER <= key.usage <= _LAST:
         _malformed(f"key {key.id}: usage {key.usage}")
@@ -101,7 +84,7 @@ def _key(key: PublicKey) -> None:
         _malformed(f"key {key.id}: its data")
 
 
-def _services(services: Sequence[Service]) -> None:
+def _services(services: Sequence[m.Service]) -> None:
     if len(services) > MOST_ACTIVE:
         _malformed(f"{len(services)} services")
     for each in services:
@@ -109,29 +92,29 @@ def _services(services: Sequence[Service]) -> None:
     _unique([each.id for each in services], "service id")
 
 
-def _service(service: Service) -> None:
+def _service(service: m.Service) -> None:
     _id(service.id, "service id")
     _service_type(service.type)
     _endpoint(service.service_endpoint)
 
 
-def _action(action: Action | None) -> None:
+def _action(action: m.Action | None) -> None:
     match action:
         case None:
             _malformed("an empty action")
-        case AddKey(key):
+        case m.AddKey(key):
             if key is None:
                 _malformed("add_key without a key")
             _key(key)
-        case RemoveKey(key_id):
+        case m.RemoveKey(key_id):
             _id(key_id, "key id")
-        case AddService(service):
+        case m.AddService(service):
             if service is None:
                 _malformed("add_service without a service")
             _service(service)
-        case RemoveService(service_id):
+        case m.RemoveService(service_id):
             _id(service_id, "service id")
-        case UpdateService(service_id, kind, endpoints):
+        case m.UpdateService(service_id, kind, endpoints):
             _id(service_id, "service id")
             if not kind and not endpoints:
                 _malformed("update_service changes nothing")
@@ -139,8 +122,8 @@ def _action(action: Action | None) -> None:
                 _service_type(kind)
             if endpoints:
                 _endpoint(endpoints)
-        case PatchContext(context):
-            _context(context)
+        case m.PatchContext(context):
+            _unique(context, "context")
 
 
 def _id(text: str, what: str) -> None:
@@ -166,10 +149,6 @@ def _endpoint(text: str) -> None:
     listed = found if isinstance(found, list) else [found] if isinstance(found, dict) else []
     if not listed or not all(isinstance(each, dict) or _is(_URI, each) for each in listed):
         _malformed(f"endpoint {text!r}")
-
-
-def _context(context: Sequence[str]) -> None:
-    _unique(context, "context")
 
 
 def _hash(value: bytes, what: str) -> None:

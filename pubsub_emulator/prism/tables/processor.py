@@ -24,8 +24,7 @@ from pubsub_emulator.prism.tables.schema import prepare
 
 DEPTH: Final = 2
 _PAGE: Final = 500
-_REMEMBERED: Final = 1_024
-"""Blocks, deep enough, of which is known whether they are still the log's."""
+_REMEMBERED: Final = 1_024  # blocks, deep enough, of which is known whether they are still the log's
 CHANNEL: Final = "prism_rows"
 """Where databases say that rows came or went."""
 _APPLIED: Final = Status.APPLIED.value
@@ -112,11 +111,9 @@ class Processor:
         self.id = bytes(found[0][0])
         self.processed = -1
         """The last block that is processed, of the branch that the log has."""
-        self._last_block = -1
-        """The last block with objects: a rewind leaves it, though it may be less deep then (PR-5)."""
+        self._last_block = -1  # the last block with objects: a rewind leaves it, though it may be less deep then (PR-5)
         self._deep_blocks: deque[tuple[int, bytes]] = deque(maxlen=_REMEMBERED)
-        self._seen = 0
-        """Up to where the log has nothing more for us, not stored."""
+        self._seen = 0  # up to where the log has nothing more for us, not stored
 
     def position(self) -> Position:
         """The position of the tables."""
@@ -126,7 +123,7 @@ class Processor:
     def run(self, until: int | None = None) -> int:
         """Process all blocks that are deep enough, as if the log ended at block `until`; returns how many rows came."""
         before = self.position()
-        self._note_block(before.block_number)
+        self._last_block = -1 if before.block_number is None else before.block_number
         self._seen = max(before.log_seq, self._seen)
         rows = 0
         epoch = before.log_epoch
@@ -158,9 +155,6 @@ class Processor:
         if block_hash is not None:
             self._deep_blocks.append((last, block_hash))
         self.processed = max(self._last_block, self._deep_blocks[-1][0] if self._deep_blocks else -1)
-
-    def _note_block(self, number: int | None) -> None:
-        self._last_block = -1 if number is None else number
 
     def _deep(self, page: Page, last: int) -> list[tuple[int, list[Row]]] | None:
         """The page's blocks up to number `last`, each whole."""
@@ -204,8 +198,9 @@ class Processor:
                 (at.seq_no + len(outcomes), log_epoch, anchored[-1].seq, number),
             )
             self.database.notify(session, CHANNEL)
-        self._kept.update(ledger.dids, ledger.batches)
-        self._note_block(number)
+        self._kept.put(self._kept.dids, ledger.dids)
+        self._kept.put(self._kept.batches, ledger.batches)
+        self._last_block = number
         self._seen = max(self._seen, anchored[-1].seq)
         self.ignored += ignored
         self._committed()
@@ -232,15 +227,15 @@ class Processor:
             self._kept.clear()
             kept = rewind(session, at, epoch, least)
             self.database.notify(session, CHANNEL)
-        self._note_block(kept)
+        self._last_block = kept
         self._committed()
         return epoch
 
 
 def _inner(value: Value, step: str | int) -> Value:
     """The value at a name or index of a field's value, `None` where there is none."""
-    if isinstance(value, dict):
-        return value.get(step) if isinstance(step, str) else None
+    if isinstance(value, dict) and isinstance(step, str):
+        return value.get(step)
     if isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value):
         return value[step]
     return None
@@ -253,8 +248,8 @@ def position(session: Session, lock: Dialect | None = None) -> Position:
     return Position(*found[0])
 
 
-def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int | None:
-    """Remove what came of the log after `common`, and raise the epoch (PR-5); the last block left that has objects."""
+def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int:
+    """Remove what came of the log after `common`, and raise the epoch (PR-5); the last block with objects, or -1."""
     kept = session.run(
         "SELECT block_number, log_seq FROM processed_blocks WHERE log_seq <= ? ORDER BY log_seq DESC LIMIT 1", (common,)
     )
@@ -274,8 +269,7 @@ def rewind(session: Session, at: Position, log_epoch: int, common: int) -> int |
         "UPDATE prism_meta SET epoch = ?, seq_no = ?, log_epoch = ?, log_seq = ?, block_number = ?",
         (at.epoch + 1, last, log_epoch, log_seq, number),
     )
-    left: int | None = number
-    return left
+    return int(beyond[0])
 
 
 def _note_objects(session: Session, objects: Sequence[_Object], number: int) -> None:

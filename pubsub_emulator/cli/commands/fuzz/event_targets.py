@@ -96,8 +96,8 @@ def _objects() -> Iterable[bytes]:
 @target("prism", "an object, or a signed operation", _objects, "prism")
 def _read_object(data: bytes) -> str:
     """An object as it is anchored, or an operation as its maker would sign it, on a ledger that knows the others."""
+    from pubsub_emulator.prism.core.ledger import MemoryLedger
     from pubsub_emulator.prism.core.process import process, read_object
-    from pubsub_emulator.prism.core.state import MemoryLedger
     from pubsub_emulator.prism.make import atala_object, sign_raw
 
     ledger, raw = MemoryLedger(), data[1:]
