@@ -38,10 +38,9 @@ _COLUMNS: Final = (
 _REVOKED: Final = "EXISTS (SELECT 1 FROM revoked_credentials AS r WHERE r.seq_no = o.atala_operation_seq_no"
 
 _TYPES: Final = {each: each.name for each in OperationType}
-_STATUSES: Final = {each: each.value for each in Status}
-_BY_TYPE: Final = {name: each for each, name in _TYPES.items()}
-_BY_STATUS: Final = {name: each for each, name in _STATUSES.items()}
-"""Names and values, which enumerations look up each time."""
+_BY_TYPE: Final = OperationType.__members__
+_BY_STATUS: Final = Status.__members__
+"""Names and members, which enumerations look up each time."""
 
 
 class Event(NamedTuple):
@@ -165,12 +164,9 @@ class _Columns:
                 raise BadFilter(f"operations have no index by {path} {op}")
 
 
-_OPERATION_COLUMNS: Final = _Columns()
-
-
 def read_events(session: Session, after: int, limit: int, wanted: Filter = ANY, span: int = SPAN) -> list[Event]:
     """Matching operations with `seq_no > after`, at most `limit` of them, among at most `span`."""
-    clause = where(wanted, _OPERATION_COLUMNS)
+    clause = where(wanted, _Columns())
     found = session.run(
         f"SELECT {_COLUMNS} FROM atala_operations AS o WHERE atala_operation_seq_no > ? "
         f"AND atala_operation_seq_no <= ? AND {clause.sql} ORDER BY atala_operation_seq_no LIMIT ?",
@@ -194,7 +190,7 @@ def row_of(event: Event) -> OperationRow:
         None,
         place.number,
         place.object_index << 32 | place.operation_index,
-        f"{_TYPES[event.type]}.{_STATUSES[event.status]}",
+        f"{_TYPES[event.type]}.{event.status}",
         event.operation_id,
         place.time,
         f"{{{body}}}",
@@ -228,8 +224,7 @@ def id_at(session: Session, seq_no: int) -> bytes:
 
 
 def _event(row: Sequence[Any]) -> Event:
-    number, operation_id, kind, status, details, suffix, batch, content, *where = row
-    block, block_hash, object_index, operation_index, time = where
+    number, operation_id, kind, status, details, suffix, batch, content, block, block_hash, at, place, time = row
     return Event(
         number,
         bytes(operation_id),
@@ -239,7 +234,7 @@ def _event(row: Sequence[Any]) -> Event:
         suffix,
         batch,
         bytes(content),
-        Place(block, bytes(block_hash or b""), object_index, operation_index, time),
+        Place(block, bytes(block_hash or b""), at, place, time),
     )
 
 

@@ -107,16 +107,8 @@ class PrismRegistry:
             session.run_many(
                 "INSERT INTO subscription_filters VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
-                    (
-                        key,
-                        number,
-                        each.type.name,
-                        each.did_suffix,
-                        None if each.status is None else each.status.value,
-                        each.credential_hash,
-                        each.credential_batch_id,
-                    )
-                    for number, each in enumerate(filters)
+                    (key, number, kind.name, suffix, status and status.value, credential, batch)
+                    for number, (kind, suffix, credential, batch, status) in enumerate(filters)
                 ),
             )
         return Cursor(at.epoch, at.seq_no)

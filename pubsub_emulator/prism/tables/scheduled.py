@@ -49,10 +49,8 @@ def check_operations(signed: Sequence[bytes]) -> tuple[list[bytes], bytes]:
             raise BadRequest(f"signed_operations[{index}]: the same operation again")
         try:
             check_shape(examine(decode(SignedAtalaOperation, raw)))
-        except Undecodable as error:
+        except (Undecodable, Rejected) as error:
             raise BadRequest(f"signed_operations[{index}]: {error}") from None
-        except Rejected as rejected:
-            raise BadRequest(f"signed_operations[{index}]: {rejected}") from None
     content = atala_object(signed)
     if len(content) > MOST_OBJECT:
         raise BadRequest(f"signed_operations: an object of {len(content)} bytes, {MOST_OBJECT} is the most")
@@ -67,26 +65,30 @@ class Scheduled:
         self._database = database
 
     def add(self, signed: Sequence[bytes], best: int) -> tuple[list[bytes], str]:
-        """Store operations that are to be anchored together; their ids, and a token to cancel them.
-
-        Raises `BadRequest`, `AlreadyThere`.
-        """
+        """Store operations to anchor in one object: ids, a token to cancel. Raises `BadRequest`, `AlreadyThere`."""
         ids, content = check_operations(signed)
         object_id, token = sha256(content), secrets.token_urlsafe(_TOKEN_BYTES)
         with self._database.transaction(write=True) as session:
             position(session, lock=self._database.dialect)
             for index, (operation_id, raw) in enumerate(zip(ids, signed, strict=True)):
-                statuses = _statuses(session, operation_id)
-                found = next((each for each in (Status.RECEIVED, Status.APPLIED) if each in statuses), None)
-                if found is not None:
-                    raise AlreadyThere(f"signed_operations[{index}]: the operation is {found.value} here")
-                _forget(session, operation_id, Status.CANCELLED)
+                there = session.run(
+                    "SELECT atala_operation_status FROM atala_operations WHERE signed_atala_operation_id = ? "
+                    "AND atala_operation_status IN ('RECEIVED', 'APPLIED') ORDER BY atala_operation_status DESC",
+                    (operation_id,),
+                )
+                if there:
+                    raise AlreadyThere(f"signed_operations[{index}]: the operation is {there[0][0]} here")
+                _forget_cancelled(session, operation_id)
                 insert_scheduled(session, object_id, raw, Status.RECEIVED, token_hash(token), best)
             session.run(
                 "INSERT INTO atala_objects VALUES (?, ?, 'PENDING', NULL) ON CONFLICT (atala_object_id) DO NOTHING",
                 (object_id, content),
             )
-            _drop_unnamed(session)
+            # An object whose operations were all scheduled again in another one is no longer needed.
+            session.run(
+                "DELETE FROM atala_objects WHERE atala_object_status = 'PENDING' AND NOT EXISTS "
+                "(SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"
+            )
         return ids, token
 
     def cancel(self, operation_id: bytes, token: str, in_block: bool) -> None:
@@ -173,32 +175,17 @@ def _place(row: Sequence[Any]) -> Place:
     return Place(number, bytes(block_hash or b""), object_index, operation_index, time)
 
 
-def _statuses(session: Session, operation_id: bytes) -> set[str]:
-    found = session.run(
-        "SELECT atala_operation_status FROM atala_operations WHERE signed_atala_operation_id = ?", (operation_id,)
-    )
-    return {status for (status,) in found}
-
-
-def _forget(session: Session, operation_id: bytes, status: Status) -> None:
+def _forget_cancelled(session: Session, operation_id: bytes) -> None:
     session.run(
-        "DELETE FROM atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status = ?",
-        (operation_id, status.value),
-    )
-
-
-def _mark_cancelled(session: Session, operation_id: bytes) -> None:
-    _forget(session, operation_id, Status.CANCELLED)
-    session.run(
-        "UPDATE atala_operations SET atala_operation_status = 'CANCELLED', cancel_token = NULL, pending_since = NULL "
-        "WHERE signed_atala_operation_id = ? AND atala_operation_status = 'RECEIVED'",
+        "DELETE FROM atala_operations WHERE signed_atala_operation_id = ? AND atala_operation_status = 'CANCELLED'",
         (operation_id,),
     )
 
 
-def _drop_unnamed(session: Session) -> None:
-    """An object whose operations were all scheduled again in another one is no longer needed."""
+def _mark_cancelled(session: Session, operation_id: bytes) -> None:
+    _forget_cancelled(session, operation_id)
     session.run(
-        "DELETE FROM atala_objects WHERE atala_object_status = 'PENDING' AND NOT EXISTS "
-        "(SELECT 1 FROM atala_operations AS o WHERE o.atala_object_id = atala_objects.atala_object_id)"
+        "UPDATE atala_operations SET atala_operation_status = 'CANCELLED', cancel_token = NULL, pending_since = NULL "
+        "WHERE signed_atala_operation_id = ? AND atala_operation_status = 'RECEIVED'",
+        (operation_id,),
     )

@@ -185,20 +185,10 @@ def insert_scheduled(  # noqa: PLR0917  # the columns of one row
     pending_since: int | None,
 ) -> None:
     """Store an operation that this node was given."""
-    examined = examine(decode(SignedAtalaOperation, content))
+    _, name, operation_hash, kind, batch_id = examine(decode(SignedAtalaOperation, content))
     session.run(
         "INSERT INTO atala_operations (signed_atala_operation_id, atala_operation_status, atala_object_id, "
         "atala_operation_type, atala_operation_content, operation_hash, credential_batch_id, cancel_token, "
         "pending_since) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            examined.id,
-            status.value,
-            object_id,
-            examined.type.name,
-            content,
-            examined.hash,
-            examined.batch_id,
-            cancel_token,
-            pending_since,
-        ),
+        (name, status.value, object_id, kind.name, content, operation_hash, batch_id, cancel_token, pending_since),
     )
