@@ -12,7 +12,6 @@ the subscription that the error carries.
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Final, NamedTuple, Self, TypeVar
 
 import grpc
@@ -86,9 +85,7 @@ class PrismClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._channel.close(None)
 
     async def subscribe(

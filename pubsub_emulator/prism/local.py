@@ -11,7 +11,6 @@ The chain has pallet `Prism` and executes signed calls; its events go through a 
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from pubsub_emulator.events.errors import CursorAbandoned
@@ -83,9 +82,7 @@ class LocalPrism:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.log.close()
         self._folder.cleanup()
 

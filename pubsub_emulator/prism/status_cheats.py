@@ -64,27 +64,17 @@ def _hark_back(due: Answers, _others: Answers) -> list[Told]:
     return [*due[: at + 1], Told(due[at].turn, due[at - 1].update), *due[at + 1 :]]
 
 
-def _hide_end(due: Answers, _others: Answers) -> list[Told]:
-    return list(due[:-1])
-
-
-def _keep_silent(_due: Answers, _others: Answers) -> list[Told]:
-    return []
-
-
-STATUS_CHEATS: Final[dict[str, Cheat[Told]]] = {
-    cheat.name: cheat
-    for cheat in (
-        Cheat("foretell", "says that an operation is approved before it is", "invented", _foretell),
-        Cheat("deny", "says that an operation in a block was cancelled", "invented", _deny),
-        Cheat("inflate", "says that more blocks confirm an operation than do", "altered", _inflate),
-        Cheat("misplace", "says that an operation is in another block", "altered", _misplace),
-        Cheat("borrow-answer", "tells the status of another operation", "altered", _borrow),
-        Cheat("repeat-answer", "tells a status twice in a row", "doubled", _repeat),
-        Cheat("hark-back", "tells an earlier status again, though no block was taken back", "out of order", _hark_back),
-        Cheat("hide-end", "never tells that an operation was approved", "withheld", _hide_end),
-        Cheat("keep-silent", "tells nothing", "withheld", _keep_silent),
-    )
-}
+_CHEATS: Final[tuple[Cheat[Told], ...]] = (
+    Cheat("foretell", "says that an operation is approved before it is", "invented", _foretell),
+    Cheat("deny", "says that an operation in a block was cancelled", "invented", _deny),
+    Cheat("inflate", "says that more blocks confirm an operation than do", "altered", _inflate),
+    Cheat("misplace", "says that an operation is in another block", "altered", _misplace),
+    Cheat("borrow-answer", "tells the status of another operation", "altered", _borrow),
+    Cheat("repeat-answer", "tells a status twice in a row", "doubled", _repeat),
+    Cheat("hark-back", "tells an earlier status again, though no block was taken back", "out of order", _hark_back),
+    Cheat("hide-end", "never tells that an operation was approved", "withheld", lambda due, _: list(due[:-1])),
+    Cheat("keep-silent", "tells nothing", "withheld", lambda _due, _others: []),
+)
+STATUS_CHEATS: Final = {cheat.name: cheat for cheat in _CHEATS}
 """`change` gets one operation's statuses, each told at its turn, and those of another one. Those due are PENDING and
 IN_BLOCK, both again after a reorganisation, levels, and APPROVED."""

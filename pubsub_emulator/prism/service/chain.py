@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 from pubsub_emulator.client.errors import UnknownBlock
 from pubsub_emulator.client.extrinsics import signed_extrinsic
@@ -20,16 +19,11 @@ from pubsub_emulator.runtime.pallet_prism import PALLET, Prism
 POLL_SECONDS: Final = 1.0
 
 
-class Head(Protocol):
+class Head(NamedTuple):
     """A block of the chain."""
 
-    @property
-    def number(self) -> int:
-        """Its height."""
-
-    @property
-    def hash(self) -> bytes:
-        """Its hash."""
+    number: int
+    hash: bytes
 
 
 class AnchoringChain(Protocol):
@@ -75,10 +69,8 @@ class NodeChain:
         await self._rpc_source.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._rpc_source.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._rpc_source.__aexit__()
 
     async def catch_up(self, log: Store) -> None:
         """Append to the log all final blocks that it does not have. Raises `AnotherChain` if it is not the log's."""
@@ -89,7 +81,8 @@ class NodeChain:
 
     async def best(self) -> Head:
         """The node's best block."""
-        return await self._node.header(await self._node.best_head())
+        header = await self._node.header(await self._node.best_head())
+        return Head(header.number, header.hash)
 
     async def hash_at(self, number: int) -> bytes | None:
         """The hash of the best branch's block at that height, `None` if there is none."""
@@ -104,16 +97,15 @@ class NodeChain:
 
     async def wait(self, known: bytes) -> None:
         """Wait until the best block is not the one with hash `known`, at most `POLL_SECONDS`."""
+        if self._node.rpc.url.startswith("http"):
+            await asyncio.sleep(POLL_SECONDS)
+            return
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(POLL_SECONDS):
-                if self._node.rpc.url.startswith("http"):
-                    await asyncio.sleep(POLL_SECONDS)
-                    return
                 updates = self._node.rpc.subscribe("chain_subscribeNewHeads", "chain_unsubscribeNewHeads")
                 async with updates as heads:
-                    if await self._node.best_head() != known:
-                        return
-                    await _wait_for_second(heads)
+                    if await self._node.best_head() == known:
+                        await _wait_for_second(heads)
 
     async def anchor(self, content: bytes) -> None:
         """Submit an object to be anchored, as a signed extrinsic of pallet `Prism` in the node's pool."""

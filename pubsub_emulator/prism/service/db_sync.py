@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from pubsub_emulator.client.errors import ClientError, UnknownBlock
 from pubsub_emulator.database.database import Database, Session
@@ -20,7 +20,7 @@ from pubsub_emulator.events.log.store import Store
 from pubsub_emulator.events.rows import Block, ChainBlock, assemble
 from pubsub_emulator.prism.core.metadata import LABEL, MOST_BYTES, object_of
 from pubsub_emulator.prism.core.status import BestBlock, best_block
-from pubsub_emulator.prism.service.chain import POLL_SECONDS
+from pubsub_emulator.prism.service.chain import POLL_SECONDS, Head
 from pubsub_emulator.prism.tables.processor import Source
 
 T = TypeVar("T")
@@ -40,10 +40,8 @@ _COLUMNS: Final = {
     "tx_metadata": ("key", "json", "bytes", "tx_id"),
     "schema_version": ("stage_two",),
 }
-_WINDOW: Final = 20_000
-"""Blocks that one statement looks through."""
-_MOST_OBJECTS: Final = 1_000
-"""Of one statement; a block of Cardano, at most 88 KiB, has fewer."""
+_WINDOW: Final = 20_000  # blocks that one statement looks through
+_MOST_OBJECTS: Final = 1_000  # of one statement; a block of Cardano, at most 88 KiB, has fewer
 _PAGE: Final = 500
 
 _BEST: Final = "SELECT block_no, hash FROM block WHERE block_no IS NOT NULL ORDER BY block_no DESC LIMIT 1"
@@ -62,13 +60,6 @@ _THERE: Final = (
 )
 
 
-class Head(NamedTuple):
-    """A block of the chain."""
-
-    number: int
-    hash: bytes
-
-
 class DbSyncChain:
     """An `AnchoringChain` that anchors nothing. `first` is the block that an empty log begins with, or the next one.
 
@@ -82,8 +73,7 @@ class DbSyncChain:
         self._first = first
         self._poll_seconds = poll_seconds
         self._database: Database | None = None
-        self._read: Head | None = None
-        """Up to where the log has everything."""
+        self._read: Head | None = None  # up to where the log has everything
 
     def close(self) -> None:
         """Release connections."""

@@ -6,7 +6,6 @@ async with PrismNode(service, log, chain):
 
 import asyncio
 import logging
-from types import TracebackType
 from typing import Final, Self
 
 from pubsub_emulator.client.errors import ClientError, NodeRefused
@@ -50,10 +49,8 @@ class PrismNode:
         self._handing = asyncio.create_task(self._hand_over())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._service.events.__aexit__(kind, error, trace)
+    async def __aexit__(self, *_: object) -> None:
+        await self._service.events.__aexit__()
         tasks = [task for task in (self._task, self._handing) if task is not None]
         for task in tasks:
             task.cancel()

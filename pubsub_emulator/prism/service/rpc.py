@@ -4,8 +4,8 @@ A request is checked whole before anything is done; a token is looked up first.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Final
 
 import grpc
@@ -24,7 +24,7 @@ from pubsub_emulator.prism.core.process import Status
 from pubsub_emulator.prism.core.status import Place, Update
 from pubsub_emulator.prism.protocol import prism_pb2 as pb
 from pubsub_emulator.prism.service.service import PrismService
-from pubsub_emulator.prism.tables.operations import Event, OperationRow
+from pubsub_emulator.prism.tables.operations import OperationRow
 
 NAME: Final = "eventplane.prism.v1.PrismNode"
 MOST_FILTERS: Final = 64
@@ -135,13 +135,11 @@ class PrismFront:
         return pb.SubscriptionEvents(events=events, cursor=self._events.text(message.cursor), live=message.live)
 
 
-@asynccontextmanager
-async def serve_prism(
+def serve_prism(
     service: PrismService, host: str, port: int, callers: Callers = EVERYBODY, tls: Tls | None = None
-) -> AsyncIterator[int]:
+) -> AbstractAsyncContextManager[int]:
     """Serve the methods at a port, 0 for any; gives the port. Raises `OSError` when it cannot be had."""
-    async with serving([PrismFront(service).methods(callers)], host, port, tls=tls) as found:
-        yield found
+    return serving([PrismFront(service).methods(callers)], host, port, tls=tls)
 
 
 def read_filters(given: Sequence[pb.SubscriptionFilter]) -> list[Filter]:
@@ -162,8 +160,7 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
         raise BadRequest(f"{where}.did_suffix: {'missing' if kind in OWNERS else 'superfluous'}")
     if given.did_suffix and not is_hex_hash(given.did_suffix):
         raise BadRequest(f"{where}.did_suffix: 64 lower-case hex digits, not {given.did_suffix[:80]!r}")
-    revokes = kind is FilterType.REVOKE_CREDENTIAL_FILTER
-    if revokes:
+    if kind is FilterType.REVOKE_CREDENTIAL_FILTER:
         _check_hash(given.credential_hash, f"{where}.credential_hash")
     elif given.credential_hash or given.credential_batch_id:
         raise BadRequest(f"{where}: credential_hash and credential_batch_id are for REVOKE_CREDENTIAL_FILTER")
@@ -172,18 +169,18 @@ def _read_filter(given: pb.SubscriptionFilter, where: str) -> list[Filter]:
     one = Filter(kind, given.did_suffix or None, given.credential_hash or None, given.credential_batch_id or None)
     if len(given.statuses) > MOST_FILTERS:
         raise BadRequest(f"{where}.statuses: {len(given.statuses)}, {MOST_FILTERS} is the most")
-    statuses = {*given.statuses}
-    for each in sorted(statuses):
+    statuses = sorted({*given.statuses})
+    for each in statuses:
         if each not in _STATUSES:
             raise BadRequest(f"{where}.statuses: {each} is none")
-    return [one._replace(status=_STATUSES[each]) for each in sorted(statuses)] or [one]
+    return [one._replace(status=_STATUSES[each]) for each in statuses] or [one]
 
 
 def encode_row(row: Row) -> pb.SubscriptionEvent:
     """A row of the log of operations as protobuf."""
     if not isinstance(row, OperationRow):
         raise TypeError(f"a {type(row).__name__} is no row of the log of operations")
-    event: Event = row.event
+    event = row.event
     return pb.SubscriptionEvent(
         operation_id=event.operation_id,
         seq_no=event.seq_no,
@@ -208,13 +205,7 @@ def encode_update(update: Update) -> pb.OperationStatusUpdate:
 
 
 def _position(place: Place) -> pb.BlockPosition:
-    return pb.BlockPosition(
-        number=place.number,
-        hash=place.hash,
-        object_index=place.object_index,
-        operation_index=place.operation_index,
-        time=place.time,
-    )
+    return pb.BlockPosition(**place._asdict())
 
 
 def _check_hash(value: bytes, where: str) -> None:

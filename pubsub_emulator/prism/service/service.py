@@ -5,7 +5,6 @@ worker threads, since databases block; their streams count against the same limi
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +13,7 @@ from pubsub_emulator.database.errors import StoreUnavailable
 from pubsub_emulator.events.errors import LimitReached
 from pubsub_emulator.events.log.rules import Head
 from pubsub_emulator.events.subscriptions.service import EventService, Recorder
-from pubsub_emulator.events.subscriptions.streams import Ended, Held, Limits
+from pubsub_emulator.events.subscriptions.streams import Ended, Held, Limits, woken
 from pubsub_emulator.prism.core.errors import NothingAnchors, UnknownOperation
 from pubsub_emulator.prism.core.filters import Filter
 from pubsub_emulator.prism.core.status import FINAL, Branch, OperationStatus, Update
@@ -26,8 +25,7 @@ from pubsub_emulator.prism.tables.scheduled import PENDING_BLOCKS, Scheduled
 
 _RETRY_SECONDS: Final = 0.5
 _MINUTE: Final = 60.0
-_LOOK_SECONDS: Final = 1.0
-"""How soon what another process processed is seen."""
+_LOOK_SECONDS: Final = 1.0  # how soon what another process processed is seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +60,7 @@ class OperationService(EventService[Filter]):
         self.notice()
 
     async def _wait(self, _known: Head) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_SECONDS):
-                await self._noticed.wait()
+        await woken(self._noticed, _LOOK_SECONDS)
         self._noticed.clear()
 
 
@@ -92,8 +88,7 @@ class PrismService:
         self.handed_over: Callable[[], None] = lambda: None
         """Called when there is something new to anchor."""
         self._status_streams: dict[Held, None] = {}
-        self._schedules: dict[str, list[float]] = {}
-        """When each client scheduled an operation, in the last minute."""
+        self._schedules: dict[str, list[float]] = {}  # when each client scheduled an operation, in the last minute
 
     async def notice(self) -> None:
         """The tables or the branch may have changed: wake everyone."""
