@@ -51,14 +51,11 @@ class Archive(Core):
         """Of the first events the hashes of their ICRC-3 blocks, as far as somebody asked."""
         self._places: dict[str, tuple[list[int], list[int]]] = {}
         """Of each namespace the ids in order, and their rows."""
-        after = 0
-        while True:
-            page = store.read(after, 1000)
+        page = store.read(0, 1000)
+        while page.rows:
             for row in page.rows:
                 self._place(row)
-            after = page.through
-            if page.is_last:
-                break
+            page = store.read(page.through, 1000)
 
     def updates(self) -> Mapping[str, Handler]:
         """Methods by name."""
@@ -89,13 +86,9 @@ class Archive(Core):
     def page(self, namespace: str, start: int, end: int, take: int) -> tuple[Event, ...]:
         """The first `take` events of a namespace with ids in [start, end)."""
         ids, rows = self._places.get(namespace, ([], []))
-        found: list[Event] = []
-        at = bisect_left(ids, start)
-        while at < len(ids) and ids[at] < end and len(found) < take:
-            (row,) = self.store.read(rows[at] - 1, 1).rows
-            found.append(self._event(row))
-            at += 1
-        return tuple(found)
+        first, last = bisect_left(ids, start), bisect_left(ids, end)
+        pages = (self.store.read(row - 1, 1) for row in rows[first:last][:take])
+        return tuple(self._event(row) for page in pages for row in page.rows)
 
     def _append(self, ctx: Context, part: ArchivePart) -> None:
         if ctx.caller != self.writer:
@@ -103,10 +96,9 @@ class Archive(Core):
         blocks = self.store.head().anchor or 0
         if part.number == blocks + 1 and part.offset == len(self._pending):
             events = [*self._pending, *part.events]
-            if len(events) < part.total:
-                self._pending = events
-            else:
-                self._pending = []
+            whole = len(events) >= part.total
+            self._pending = [] if whole else events
+            if whole:
                 self._keep(part, events)
                 blocks += 1
         ARCHIVE_APPEND.reply(ctx, (blocks, len(self._pending)))

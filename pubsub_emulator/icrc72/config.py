@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72 import values as v
 from pubsub_emulator.icrc72.errors import ConfigError, FilterError
 from pubsub_emulator.icrc72.filters import parse
 from pubsub_emulator.icrc72.ic.errors import PrincipalError
@@ -14,30 +15,11 @@ from pubsub_emulator.icrc72.ic.stable import stable
 from pubsub_emulator.icrc72.namespaces import is_system
 from pubsub_emulator.icrc72.services import MAP, type_codec
 from pubsub_emulator.icrc72.settings import Settings
-from pubsub_emulator.icrc72.values import (
-    Pairs,
-    Skip,
-    Value,
-    array,
-    as_items,
-    as_nat,
-    as_principal,
-    as_text,
-    blob,
-    boolean,
-    class_,
-    first,
-    nat,
-    opened,
-    option,
-    skip_of,
-    text,
-)
 
 MODES: Final = ("fifo", "priority", "unordered")
 MEMO_BYTES: Final = 32
 
-stable(Skip)
+stable(v.Skip)
 
 C = TypeVar("C", "PublicationConfig", "SubscriptionConfig")
 
@@ -46,8 +28,8 @@ class _Field(NamedTuple):
     """The field of a key: how its value is read, if it is ever accepted, and how it is shown."""
 
     name: str
-    read: Callable[[str, Value], object] | None
-    show: Callable[[Any], Value]  # the value of the field
+    read: Callable[[str, v.Value], object] | None
+    show: Callable[[Any], v.Value]  # the value of the field
 
 
 @stable
@@ -68,14 +50,14 @@ class PublicationConfig:
     """Per event, and the ledger; `None` for cycles."""
     max_range: int | None = None
     max_concurrent: int | None = None
-    others: dict[str, Value] = field(default_factory=dict)
+    others: dict[str, v.Value] = field(default_factory=dict)
     memo: bytes | None = None
 
-    def pairs(self) -> Pairs:
+    def pairs(self) -> v.Pairs:
         """The pairs of a publication in `PublicationInfo`."""
         found = [(keys.list_key(which), _blobs(members)) for which, members in self.lists.items()]
         for which, (canister, name) in self.canisters.items():
-            found.append((keys.icrc75_key(which), array([blob(canister), text(name)])))
+            found.append((keys.icrc75_key(which), v.array([v.blob(canister), v.text(name)])))
         return (*found, *_shown(self, _PUBLICATION), *self.others.items())
 
 
@@ -85,20 +67,20 @@ class SubscriptionConfig:
     """The configuration that a subscriber has set."""
 
     controllers: tuple[Principal, ...]
-    skip: Skip | None = None
+    skip: v.Skip | None = None
     filter: str | None = None
     stopped: bool = False
-    others: dict[str, Value] = field(default_factory=dict)
+    others: dict[str, v.Value] = field(default_factory=dict)
     memo: bytes | None = None
 
-    def pairs(self) -> Pairs:
+    def pairs(self) -> v.Pairs:
         """The pairs of a subscription in `SubscriptionInfo`."""
         return (*_shown(self, _SUBSCRIPTION), *self.others.items())
 
 
 def _shown(
     config: "PublicationConfig | SubscriptionConfig", fields: Mapping[str, _Field]
-) -> Iterator[tuple[str, Value]]:
+) -> Iterator[tuple[str, v.Value]]:
     for key, each in fields.items():
         value = getattr(config, each.name)
         if value not in (None, {}) and (value is not False or key == keys.STOPPED):
@@ -111,20 +93,20 @@ def check_memo(memo: bytes | None, most: int = MEMO_BYTES) -> None:
         raise ConfigError(f"a memo has at most {most} bytes, not {len(memo)}")
 
 
-def check_same(given: Pairs, made: C, known: C, what: str) -> None:
+def check_same(given: v.Pairs, made: C, known: C, what: str) -> None:
     """Raises `ConfigError` when something is registered again with a configuration that it does not have."""
     if given and replace(made, memo=None) != replace(known, memo=None):
         raise ConfigError(f"{what} is registered with another configuration, which only an update changes")
 
 
-def check_size(config: Pairs | PublicationConfig | SubscriptionConfig, settings: Settings) -> None:
+def check_size(config: v.Pairs | PublicationConfig | SubscriptionConfig, settings: Settings) -> None:
     """Raises `ConfigError` for a configuration that is too large."""
     size = type_codec("orchestrator", MAP).size(config if isinstance(config, tuple) else config.pairs())
     if size > settings.config_bytes:
         raise ConfigError(f"a configuration has at most {settings.config_bytes} bytes, not {size}")
 
 
-def new_publication(creator: Principal, config: Pairs) -> PublicationConfig:
+def new_publication(creator: Principal, config: v.Pairs) -> PublicationConfig:
     """The configuration of a new publication. Raises `ConfigError`."""
     made = PublicationConfig(creator, (creator,))
     for key, value in config:
@@ -132,7 +114,7 @@ def new_publication(creator: Principal, config: Pairs) -> PublicationConfig:
     return made
 
 
-def new_subscription(subscriber: Principal, config: Pairs) -> SubscriptionConfig:
+def new_subscription(subscriber: Principal, config: v.Pairs) -> SubscriptionConfig:
     """The configuration of a new subscription. Raises `ConfigError`."""
     made = SubscriptionConfig((subscriber,))
     for key, value in config:
@@ -140,18 +122,18 @@ def new_subscription(subscriber: Principal, config: Pairs) -> SubscriptionConfig
     return made
 
 
-def read_publication(config: Pairs) -> PublicationConfig:
+def read_publication(config: v.Pairs) -> PublicationConfig:
     """What the configuration in somebody's answer says, as far as it can be read; the first of repeated keys counts."""
-    made = PublicationConfig(as_principal(first(config, keys.CREATOR)) or Principal(), ())
+    made = PublicationConfig(v.as_principal(v.first(config, keys.CREATOR)) or Principal(), ())
     return _read(made, config, lambda made, key, value: changed_publication(made, key, value, new=True))
 
 
-def read_subscription(config: Pairs) -> SubscriptionConfig:
+def read_subscription(config: v.Pairs) -> SubscriptionConfig:
     """What the configuration in somebody's answer says, as above."""
     return _read(SubscriptionConfig(()), config, changed_subscription)
 
 
-def _read(made: C, config: Pairs, changed: Callable[[C, str, Value], C]) -> C:
+def _read(made: C, config: v.Pairs, changed: Callable[[C, str, v.Value], C]) -> C:
     for key, value in reversed(config):
         with suppress(ConfigError):
             made = changed(made, key, value)
@@ -159,7 +141,7 @@ def _read(made: C, config: Pairs, changed: Callable[[C, str, Value], C]) -> C:
 
 
 def changed_publication(
-    config: PublicationConfig, written: str, value: Value, *, new: bool = False
+    config: PublicationConfig, written: str, value: v.Value, *, new: bool = False
 ) -> PublicationConfig:
     """The configuration after one key was set. Raises `ConfigError`."""
     key = keys.canonical(written)
@@ -174,17 +156,17 @@ def changed_publication(
     return _changed(config, _PUBLICATION.get(key), written, value)
 
 
-def changed_subscription(config: SubscriptionConfig, written: str, value: Value) -> SubscriptionConfig:
+def changed_subscription(config: SubscriptionConfig, written: str, value: v.Value) -> SubscriptionConfig:
     """The configuration after one key was set. Raises `ConfigError`."""
     key = keys.canonical(written)
     if key in {keys.SUBSCRIPTION_ADD, keys.SUBSCRIPTION_REMOVE}:
         return replace(config, controllers=_controllers(config.controllers, key, value))
     if key in {f"{keys.SKIP}:remove", f"{keys.FILTER}:remove"}:
-        key, value = key.removesuffix(":remove"), option(None)
+        key, value = key.removesuffix(":remove"), v.option(None)
     return _changed(config, _SUBSCRIPTION.get(key), written, value)
 
 
-def _changed(config: C, known: _Field | None, written: str, value: Value) -> C:
+def _changed(config: C, known: _Field | None, written: str, value: v.Value) -> C:
     if known is not None and known.read is not None:
         changes = {known.name: known.read(keys.canonical(written), value)}
         return replace(config, **changes)  # type: ignore[arg-type]  # it reads what the field holds
@@ -193,9 +175,9 @@ def _changed(config: C, known: _Field | None, written: str, value: Value) -> C:
     return replace(config, others={**config.others, written: value})
 
 
-def filter_text(value: Value) -> str:
+def filter_text(value: v.Value) -> str:
     """A filter, when it can be parsed. Raises `ConfigError`."""
-    written = None if (inside := opened(value)) is None else as_text(inside)
+    written = None if (inside := v.opened(value)) is None else v.as_text(inside)
     if written is None:
         raise ConfigError("a filter is a Text")
     try:
@@ -205,7 +187,7 @@ def filter_text(value: Value) -> str:
     return written
 
 
-def _changed_list(config: PublicationConfig, which: str, key: str, value: Value) -> PublicationConfig | None:
+def _changed_list(config: PublicationConfig, which: str, key: str, value: v.Value) -> PublicationConfig | None:
     name, canister = keys.list_key(which), keys.icrc75_key(which)
     if key in {name, f"{name}:add", f"{name}:remove"}:
         given = _principals(key, value)
@@ -224,7 +206,7 @@ def _changed_list(config: PublicationConfig, which: str, key: str, value: Value)
     return None
 
 
-def _controllers(had: tuple[Principal, ...], key: str, value: Value) -> tuple[Principal, ...]:
+def _controllers(had: tuple[Principal, ...], key: str, value: v.Value) -> tuple[Principal, ...]:
     given = _principals(key, value)
     if key.endswith(":add"):
         return tuple(dict.fromkeys((*had, *given)))
@@ -234,55 +216,55 @@ def _controllers(had: tuple[Principal, ...], key: str, value: Value) -> tuple[Pr
     return left
 
 
-def _blobs(who: tuple[Principal, ...]) -> Value:
-    return array(blob(each) for each in who)
+def _blobs(who: tuple[Principal, ...]) -> v.Value:
+    return v.array(v.blob(each) for each in who)
 
 
-def _principals(key: str, value: Value) -> tuple[Principal, ...]:
-    items = as_items(value)
-    found = [as_principal(each) for each in items or ()]
+def _principals(key: str, value: v.Value) -> tuple[Principal, ...]:
+    items = v.as_items(value)
+    found = [v.as_principal(each) for each in items or ()]
     if items is None or None in found:
         raise ConfigError(f"{key} is an Array of principals as Blob")
     return tuple(dict.fromkeys(each for each in found if each is not None))
 
 
-def _list_canister(key: str, value: Value) -> tuple[Principal, str]:
-    items = as_items(value)
+def _list_canister(key: str, value: v.Value) -> tuple[Principal, str]:
+    items = v.as_items(value)
     if items is not None and len(items) == 2:
-        canister, name = as_principal(items[0]), as_text(items[1])
+        canister, name = v.as_principal(items[0]), v.as_text(items[1])
         if canister is not None and name is not None:
             return canister, name
     raise ConfigError(f"{key} is Array[Blob canister, Text list]")
 
 
-def _mode(key: str, value: Value) -> str:
-    mode = as_text(value)
+def _mode(key: str, value: v.Value) -> str:
+    mode = v.as_text(value)
     if mode is None or mode not in MODES:
         raise ConfigError(f"{key} is one of {', '.join(MODES)}")
     return mode
 
 
-def _partitions(key: str, value: Value) -> int:
-    count = as_nat(value)
+def _partitions(key: str, value: v.Value) -> int:
+    count = v.as_nat(value)
     if count is None or not 1 <= count <= 16:
         raise ConfigError(f"{key} is a Nat from 1 to 16")
     return count
 
 
-def _priorities(key: str, value: Value) -> dict[Principal, int]:
+def _priorities(key: str, value: v.Value) -> dict[Principal, int]:
     found: dict[Principal, int] = {}
-    for each in (None,) if (items := as_items(value)) is None else items:
-        pair = as_items(each) or ()
-        who, rank = (as_principal(pair[0]), as_nat(pair[1])) if len(pair) == 2 else (None, None)
+    for each in (None,) if (items := v.as_items(value)) is None else items:
+        pair = v.as_items(each) or ()
+        who, rank = (v.as_principal(pair[0]), v.as_nat(pair[1])) if len(pair) == 2 else (None, None)
         if who is None or rank is None:
             raise ConfigError(f"{key} is an Array of Array[Blob subscriber, Nat]")
         found[who] = rank
     return found
 
 
-def _price(key: str, value: Value) -> tuple[int, Principal | None]:
+def _price(key: str, value: v.Value) -> tuple[int, Principal | None]:
     parts = {name: inside for name, inside, _ in value.value} if value.tag == "Class" else {}
-    amount, currency = as_nat(parts.get("perEvent")), as_text(parts.get("currency"))
+    amount, currency = v.as_nat(parts.get("perEvent")), v.as_text(parts.get("currency"))
     if amount is not None and currency == "cycles":
         return amount, None
     if amount is not None and currency is not None and currency.startswith("icrc2:"):
@@ -293,64 +275,64 @@ def _price(key: str, value: Value) -> tuple[int, Principal | None]:
     raise ConfigError(f"{key} is Class{{perEvent Nat, currency Text icrc2:<ledger> or cycles}}")
 
 
-def _priced(price: tuple[int, Principal | None]) -> Value:
+def _priced(price: tuple[int, Principal | None]) -> v.Value:
     currency = "cycles" if price[1] is None else f"icrc2:{price[1].text}"
-    return class_(("perEvent", nat(price[0])), ("currency", text(currency)))
+    return v.class_(("perEvent", v.nat(price[0])), ("currency", v.text(currency)))
 
 
-def _positive(key: str, value: Value) -> int:
-    number = as_nat(value)
+def _positive(key: str, value: v.Value) -> int:
+    number = v.as_nat(value)
     if number is None or number < 1:
         raise ConfigError(f"{key} is a positive Nat")
     return number
 
 
-def _bool(key: str, value: Value) -> bool:
+def _bool(key: str, value: v.Value) -> bool:
     if value.tag != "Bool":
         raise ConfigError(f"{key} is a Bool")
     return value.value
 
 
-def _ranks(priorities: dict[Principal, int]) -> Value:
-    return array(array([blob(who), nat(rank)]) for who, rank in priorities.items())
+def _ranks(priorities: dict[Principal, int]) -> v.Value:
+    return v.array(v.array([v.blob(who), v.nat(rank)]) for who, rank in priorities.items())
 
 
-def _optional(read: Callable[[Value], object]) -> Callable[[str, Value], object]:
-    return lambda _key, value: None if opened(value) is None else read(value)
+def _optional(read: Callable[[v.Value], object]) -> Callable[[str, v.Value], object]:
+    return lambda _key, value: None if v.opened(value) is None else read(value)
 
 
 _PUBLICATION: Final = {
-    keys.MODE: _Field("mode", _mode, text),
-    keys.PARTITIONS: _Field("partitions", _partitions, nat),
+    keys.MODE: _Field("mode", _mode, v.text),
+    keys.PARTITIONS: _Field("partitions", _partitions, v.nat),
     keys.PRIORITIES: _Field("priorities", _priorities, _ranks),
-    keys.TRUSTED: _Field("trusted", _bool, boolean),
-    keys.CREATOR: _Field("creator", None, blob),
+    keys.TRUSTED: _Field("trusted", _bool, v.boolean),
+    keys.CREATOR: _Field("creator", None, v.blob),
     keys.CONTROLLERS_ADD: _Field("controllers", None, _blobs),
-    keys.MEMO: _Field("memo", None, blob),
-    keys.REPLAY: _Field("replay", _bool, boolean),
-    keys.CAPABLE: _Field("replay", None, boolean),
+    keys.MEMO: _Field("memo", None, v.blob),
+    keys.REPLAY: _Field("replay", _bool, v.boolean),
+    keys.CAPABLE: _Field("replay", None, v.boolean),
     keys.PRICING: _Field("price", _price, _priced),
-    keys.MAX_RANGE: _Field("max_range", _positive, nat),
-    keys.MAX_CONCURRENT: _Field("max_concurrent", _positive, nat),
+    keys.MAX_RANGE: _Field("max_range", _positive, v.nat),
+    keys.MAX_CONCURRENT: _Field("max_concurrent", _positive, v.nat),
 }
 _SUBSCRIPTION: Final = {
-    keys.SKIP: _Field("skip", _optional(skip_of), lambda skip: skip.value),
-    keys.FILTER: _Field("filter", _optional(filter_text), text),
-    keys.STOPPED: _Field("stopped", _bool, boolean),
+    keys.SKIP: _Field("skip", _optional(v.skip_of), lambda skip: skip.value),
+    keys.FILTER: _Field("filter", _optional(filter_text), v.text),
+    keys.STOPPED: _Field("stopped", _bool, v.boolean),
     keys.SUBSCRIPTION_ADD: _Field("controllers", None, _blobs),
-    keys.SUBSCRIPTION_MEMO: _Field("memo", None, blob),
+    keys.SUBSCRIPTION_MEMO: _Field("memo", None, v.blob),
 }
 
 
-def replay_config(config: Pairs, filter_: str | None, skip: Skip | None) -> tuple[str | None, Skip | None]:
+def replay_config(config: v.Pairs, filter_: str | None, skip: v.Skip | None) -> tuple[str | None, v.Skip | None]:
     """Filter and skip of a replay: those of its configuration, or else of the subscription. Raises `ConfigError`."""
     for written, value in config:
         key = keys.canonical(written)
-        inside = opened(value)
+        inside = v.opened(value)
         if key == keys.REPLAY_FILTER:
             filter_ = None if inside is None else filter_text(inside)
         elif key == keys.REPLAY_SKIP:
-            skip = None if inside is None else skip_of(inside)
+            skip = None if inside is None else v.skip_of(inside)
         elif key == keys.REPLAY_ISOLATED:
             _bool(key, value)
         elif is_system(written):

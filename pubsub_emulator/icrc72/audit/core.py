@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.alerts import Parts, entries, read_broker_alert
-from pubsub_emulator.icrc72.audit.record import PATIENCE, Finding, Record, error_of
+from pubsub_emulator.icrc72.audit.record import PATIENCE, Finding, Logs, Record, error_of
 from pubsub_emulator.icrc72.config import changed_subscription, new_subscription, read_publication, read_subscription
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.filters import lets_pass
@@ -22,7 +22,7 @@ from pubsub_emulator.icrc72.ic.trace import Happening
 from pubsub_emulator.icrc72.messages import Error, Event, EventNotification, changes
 from pubsub_emulator.icrc72.namespaces import is_system, matches, system_owner
 from pubsub_emulator.icrc72.subscriber.core import RUN
-from pubsub_emulator.icrc72.values import Pairs, Value, first
+from pubsub_emulator.icrc72.values import Value, first
 
 _REPLAY_ID: Final = keys.REPLAY_ID.encode()
 
@@ -34,34 +34,30 @@ class Audit(Record):
 
     def happened(self, happening: Happening) -> None:
         """Note what happens."""
-        kind = happening.kind
         self._now = happening.round
-        if kind == "execute":
-            self._execute(happening)
-        elif kind == "respond":
-            self._respond(happening)
-        elif kind == "send" and happening.method == methods.CONFIRM.name:
-            self._confirms(happening)
-        elif kind == "send" and happening.sender == self.orchestrator:
-            self._told(happening)
-        elif kind == "send" and happening.method == "icrc72_publish" and _REPLAY_ID in happening.data:
-            self._replays_again(happening)
-        elif kind == "answer" and happening.method == "icrc72_publish":
-            # a publisher that has heard that its event was taken has no reason to send it again
-            self._known.update(self._taken.pop(happening.number, ()) if not happening.code else ())
-        elif kind == "trap" and b"unreadable" in happening.data:
-            self._find("Bombs", happening.sender, happening.round, happening.data.decode(errors="replace")[:120])
-        elif kind in {"stop", "uninstall", "upgrade"}:
-            self._unsteady.add(happening.receiver)
+        match happening.kind, happening.method:
+            case "execute", _:
+                self._execute(happening)
+            case "respond", _:
+                self._respond(happening)
+            case "send", methods.CONFIRM.name:
+                self._confirms(happening)
+            case "send", _ if happening.sender == self.orchestrator:
+                self._told(happening)
+            case "send", methods.PUBLISH.name if _REPLAY_ID in happening.data:
+                self._replays_again(happening)
+            case "answer", methods.PUBLISH.name:
+                # a publisher that has heard that its event was taken has no reason to send it again
+                self._known.update(self._taken.pop(happening.number, ()) if not happening.code else ())
+            case "trap", _ if b"unreadable" in happening.data:
+                self._find("Bombs", happening.sender, happening.round, happening.data.decode(errors="replace")[:120])
+            case "stop" | "uninstall" | "upgrade", _:
+                self._unsteady.add(happening.receiver)
 
     def _execute(self, happening: Happening) -> None:
-        method = happening.method
-        if method != RUN:
-            try:
-                self._noted(happening)
-            except CandidError:
-                return
-        self._calls[happening.number] = happening
+        with suppress(CandidError):
+            self._noted(happening)
+            self._calls[happening.number] = happening
 
     def _noted(self, happening: Happening) -> None:
         """Note a call whose argument can be read. Raises `CandidError`."""
@@ -97,40 +93,34 @@ class Audit(Record):
                 self._find("AlwaysTraps", call.receiver, happening.round, "its handler trapped")
             return
         judge = _JUDGES.get(call.method)
-        if judge is None or happening.code:
-            return
-        try:
-            judge(self, call, happening.data)
-        except CandidError:
-            return
+        if judge is not None and not happening.code:
+            with suppress(CandidError):
+                judge(self, call, happening.data)
 
     def _told(self, happening: Happening) -> None:
         """Read what the orchestrator tells everybody."""
-        if happening.method not in {"icrc72_publish", "icrc72_handle_notification"}:
-            return
-        method = methods.PUBLISH if happening.method == methods.PUBLISH.name else methods.HANDLE
-        try:
-            items = method.value(happening.data)
-        except CandidError:
-            return
-        for each in items:
-            if is_system(each.namespace):
-                self._sent[each.namespace, each.eventId] = each.data
-                owner = system_owner(each.namespace)
-                if owner is not None and owner[0] == "publisher" and _told(each.data, keys.ENTRY_ADD):
-                    self._told_entries.add(owner[1])
+        for method in (methods.PUBLISH, methods.HANDLE):
+            if happening.method == method.name:
+                with suppress(CandidError):
+                    for each in method.value(happening.data):
+                        if is_system(each.namespace):
+                            self._tells(each.namespace, each.eventId, each.data)
+
+    def _tells(self, namespace: str, identifier: int, data: Value) -> None:
+        self._sent[namespace, identifier] = data
+        owner = system_owner(namespace)
+        if owner is not None and owner[0] == "publisher" and _told(data, keys.ENTRY_ADD):
+            self._told_entries.add(owner[1])
 
     def _notification(self, call: Happening, note: EventNotification) -> None:
-        sender, receiver = call.sender, call.receiver
+        sender, receiver, what = call.sender, call.receiver, f"event {shown(note.eventId)}"
         spot = (sender, receiver, note.notificationId)
         if is_system(note.namespace):
             self._system(call, note)
             return
         self._came[spot] = self._came.get(spot, 0) + 1
         if sender not in self.broadcasters:
-            self._find(
-                "FakeBroadcaster", sender, call.round, f"notified {receiver.text} of event {shown(note.eventId)}"
-            )
+            self._find("FakeBroadcaster", sender, call.round, f"notified {receiver.text} of {what}")
             return
         self._seen.append((call.round, sender, receiver, note))
         headers = read(note.headers)
@@ -138,9 +128,7 @@ class Audit(Record):
         key = (note.namespace, note.source, note.eventId)
         known = self._notified.get((sender, receiver, key, replay))
         if known is not None and known != note.notificationId:
-            self._find(
-                "Repeats", sender, call.round, f"event {shown(note.eventId)} as notification {shown(known)} and again"
-            )
+            self._find("Repeats", sender, call.round, f"{what} as notification {shown(known)} and again")
         if known is None and not replay and note.prevEventId is not None:
             self._in_order(call, note, headers)
         self._notified[sender, receiver, key, replay] = note.notificationId
@@ -173,9 +161,8 @@ class Audit(Record):
             self._find(cheat, sender, call.round, f"a system event to {call.receiver.text}")
         elif note.source == self.orchestrator:
             if self._sent.get((note.namespace, note.eventId)) != note.data:
-                self._find(
-                    "ForgesSystemEvent", sender, call.round, f"system event {shown(note.eventId)} was never sent"
-                )
+                what = f"system event {shown(note.eventId)} was never sent"
+                self._find("ForgesSystemEvent", sender, call.round, what)
         elif note.data.tag != "Map" or any(name not in _OWN_ALERTS for name, _ in note.data.value):
             self._find("ForgesSystemEvent", sender, call.round, "an alert that only the orchestrator sends")
         elif first(note.data.value, keys.SUBSCRIBER_ERROR) is not None:
@@ -277,13 +264,11 @@ class Audit(Record):
         method = methods.REGISTER_SUBSCRIPTION
         for item, result in zip(method.value(call.data), method.result(response), strict=False):
             if result is not None and result.tag == "Ok":
-                self._note_config(call.sender, item.namespace, item.config)
+                made = read_subscription(item.config)  # an orchestrator may have taken what it must refuse (IC-26)
+                configs = self._configs.setdefault(call.sender, {})
+                configs.setdefault(item.namespace, []).append((made.filter, made.skip))
             elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more subscriptions than its quota")
-
-    def _note_config(self, who: Principal, pattern: str, config: Pairs) -> None:
-        made = read_subscription(config)  # an orchestrator may have taken what it must refuse (IC-26)
-        self._configs.setdefault(who, {}).setdefault(pattern, []).append((made.filter, made.skip))
 
     def _changed(self, call: Happening, response: bytes) -> None:
         """Note a change, which may concern any pattern of the subscriber."""
@@ -293,9 +278,8 @@ class Audit(Record):
                 continue
             who = item.subscriber or call.sender
             for found in self._configs.get(who, {}).values():
-                base = new_subscription(who, ())
                 try:
-                    changed = base
+                    changed = new_subscription(who, ())
                     for key, value in changes(item.config):
                         changed = changed_subscription(changed, key, value)
                 except ConfigError:
@@ -315,13 +299,7 @@ class Audit(Record):
             elif error_of(result) == keys.QUOTA:
                 self._find("Floods", call.sender, call.round, "more publications than its quota")
 
-    def finish(
-        self,
-        logs: Mapping[Principal, Mapping[tuple[str, int], Event]],
-        running: Iterable[Principal],
-        *,
-        at_rest: bool = True,
-    ) -> list[Finding]:
+    def finish(self, logs: Logs, running: Iterable[Principal], *, at_rest: bool = True) -> list[Finding]:
         """Compare with the publishers' logs; `at_rest` says that nothing is under way any more."""
         alive = set(running)
         for round_, sender, receiver, note in self._seen:

@@ -25,6 +25,9 @@ class Finding(NamedTuple):
     evidence: str
 
 
+Logs = Mapping[Principal, Mapping[tuple[str, int], Event]]
+"""Of each publisher its events by namespace and id."""
+
 EventKey = tuple[str, Principal, int]
 """Namespace, source and id."""
 
@@ -129,22 +132,16 @@ class Record:
             known = [each[1] for (_, found), each in self._accepted.items() if found == key]
             if known and all(each.data != event.data for each in known):
                 self._misled.add(call.sender)
-                self._find(
-                    "Rewrites", call.receiver, call.round, f"event {shown(event.eventId)} has other data than it had"
-                )
+                what = f"event {shown(event.eventId)} has other data than it had"
+                self._find("Rewrites", call.receiver, call.round, what)
 
-    def _relayed_so(self, note: EventNotification) -> bool:
-        replay = read(note.headers).replay
-        return replay is not None and note.eventId in self._replayed.get(replay, {})
-
-    def _judge_replays(self, logs: Mapping[Principal, Mapping[tuple[str, int], Event]]) -> None:
+    def _judge_replays(self, logs: Logs) -> None:
         for number, (_, count, publisher, round_) in self._reports.items():
             ids = {i for _, i in logs.get(publisher, ())}
             taken = {i: n for i, n in self._replayed.get(number, {}).items() if i in ids or publisher not in logs}
             if count > len(taken):
-                self._find(
-                    "Overcharges", publisher, round_, f"reported {shown(count)} events, {len(taken)} were accepted"
-                )
+                what = f"reported {shown(count)} events, {len(taken)} were accepted"
+                self._find("Overcharges", publisher, round_, what)
             if number not in self._ranges or publisher not in logs or not taken:
                 continue
             name, start, end = self._ranges[number]
@@ -152,12 +149,8 @@ class Record:
             due = [i for space, i in logs[publisher] if space == name and start <= i < last]
             skipped = [i for i in due if i not in taken]
             if skipped and len(due) <= max(len(taken), 1) + len(skipped) and skipped[0] < max(taken):
-                self._find(
-                    "SkipsInReplay",
-                    publisher,
-                    round_,
-                    f"event {shown(skipped[0])} of replay {shown(number)} was left out",
-                )
+                what = f"event {shown(skipped[0])} of replay {shown(number)} was left out"
+                self._find("SkipsInReplay", publisher, round_, what)
 
     def _judge_claims(self, alive: set[Principal]) -> None:
         """Notifications of replays that a broadcaster said it made, and that never came."""
@@ -166,34 +159,19 @@ class Record:
             whose = self._replays.get(replay)
             steady = whose in alive and whose not in self._unsteady and whose not in self._suspended
             if steady and broadcaster in alive and (broadcaster, number) not in made:
-                self._find(
-                    "DropsReplay",
-                    broadcaster,
-                    round_,
-                    f"notification {shown(number)} of replay {shown(replay)} never came",
-                )
+                what = f"notification {shown(number)} of replay {shown(replay)} never came"
+                self._find("DropsReplay", broadcaster, round_, what)
         for (publisher, replay), round_ in self._due.items():
             if publisher in alive and publisher not in self._unsteady and self._now - round_ > PATIENCE:
                 self._find("NeverReports", publisher, round_, f"no report on replay {shown(replay)}")
         for (sender, receiver, number), count in self._came.items():
             if count > REPEATS and receiver in alive and receiver not in self._unsteady:
-                self._find(
-                    "NeverConfirms",
-                    receiver,
-                    0,
-                    f"notification {shown(number)} of {sender.text} came {shown(count)} times",
-                )
+                what = f"notification {shown(number)} of {sender.text} came {shown(count)} times"
+                self._find("NeverConfirms", receiver, 0, what)
 
     # Notifications against logs: altered, invented, out of turn, lost
 
-    def _compare(
-        self,
-        round_: int,
-        sender: Principal,
-        receiver: Principal,
-        note: EventNotification,
-        logs: Mapping[Principal, Mapping[tuple[str, int], Event]],
-    ) -> None:
+    def _compare(self, at: int, sender: Principal, receiver: Principal, note: EventNotification, logs: Logs) -> None:
         log = logs.get(note.source)
         if log is None:
             return  # a publisher without a log: nothing to compare with
@@ -201,14 +179,14 @@ class Record:
         what = f"event {shown(note.eventId)} to {receiver.text}"
         replay = read(note.headers).replay
         if event is None:
-            honest = replay is not None and self._relayed_so(note)
+            honest = replay is not None and note.eventId in self._replayed.get(replay, {})
             actor = note.source if honest else sender
-            self._find("ReplaysInvented" if honest else "Invents", actor, round_, what)
+            self._find("ReplaysInvented" if honest else "Invents", actor, at, what)
         elif event.data != note.data:
             honest = replay is not None
-            self._find("ReplaysAltered" if honest else "AltersData", note.source if honest else sender, round_, what)
+            self._find("ReplaysAltered" if honest else "AltersData", note.source if honest else sender, at, what)
         elif event.prevEventId != note.prevEventId or not grown(event.headers, note.headers, sender):
-            self._find("AltersHeaders", sender, round_, what)
+            self._find("AltersHeaders", sender, at, what)
 
     def _judge_places(self) -> None:
         for (sender, key), places in self._places.items():
@@ -232,28 +210,20 @@ class Record:
         for (broadcaster, key), (round_, event) in self._accepted.items():
             if broadcaster in self._unsteady or broadcaster not in alive:
                 continue
-            lost, due = self._lost(broadcaster, key, round_, event, notified, alive)
-            relays = [
-                target
-                for (source, name, target), since in self._relays.items()
-                if source == broadcaster and name == key[0] and since < round_ and target in alive
-            ]
-            unsent = [
-                target
-                for target in relays
-                if event.source != broadcaster
-                and not self._relayed_here(event)
-                and target not in self._unsteady
-                and (target, key) not in self._accepted
-            ]
-            wanted = due + len(relays) if not self._relayed_here(event) else due
-            if wanted:
+            lost, due = self._lost(broadcaster, round_, event, notified, alive)
+            relays: list[Principal] = []
+            if read(event.headers).broadcaster is None:  # otherwise a relay brought it
+                for (source, name, target), since in self._relays.items():
+                    if source == broadcaster and name == key[0] and since < round_ and target in alive:
+                        relays.append(target)
+            steady = [each for each in relays if event.source != broadcaster and each not in self._unsteady]
+            unsent = [each for each in steady if (each, key) not in self._accepted]
+            if wanted := due + len(relays):
                 forgotten.setdefault(broadcaster, []).append(len(lost) + len(unsent) == wanted)
             for cheat, losers in (("Drops", lost), ("RelayDrops", unsent)):
                 if losers:
-                    dropped.append(
-                        (cheat, broadcaster, round_, f"event {shown(key[2])} never went to {losers[0].text}")
-                    )
+                    what = f"event {shown(key[2])} never went to {losers[0].text}"
+                    dropped.append((cheat, broadcaster, round_, what))
         for broadcaster, all_lost in forgotten.items():
             if all(all_lost):
                 self._find("AcceptsAndForgets", broadcaster, 0, f"nothing came of {len(all_lost)} accepted events")
@@ -261,37 +231,28 @@ class Record:
             if ("AcceptsAndForgets", broadcaster) not in self.said:
                 self._find(cheat, broadcaster, round_, evidence)
 
-    @staticmethod
-    def _relayed_here(event: Event) -> bool:
-        return read(event.headers).broadcaster is not None
-
-    def _lost(  # noqa: PLR0917 — what a loss is judged by
-        self,
-        broadcaster: Principal,
-        key: EventKey,
-        round_: int,
-        event: Event,
-        notified: set[tuple[Principal, EventKey]],
-        alive: set[Principal],
+    def _lost(
+        self, broadcaster: Principal, at: int, event: Event, got: set[tuple[Principal, EventKey]], alive: set[Principal]
     ) -> tuple[list[Principal], int]:
+        """Who never got an event, and how many it was due to."""
         lost: list[Principal] = []
         due = 0
         for (server, name, who), since in self._served.items():
-            if server != broadcaster or name != key[0] or since >= round_ or who not in alive:
+            if server != broadcaster or name != event.namespace or since >= at or who not in alive:
                 continue
             if who in self._suspended or who in self._unsteady or who not in self._confirmers:
                 continue
             if ("NeverConfirms", who) in self.said:
                 continue
-            configs = self._configs.get(who, {})
-            mine = [each for pattern, found in configs.items() if matches(pattern, name) for each in found]
-            if len(mine) != len({pattern for pattern in configs if matches(pattern, name)}):
+            configs = {pattern: each for pattern, each in self._configs.get(who, {}).items() if matches(pattern, name)}
+            mine = [each for found in configs.values() for each in found]
+            if len(mine) != len(configs):
                 continue  # it changed what it wants
             if is_late(who, mine, read(event.headers).late):
                 continue
             if any(lets_pass(each, event.eventId, event.data) for each in mine):
                 due += 1
-                if (who, key) not in notified:
+                if (who, (name, event.source, event.eventId)) not in got:
                     lost.append(who)
         return lost, due
 

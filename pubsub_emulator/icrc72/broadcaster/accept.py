@@ -4,19 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys
+from pubsub_emulator.icrc72.broadcaster import state as s
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
-from pubsub_emulator.icrc72.broadcaster.state import (
-    BroadcasterState,
-    ChainKey,
-    Delivered,
-    EventSequence,
-    Forward,
-    Forwarded,
-    Lane,
-    Note,
-    PublicationView,
-    Stored,
-)
 from pubsub_emulator.icrc72.facts import is_late
 from pubsub_emulator.icrc72.filters import Overrun, evaluate, parse
 from pubsub_emulator.icrc72.headers import Headers, read
@@ -41,7 +30,7 @@ AGAIN: Final[Ok[tuple[int, ...]]] = ok(())
 SHARE: Final = 4
 """A source holds at most so many times the bytes that are left in the store, so that room is left for others."""
 
-Full = set[tuple[ChainKey, Principal] | int]
+Full = set[tuple[s.ChainKey, Principal] | int]
 """Chains and replays of which nothing more is accepted in this call."""
 
 Match = tuple[int, int, Principal, str | None]
@@ -78,7 +67,7 @@ class Arrival:
 class Acceptance:
     """Judges events and hands them on."""
 
-    state: BroadcasterState
+    state: s.BroadcasterState
     settings: Settings
     delivery: Delivery
     orchestrator: Principal
@@ -144,7 +133,7 @@ class Acceptance:
             return improper("the event belongs to another partition than its header says")
         if it.direct and (other := self._other_source(event, partition)) is not None:
             return improper(f"{other.text} has published an event with this id: ids are unique in a namespace")
-        key: ChainKey = (namespace, event.source, partition)
+        key: s.ChainKey = (namespace, event.source, partition)
         if (key, caller) in full:
             return BUSY
         chain = self.state.chains.get((key, caller))
@@ -157,7 +146,7 @@ class Acceptance:
             return BUSY
         begins = chain is None or (prev is None and not it.direct) or self.state.callers.get(key, caller) != caller
         if chain is None:
-            chain = self.state.chains[key, caller] = EventSequence(event.eventId)
+            chain = self.state.chains[key, caller] = s.EventSequence(event.eventId)
         self._remember(chain, event)
         self.state.callers[key] = caller
         return self._hand_on(it, key, view, begins=begins)
@@ -178,7 +167,7 @@ class Acceptance:
         return None
 
     @staticmethod
-    def _chained(event: Event, chain: EventSequence | None, prev: int | None, mode: str) -> Answer | None:
+    def _chained(event: Event, chain: s.EventSequence | None, prev: int | None, mode: str) -> Answer | None:
         """IC-42: `None` for the next event of a chain, otherwise the answer."""
         if chain is None:
             return None
@@ -191,7 +180,7 @@ class Acceptance:
             return improper(f"the last id was {shown(chain.last)}")
         return None if prev in {None, chain.last} else improper(f"the former event was {shown(chain.last)}")
 
-    def _remember(self, chain: EventSequence, event: Event) -> None:
+    def _remember(self, chain: s.EventSequence, event: Event) -> None:
         chain.last = max(chain.last, event.eventId)
         chain.seen[event.eventId] = value_hash(event.data)
         while len(chain.seen) > self.settings.repeated:
@@ -212,7 +201,7 @@ class Acceptance:
         state = self.state
         state.last_event += 1
         size = type_codec("broadcaster", "Event").size(event)
-        state.events[state.last_event] = Stored(event, size, own)
+        state.events[state.last_event] = s.Stored(event, size, own)
         state.bytes_by[event.source, own] = state.bytes_by.get((event.source, own), 0) + size
         if own:
             state.bytes_own += size
@@ -221,7 +210,7 @@ class Acceptance:
             state.bytes_relayed += size
         return state.last_event
 
-    def _hand_on(self, it: Arrival, key: ChainKey, view: PublicationView, *, begins: bool) -> Answer:
+    def _hand_on(self, it: Arrival, key: s.ChainKey, view: s.PublicationView, *, begins: bool) -> Answer:
         state, now = self.state, it.ctx.now
         it = it.stamped()
         number = self._store(it.event, own=it.direct)
@@ -238,7 +227,7 @@ class Acceptance:
         self.delivery.release(number)
         return ok(tuple(made))
 
-    def _notify(self, it: Arrival, number: int, key: ChainKey, view: PublicationView, *, begins: bool) -> list[int]:
+    def _notify(self, it: Arrival, number: int, key: s.ChainKey, view: s.PublicationView, *, begins: bool) -> list[int]:
         ctx, event, late = it.ctx, it.event, it.headers.late
         found: list[Match] = []
         for who, subscriptions in self.state.subscribers.get(event.namespace, {}).items():
@@ -286,20 +275,20 @@ class Acceptance:
             self.delivery.count("filter_overruns")
             return False
 
-    def _note(self, it: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)) -> Note:
+    def _note(self, it: Arrival, number: int, match: Match, place: tuple[int, int] = (1, 1)) -> s.Note:
         identifier = self.delivery.role.next_notification()
         size, order, event = self.state.events[number].size, (number, match[0], match[1]), it.event
-        made = Note(identifier, order, event.namespace, event.eventId, it.ctx.time, number, size, match[1], match[3])
+        made = s.Note(identifier, order, event.namespace, event.eventId, it.ctx.time, number, size, match[1], match[3])
         made.place = place
         return made
 
-    def _relay(self, number: int, event: Event, key: ChainKey) -> None:
+    def _relay(self, number: int, event: Event, key: s.ChainKey) -> None:
         for (namespace, _), relay in self.state.relays.items():
             if namespace != event.namespace:
                 continue
             if any(self._passes(event, filter_, skip) for filter_, skip in relay.entries.values()):
-                lane = relay.lanes.setdefault(key, Lane())
-                lane.queue.append(Forward(number, lane.prev))
+                lane = relay.lanes.setdefault(key, s.Lane())
+                lane.queue.append(s.Forward(number, lane.prev))
                 lane.prev = event.eventId
                 self.state.events[number].refs += 1
 
@@ -322,7 +311,7 @@ class Acceptance:
             return generic(keys.CANCELED)
         return UNAUTHORIZED
 
-    def _may_deliver(self, it: Arrival, delivered: Delivered) -> bool:
+    def _may_deliver(self, it: Arrival, delivered: s.Delivered) -> bool:
         caller, event = it.ctx.caller, it.event
         if event.namespace != delivered.namespace or delivered.publisher not in {None, event.source}:
             return False
@@ -331,14 +320,14 @@ class Acceptance:
             return serves and it.direct and it.fits()
         return caller == delivered.hands == delivered.source and replace(it, direct=False).fits()
 
-    def _again(self, event: Event, chain: EventSequence | None) -> Answer | None:
+    def _again(self, event: Event, chain: s.EventSequence | None) -> Answer | None:
         if chain is None or event.eventId > chain.last:
             return None
         if chain.seen.get(event.eventId) == value_hash(event.data):
             return AGAIN
         return improper(f"the last id of the replay was {shown(chain.last)}")
 
-    def _take(self, it: Arrival, replay: int, way: Delivered | Forwarded, full: Full) -> Answer:
+    def _take(self, it: Arrival, replay: int, way: s.Delivered | s.Forwarded, full: Full) -> Answer:
         """Accept a replayed event, to deliver it or to forward it."""
         refused = self._content(it) or self._again(it.event, way.chain)
         if refused is not None:
@@ -346,7 +335,7 @@ class Acceptance:
         if replay in full or self._is_full(it.ctx, way) or not self._fits(it):
             full.add(replay)
             return BUSY
-        way.chain = way.chain or EventSequence(it.event.eventId)
+        way.chain = way.chain or s.EventSequence(it.event.eventId)
         self._remember(way.chain, it.event)
         if it.direct:
             self.state.accepted[replay] = self.state.accepted.get(replay, 0) + 1
@@ -356,9 +345,9 @@ class Acceptance:
             return AGAIN
         it = it.stamped()
         number = self._store(it.event, own=it.direct)
-        if isinstance(way, Forwarded):
+        if isinstance(way, s.Forwarded):
             self.state.events[number].refs += 1
-            way.lane.queue.append(Forward(number, None))
+            way.lane.queue.append(s.Forward(number, None))
             return AGAIN
         note = self._note(it, number, (0, 0, way.subscriber, way.filter))
         note.replay = replay
@@ -366,8 +355,8 @@ class Acceptance:
         self.delivery.figure(f"icrc77:replay:{replay}:notifications")
         return ok((note.id,))
 
-    def _is_full(self, ctx: Context, way: Delivered | Forwarded) -> bool:
-        if isinstance(way, Forwarded):
+    def _is_full(self, ctx: Context, way: s.Delivered | s.Forwarded) -> bool:
+        if isinstance(way, s.Forwarded):
             return len(way.lane.queue) >= self.settings.batch_notifications
         return self.delivery.replay_full(ctx, self.delivery.queue_of(ctx, way.subscriber))
 
@@ -377,7 +366,7 @@ def _bytes_of(result: Answer) -> int:
     return len(result.value) * ((result.value[-1].bit_length() + 6) // 7) if result.tag == "Ok" and result.value else 0
 
 
-def _partition(event: Event, headers: Headers, view: PublicationView) -> int | None:
+def _partition(event: Event, headers: Headers, view: s.PublicationView) -> int | None:
     """The partition of an event; `None` when its header says another one."""
     index = event.eventId % OWN % view.partitions
     return index if headers.partition in {None, (index, view.partitions)} else None

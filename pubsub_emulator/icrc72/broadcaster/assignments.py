@@ -6,16 +6,9 @@ from typing import Final, cast
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.alerts import one_entry
+from pubsub_emulator.icrc72.broadcaster import state as s
 from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
 from pubsub_emulator.icrc72.broadcaster.relaying import Relaying
-from pubsub_emulator.icrc72.broadcaster.state import (
-    BroadcasterState,
-    ChainKey,
-    Delivered,
-    Forwarded,
-    PublicationView,
-    Relay,
-)
 from pubsub_emulator.icrc72.facts import Delivering, Fact, FactValue, Forwarding, Handing, Width
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -38,7 +31,7 @@ class Pulled:
     subscriptions: dict[tuple[str, Principal], tuple[tuple[int, str | None, Skip | None], ...]] = field(
         default_factory=dict
     )
-    publications: dict[str, PublicationView] = field(default_factory=dict)
+    publications: dict[str, s.PublicationView] = field(default_factory=dict)
     isolated: set[int] = field(default_factory=set)
 
 
@@ -46,7 +39,7 @@ class Pulled:
 class Assignments:
     """The publishers, subscribers, relays and replays of a broadcaster."""
 
-    state: BroadcasterState
+    state: s.BroadcasterState
     settings: Settings
     delivery: Delivery
     relaying: Relaying
@@ -77,14 +70,14 @@ class Assignments:
                 if fact in state.facts:
                     self._refresh(who)
             case ("relay", namespace, target, who):
-                self._widen(state.relays.setdefault((namespace, target), Relay()), who, cast("Width", value))
+                self._widen(state.relays.setdefault((namespace, target), s.Relay()), who, cast("Width", value))
             case ("relayer", namespace, who):
                 state.relayers[namespace, who] = None
             case ("rp", number):
-                replay = Delivered(*cast("Delivering", value), isolated=number in pulled.isolated)
+                replay = s.Delivered(*cast("Delivering", value), isolated=number in pulled.isolated)
                 self._add_replay(ctx, number, replay)
             case ("rr", number):
-                made = Forwarded(*cast("Forwarding", value))
+                made = s.Forwarded(*cast("Forwarding", value))
                 known_way = state.forwarded.setdefault(number, made)
                 if known_way.publisher != made.publisher:
                     known_way.publisher, known_way.chain, known_way.removed = made.publisher, None, None
@@ -93,7 +86,7 @@ class Assignments:
                     state.delivered[number].source = cast("Handing", value)[1]
 
     @staticmethod
-    def _widen(relay: Relay, who: Principal, value: Width) -> None:
+    def _widen(relay: s.Relay, who: Principal, value: Width) -> None:
         if who not in relay.entries:
             for lane in relay.lanes.values():
                 for forward in lane.queue:
@@ -107,7 +100,7 @@ class Assignments:
             queue.suspended = False
             queue.missed.clear()
 
-    def _add_replay(self, ctx: Context, number: int, delivered: Delivered) -> None:
+    def _add_replay(self, ctx: Context, number: int, delivered: s.Delivered) -> None:
         known = self.state.delivered.get(number)
         if known is not None:  # the next publisher of the range goes on
             if (known.publisher, known.hands) != (delivered.publisher, delivered.hands):
@@ -152,7 +145,7 @@ class Assignments:
             case ("rf", _):
                 pass
 
-    def _end_chains(self, which: Callable[[ChainKey, Principal], bool]) -> None:
+    def _end_chains(self, which: Callable[[s.ChainKey, Principal], bool]) -> None:
         for key, caller in [each for each in self.state.chains if which(*each)]:
             del self.state.chains[key, caller]
             if self.state.callers.get(key) == caller:

@@ -10,18 +10,8 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Final, cast
 
+from pubsub_emulator.icrc72 import facts as f
 from pubsub_emulator.icrc72 import keys
-from pubsub_emulator.icrc72.facts import (
-    EVERYBODY,
-    Cause,
-    Fact,
-    FactValue,
-    Forwarding,
-    MemberFact,
-    MemberValue,
-    Wanted,
-    Width,
-)
 from pubsub_emulator.icrc72.ic.principal import Principal, subnet_of
 from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Member, Publication, Registry
@@ -30,14 +20,14 @@ from pubsub_emulator.icrc72.settings import Settings
 NOBODY: Final = Principal()
 """In place of a subscriber: a relay for all subscribers without filter and skip."""
 
-WIDE: Final[Width] = (None, None)
+WIDE: Final[f.Width] = (None, None)
 """Filter and skip of a relay that passes everything."""
 
 
-_Fact = tuple[Principal, Fact, FactValue]
+_Fact = tuple[Principal, f.Fact, f.FactValue]
 """Which broadcaster is to be told what."""
 
-_Told = tuple[tuple[str, Principal], MemberFact, MemberValue]
+_Told = tuple[tuple[str, Principal], f.MemberFact, f.MemberValue]
 """Which member is to be told what."""
 
 
@@ -144,11 +134,11 @@ class Planner:
 
     def plan_publisher(self, publication: Publication, who: Principal) -> None:
         """The entries of a publisher accept its events, and it is told of them."""
-        cause: Cause = ("publisher", publication.id, who)
+        cause: f.Cause = ("publisher", publication.id, who)
         entries = publication.entries.get(who, ()) if publication.publishers.get(who) else ()
         if who in publication.draining:
             entries = ()
-        fact: Fact = ("pub", publication.namespace, who)
+        fact: f.Fact = ("pub", publication.namespace, who)
         self._because(cause, [(each, fact, publication.version) for each in dict.fromkeys(entries)])
         alerts: list[_Told] = []
         if entries:
@@ -162,7 +152,7 @@ class Planner:
 
     def plan_pair(self, publication: Publication, who: Principal) -> None:
         """A subscriber of a publication: its exit notifies it, every entry elsewhere relays to that exit."""
-        cause: Cause = ("pair", publication.id, who)
+        cause: f.Cause = ("pair", publication.id, who)
         publication.unserved[who] = None
         namespace = publication.namespace
         exit_ = self.state.exits.get(who)
@@ -171,14 +161,14 @@ class Planner:
         alerts: list[_Told] = []
         entries = self.entries(publication)
         if exit_ is not None and value and entries:
-            fact: Fact = ("sub", namespace, who)
+            fact: f.Fact = ("sub", namespace, who)
             facts.append((exit_, fact, value))
             alerts = [(("subscriber", who), ("sb", each[0], exit_), True) for each in value]
             cover = {(each[1], each[2]) for each in value}
             for old in self._served_by(exit_, fact):
                 cover |= {(each[1], each[2]) for each in old}
             width = next(iter(cover)) if len(cover) == 1 else WIDE
-            key = EVERYBODY if cover == {WIDE} else who
+            key = f.EVERYBODY if cover == {WIDE} else who
             for entry in entries:
                 if entry != exit_:
                     facts.append((exit_, ("relayer", namespace, entry), publication.version))
@@ -198,7 +188,7 @@ class Planner:
             found.update(dict.fromkeys(entries))
         return tuple(found)
 
-    def _wanted(self, publication: Publication, who: Principal) -> tuple[Wanted, ...]:
+    def _wanted(self, publication: Publication, who: Principal) -> tuple[f.Wanted, ...]:
         """The subscriptions that are in force: id, filter, skip, version; by id."""
         found = []
         for number, may in sorted(publication.subscribers.get(who, {}).items()):
@@ -213,7 +203,7 @@ class Planner:
 
     # Causes
 
-    def _because(self, cause: Cause, facts: list[_Fact]) -> None:
+    def _because(self, cause: f.Cause, facts: list[_Fact]) -> None:
         had = self.state.reasons.pop(cause, [])
         for broker_id, fact, value in facts:
             broker = self.state.brokers[broker_id]
@@ -241,9 +231,9 @@ class Planner:
         if facts:
             self.state.reasons[cause] = [(broker_id, fact) for broker_id, fact, _ in facts]
 
-    def _tell_because(self, cause: Cause, facts: list[_Told]) -> None:
+    def _tell_because(self, cause: f.Cause, facts: list[_Told]) -> None:
         had = self.state.member_reasons.pop(cause, [])
-        kept: list[tuple[tuple[str, Principal], MemberFact]] = []
+        kept: list[tuple[tuple[str, Principal], f.MemberFact]] = []
         for key, fact, value in facts:
             member = self.state.members.get(key)
             if member is None:
@@ -263,7 +253,7 @@ class Planner:
         if kept:
             self.state.member_reasons[cause] = kept
 
-    def settled(self, fact: Fact) -> None:
+    def settled(self, fact: f.Fact) -> None:
         """A broadcaster holds a fact as it should be, or has dropped it: whoever waits for that is told."""
         match fact:
             case ("sub" | "pub", _, who):
@@ -276,14 +266,14 @@ class Planner:
 
     # What rests on what
 
-    def maybe(self, broker_id: Principal, fact: Fact) -> bool:
+    def maybe(self, broker_id: Principal, fact: f.Fact) -> bool:
         """True when a living broadcaster may act on the fact."""
         broker = self.state.brokers.get(broker_id)
         if broker is None or broker.dead:
             return False
         return fact in broker.held or (broker.alert is not None and fact in broker.alert.adds)
 
-    def sure(self, broker_id: Principal, fact: Fact) -> bool:
+    def sure(self, broker_id: Principal, fact: f.Fact) -> bool:
         """True when a living broadcaster has confirmed the fact as it should be now."""
         broker = self.state.brokers.get(broker_id)
         if broker is None or broker.dead or fact not in broker.want:
@@ -291,20 +281,20 @@ class Planner:
         return self._settled(broker, fact) == broker.want[fact][0]
 
     @staticmethod
-    def _settled(broker: Broker, fact: Fact) -> FactValue | None:
+    def _settled(broker: Broker, fact: f.Fact) -> f.FactValue | None:
         """The confirmed value of a fact about which nothing is under way."""
         alert = broker.alert
         if alert is not None and (fact in alert.adds or fact in alert.removes):
             return None
         return broker.held.get(fact)
 
-    def _served_by(self, exit_: Principal, fact: Fact) -> list[tuple[Wanted, ...]]:
+    def _served_by(self, exit_: Principal, fact: f.Fact) -> list[tuple[f.Wanted, ...]]:
         """The subscriptions that an exit may serve, by each value of the fact that it may act on."""
         broker = self.state.brokers[exit_]
         known = (broker.held, {} if broker.alert is None else broker.alert.adds)
-        return [] if broker.dead else [cast("tuple[Wanted, ...]", facts[fact]) for facts in known if fact in facts]
+        return [] if broker.dead else [cast("tuple[f.Wanted, ...]", facts[fact]) for facts in known if fact in facts]
 
-    def ready(self, broker: Broker, fact: Fact, value: FactValue) -> bool:
+    def ready(self, broker: Broker, fact: f.Fact, value: f.FactValue) -> bool:
         """True when what an addition rests on is confirmed (IC-40a)."""
         match fact:
             case ("relay", namespace, target, _):
@@ -314,14 +304,14 @@ class Planner:
                 if number is None:
                     return True
                 others = [each for each in self.entries(self.state.publications[number]) if each != broker.id]
-                wanted = cast("tuple[Wanted, ...]", value)
+                wanted = cast("tuple[f.Wanted, ...]", value)
                 return all(self._covers(each, namespace, broker.id, who, wanted) for each in others)
             case ("pub", namespace, _):
                 publication = self.state.publications[self.state.by_namespace[namespace]]
                 relays = broker.wanted_relays.get(namespace, ())
                 return all(self.sure(broker.id, each) for each in relays) and self._all_served(publication)
             case ("rr", number):
-                exit_ = cast("Forwarding", value)[1]
+                exit_ = cast("f.Forwarding", value)[1]
                 return self.sure(exit_, ("rp", number)) and self.sure(exit_, ("rf", number))
             case _:
                 return True
@@ -340,16 +330,16 @@ class Planner:
         return all(self.sure(at, fact) for at, fact in facts if fact[0] == "sub")
 
     def _covers(
-        self, entry: Principal, namespace: str, exit_: Principal, who: Principal, value: tuple[Wanted, ...]
+        self, entry: Principal, namespace: str, exit_: Principal, who: Principal, value: tuple[f.Wanted, ...]
     ) -> bool:
         """True when the entry surely relays to the exit all that the subscriptions let through."""
         broker = self.state.brokers[entry]
         if broker.dead:
             return True
-        widths = [self._settled(broker, ("relay", namespace, exit_, each)) for each in (EVERYBODY, who)]
+        widths = [self._settled(broker, ("relay", namespace, exit_, each)) for each in (f.EVERYBODY, who)]
         return WIDE in widths or all((each[1], each[2]) in widths for each in value)
 
-    def removable(self, broker: Broker, fact: Fact) -> bool:
+    def removable(self, broker: Broker, fact: f.Fact) -> bool:
         """True when nothing rests on a fact any more (IC-40a)."""
         if broker.sick:
             return True
@@ -379,10 +369,10 @@ class Planner:
             return True  # nothing enters here
         if exit_.retiring and exit_.leaves is not None:  # its subscribers are served elsewhere
             return self.state.last_wake >= exit_.leaves
-        served = [who] if who != EVERYBODY else exit_.listed("sub", namespace)
+        served = [who] if who != f.EVERYBODY else exit_.listed("sub", namespace)
         for each in served:
             for value in self._served_by(target, ("sub", namespace, each)):
-                other = each if who == EVERYBODY else EVERYBODY
+                other = each if who == f.EVERYBODY else f.EVERYBODY
                 width = self._settled(broker, ("relay", namespace, target, other))
                 if width != WIDE and not all((part[1], part[2]) == width for part in value):
                     return False
@@ -400,7 +390,7 @@ class Planner:
         entry = replay.path[0]
         return entry == broker.id or not self.maybe(entry, ("rr", number))
 
-    def member_ready(self, member: Member, fact: MemberFact, value: MemberValue) -> bool:
+    def member_ready(self, member: Member, fact: f.MemberFact, value: f.MemberValue) -> bool:
         """True when what a member is to be told rests on confirmed facts."""
         match fact:
             case ("bc", number):
@@ -425,7 +415,7 @@ class Planner:
 
     def plan_replay(self, number: int) -> None:
         """The facts of a replay for entry, exit and publisher (RP-6)."""
-        cause: Cause = ("replay", number)
+        cause: f.Cause = ("replay", number)
         replay = self.state.replays.get(number)
         facts: list[_Fact] = []
         alerts: list[_Told] = []

@@ -3,16 +3,9 @@
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 
+from pubsub_emulator.icrc72 import config as c
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.config import (
-    PublicationConfig,
-    changed_publication,
-    check_memo,
-    check_same,
-    check_size,
-    new_publication,
-)
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -53,14 +46,14 @@ class Publications:
         if is_system(item.namespace) or not self.may_publish(who, item.namespace):
             return err("Unauthorized")
         check_namespace(item.namespace)
-        check_memo(item.memo, self.settings.config_bytes)
-        check_size(item.config, self.settings)
-        config = replace(new_publication(who, item.config), memo=item.memo)
+        c.check_memo(item.memo, self.settings.config_bytes)
+        c.check_size(item.config, self.settings)
+        config = replace(c.new_publication(who, item.config), memo=item.memo)
         number = self.state.by_namespace.get(item.namespace)
         publication = None if number is None else self.state.publications[number]
         if publication is not None and who in publication.publishers:
             if who == publication.config.creator:
-                check_same(item.config, config, publication.config, f"publication {publication.id}")
+                c.check_same(item.config, config, publication.config, f"publication {publication.id}")
             return ok(publication.id)
         if self.state.by_publisher.get(who, 0) >= self.settings.publications:
             return generic(keys.QUOTA)
@@ -75,7 +68,7 @@ class Publications:
         self.planner.assign_entries(publication, who)
         return ok(publication.id)
 
-    def _create(self, namespace: str, config: PublicationConfig) -> Publication:
+    def _create(self, namespace: str, config: c.PublicationConfig) -> Publication:
         state = self.state
         state.last_publication += 1
         made = Publication(state.last_publication, namespace, config, {})
@@ -122,7 +115,7 @@ class Publications:
 
     def update(self, ctx: Context, item: m.PublicationUpdate, _silent: set[Question]) -> m.Result[bool]:
         """Change a publication, and judge everybody by it."""
-        check_memo(item.memo, self.settings.config_bytes)
+        c.check_memo(item.memo, self.settings.config_bytes)
         publication = self._find(item.publication)
         if publication is None:
             return generic(keys.NOT_FOUND)
@@ -130,7 +123,7 @@ class Publications:
             return err("Unauthorized")
         config = _changed(publication.config, item)
         config = replace(config, memo=config.memo if item.memo is None else item.memo)
-        check_size(config, self.settings)
+        c.check_size(config, self.settings)
         before, publication.config = publication.config, config
         places = set(config.canisters.values())
         publication.verdicts = {said: verdict for said, verdict in publication.verdicts.items() if said[:2] in places}
@@ -197,7 +190,7 @@ class Publications:
                 self.judge(publication)
 
 
-def _changed(config: PublicationConfig, item: m.PublicationUpdate) -> PublicationConfig:
+def _changed(config: c.PublicationConfig, item: m.PublicationUpdate) -> c.PublicationConfig:
     for key, value in m.changes(item.config):
-        config = changed_publication(config, key, value)
+        config = c.changed_publication(config, key, value)
     return config

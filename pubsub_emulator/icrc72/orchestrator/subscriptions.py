@@ -4,17 +4,9 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Final
 
+from pubsub_emulator.icrc72 import config as c
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72 import messages as m
-from pubsub_emulator.icrc72.config import (
-    MEMO_BYTES,
-    SubscriptionConfig,
-    changed_subscription,
-    check_memo,
-    check_same,
-    check_size,
-    new_subscription,
-)
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
@@ -68,9 +60,9 @@ class Subscriptions:
             return err("Unauthorized")
         if not system:
             check_pattern(item.namespace)
-        check_memo(item.memo)
-        check_size(item.config, self.settings)
-        config = replace(new_subscription(who, item.config), memo=item.memo)
+        c.check_memo(item.memo)
+        c.check_size(item.config, self.settings)
+        config = replace(c.new_subscription(who, item.config), memo=item.memo)
         if system and any(keys.canonical(key).removesuffix(":remove") in _SYSTEM_REFUSED for key, _ in item.config):
             raise ConfigError("a system namespace takes no skip, filter or stopped")
         mine = state.by_subscriber.setdefault(who, {})
@@ -78,7 +70,7 @@ class Subscriptions:
         if owner is not None:
             return ok(self._register_system(owner[0], who, item.namespace, known))
         if known is not None:
-            check_same(item.config, config, state.subscriptions[known].config, f"subscription {known}")
+            c.check_same(item.config, config, state.subscriptions[known].config, f"subscription {known}")
             return ok(known)
         exact = state.by_namespace.get(item.namespace)
         if exact is not None:
@@ -91,7 +83,7 @@ class Subscriptions:
             return generic(keys.QUOTA)
         return ok(self._subscribe(who, item.namespace, config))
 
-    def _subscribe(self, who: Principal, pattern: str, config: SubscriptionConfig) -> int:
+    def _subscribe(self, who: Principal, pattern: str, config: c.SubscriptionConfig) -> int:
         state = self.state
         state.last_subscription += 1
         made = SubscriptionRecord(state.last_subscription, pattern, who, config)
@@ -115,7 +107,7 @@ class Subscriptions:
         if known is None:
             state.last_subscription += 1
             known = state.last_subscription
-            state.subscriptions[known] = SubscriptionRecord(known, namespace, who, SubscriptionConfig((who,)))
+            state.subscriptions[known] = SubscriptionRecord(known, namespace, who, c.SubscriptionConfig((who,)))
             state.by_subscriber[who][namespace] = known
             again = False
         else:
@@ -161,7 +153,7 @@ class Subscriptions:
 
     def update(self, ctx: Context, item: m.SubscriptionUpdate, _silent: set[Question]) -> m.Result[bool]:
         """Change a subscription; setting `stopped` to false ends a suspension."""
-        check_memo(item.memo)
+        c.check_memo(item.memo)
         subscription = self._find(ctx, item.subscription, item.subscriber)
         if subscription is None:
             return generic(keys.NOT_FOUND)
@@ -169,9 +161,9 @@ class Subscriptions:
             return err("Unauthorized")
         config = subscription.config
         for key, value in m.changes(item.config):
-            config = changed_subscription(config, key, value)
+            config = c.changed_subscription(config, key, value)
         config = replace(config, memo=config.memo if item.memo is None else item.memo)
-        check_size(config, self.settings)
+        c.check_size(config, self.settings)
         resumes = any(keys.canonical(key) == keys.STOPPED for key, _ in m.changes(item.config)) and not config.stopped
         if config == subscription.config and not resumes:
             return ok(True)
@@ -187,7 +179,7 @@ class Subscriptions:
 
     def delete(self, ctx: Context, item: m.SubscriptionDelete, _silent: set[Question]) -> m.Result[bool]:
         """Delete a subscription."""
-        if item.memo is not None and len(item.memo) > MEMO_BYTES:
+        if item.memo is not None and len(item.memo) > c.MEMO_BYTES:
             return generic(keys.TOO_LARGE)
         subscription = self._find(ctx, item.subscription, item.subscriber)
         if subscription is None:
