@@ -58,9 +58,8 @@ class Core:
     def wake(self, ctx: Context) -> None:
         """Called in the round that `due` returned, and possibly earlier."""
 
-    def due(self, now: int) -> int | None:
+    def due(self, _now: int) -> int | None:
         """The next round in which the core wants to be woken, or `None`."""
-        del now
         return None
 
     def saved(self) -> object:
@@ -123,9 +122,8 @@ class RoleCanister(Canister):
             core.begin(ctx)
         self.rearm(ctx)
 
-    def inspect(self, method: str, caller: Principal, arg: bytes) -> bool:
+    def inspect(self, method: str, _caller: Principal, _arg: bytes) -> bool:
         """Users call no updates of the standards (IC-10)."""
-        del caller, arg
         return not method.startswith(ROLE_METHODS)
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:

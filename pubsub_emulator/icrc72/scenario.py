@@ -35,9 +35,8 @@ class Teller(App):
         """The number of events that were made."""
         return 0
 
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+    def on_call(self, ctx: Context, method: str, _arg: bytes) -> None:
         """Make an event."""
-        del arg
         self.data += 1
         self.emit(ctx, method, {"n": self.data})
         ctx.reply(b"")

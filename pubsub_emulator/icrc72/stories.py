@@ -94,9 +94,8 @@ def drawn(seed: bytes) -> Plan:
 class Maker(App):
     """A publisher: makes an event for each call."""
 
-    def on_call(self, ctx: Context, method: str, arg: bytes) -> None:
+    def on_call(self, ctx: Context, method: str, _arg: bytes) -> None:
         """Make an event that says its own number."""
-        del arg
         if self.publisher is not None:
             mine = self.publisher.state.mine[method]
             number = mine.last + len(mine.waiting) + 1
@@ -115,9 +114,8 @@ class Witness(App):
         """Cut the list."""
         del self.data[before:]
 
-    def on_event(self, ctx: Context, event: EventNotification) -> None:
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
         """Remember the event."""
-        del ctx
         self.data.append((event.namespace, event.eventId))
 
     def on_call(self, ctx: Context, method: str, arg: bytes) -> None:

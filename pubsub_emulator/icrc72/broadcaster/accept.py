@@ -265,12 +265,9 @@ class Acceptance:
 
     def _passes(self, event: Event, filter_: str | None, skip: Skip | None) -> bool:
         """Skip comes first, then the filter (IC-27)."""
-        if skip is not None and not skip.passes(event.eventId):
-            return False
-        if filter_ is None:
-            return True
         try:
-            return evaluate(parse(filter_), event.data)
+            let_in = skip is None or skip.passes(event.eventId)
+            return let_in and (filter_ is None or evaluate(parse(filter_), event.data))
         except Overrun:
             self.delivery.count("filter_overruns")
             return False
@@ -298,14 +295,10 @@ class Acceptance:
         delivered, forwarded = self.state.delivered.get(replay), self.state.forwarded.get(replay)
         if delivered is not None and self._may_deliver(it, delivered):
             return self._take(replace(it, direct=delivered.hands == it.ctx.me), replay, delivered, full)
-        if (
-            forwarded is not None
-            and forwarded.removed is None
-            and it.ctx.caller == it.event.source == forwarded.publisher
-            and it.event.namespace == forwarded.namespace
-            and it.fits()
-        ):
-            return self._take(it, replay, forwarded, full)
+        if forwarded is not None and forwarded.removed is None and it.fits():
+            known = (it.event.namespace, it.ctx.caller, it.event.source)
+            if known == (forwarded.namespace, forwarded.publisher, forwarded.publisher):
+                return self._take(it, replay, forwarded, full)
         gone = self.state.removed.get(replay)
         if gone is not None and it.ctx.now - gone < self.settings.replay_stalled:
             return generic(keys.CANCELED)

@@ -1,6 +1,5 @@
 """Assignments by the orchestrator to a broadcaster, applied to its state (IC-38, IC-42)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -14,7 +13,6 @@ from pubsub_emulator.icrc72.ic.canister import Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.namespaces import is_system
 from pubsub_emulator.icrc72.settings import Settings
-from pubsub_emulator.icrc72.values import Skip
 
 DRAIN_LOOK: Final = 10
 """Rounds between two looks at what a removed publisher has still queued."""
@@ -28,9 +26,7 @@ class Pulled:
     notification: int
     adds: list[tuple[Fact, FactValue]]
     removes: list[Fact]
-    subscriptions: dict[tuple[str, Principal], tuple[tuple[int, str | None, Skip | None], ...]] = field(
-        default_factory=dict
-    )
+    subscriptions: dict[tuple[str, Principal], s.Served] = field(default_factory=dict)
     publications: dict[str, s.PublicationView] = field(default_factory=dict)
     isolated: set[int] = field(default_factory=set)
 
@@ -67,15 +63,16 @@ class Assignments:
                 if who not in known:
                     state.served[who] = state.served.get(who, 0) + 1
                 known[who] = pulled.subscriptions.get((namespace, who), ())
-                if fact in state.facts:
-                    self._refresh(who)
+                if fact in state.facts and who in state.queues:  # adding what is there ends a suspension
+                    state.queues[who].suspended = False
+                    state.queues[who].missed.clear()
             case ("relay", namespace, target, who):
                 self._widen(state.relays.setdefault((namespace, target), s.Relay()), who, cast("Width", value))
             case ("relayer", namespace, who):
                 state.relayers[namespace, who] = None
             case ("rp", number):
-                replay = s.Delivered(*cast("Delivering", value), isolated=number in pulled.isolated)
-                self._add_replay(ctx, number, replay)
+                isolated = number in pulled.isolated
+                self._add_replay(ctx, number, s.Delivered(*cast("Delivering", value), isolated=isolated))
             case ("rr", number):
                 made = s.Forwarded(*cast("Forwarding", value))
                 known_way = state.forwarded.setdefault(number, made)
@@ -92,13 +89,6 @@ class Assignments:
                 for forward in lane.queue:
                     forward.late = (*forward.late, who)
         relay.entries[who] = value
-
-    def _refresh(self, who: Principal) -> None:
-        """Adding what is there ends a suspension."""
-        queue = self.state.queues.get(who)
-        if queue is not None:
-            queue.suspended = False
-            queue.missed.clear()
 
     def _add_replay(self, ctx: Context, number: int, delivered: s.Delivered) -> None:
         known = self.state.delivered.get(number)
@@ -123,7 +113,7 @@ class Assignments:
             case ("pub", namespace, who):
                 state.publishers.get(namespace, {}).pop(who, None)
                 state.drains[who] = ctx.now + DRAIN_LOOK + self.settings.drain_kept
-                self._end_chains(lambda key, caller: key[0] == namespace and caller == who)
+                self._end_chains(namespace, who)
             case ("sub", namespace, who):
                 self._remove_subscriber(namespace, who)
             case ("relay", namespace, target, who):
@@ -136,17 +126,14 @@ class Assignments:
                         del state.relays[namespace, target]
             case ("relayer", namespace, who):
                 state.relayers.pop((namespace, who), None)
-                self._end_chains(lambda key, caller: key[0] == namespace and caller == who)
+                self._end_chains(namespace, who)
             case ("rp", number):
                 self._remove_replay(ctx, number)
-            case ("rr", number):
-                if number in state.forwarded:
-                    state.forwarded[number].removed = state.removed[number] = ctx.now
-            case ("rf", _):
-                pass
+            case ("rr", number) if number in state.forwarded:
+                state.forwarded[number].removed = state.removed[number] = ctx.now
 
-    def _end_chains(self, which: Callable[[s.ChainKey, Principal], bool]) -> None:
-        for key, caller in [each for each in self.state.chains if which(*each)]:
+    def _end_chains(self, namespace: str, caller: Principal) -> None:
+        for key in [key for key, brought_by in self.state.chains if key[0] == namespace and brought_by == caller]:
             del self.state.chains[key, caller]
             if self.state.callers.get(key) == caller:
                 self.state.callers[key] = Principal()
@@ -159,23 +146,21 @@ class Assignments:
             state.served[who] -= 1
         if not served:
             state.subscribers.pop(namespace, None)
-        left = state.served.get(who, 0)
-        if not left:
+        if not state.served.get(who):
             state.served.pop(who, None)
         queue = state.queues.get(who)
         if queue is None:
             return
         if is_system(namespace):
             state.system.pop(namespace, None)
-            if not left:
+            if who not in state.served:
                 self.delivery.drop_where(who, queue, None)
                 del state.queues[who]
             return
         self.delivery.drop_where(who, queue, namespace)
-        for key in [each for each in queue.prev if each[0] == namespace]:
-            del queue.prev[key]
-        for key in [each for each in queue.missed if each[0] == namespace]:
-            del queue.missed[key]
+        for chains in (queue.prev, queue.missed):
+            for key in [each for each in chains if each[0] == namespace]:
+                del chains[key]
 
     def _remove_replay(self, ctx: Context, number: int) -> None:
         delivered = self.state.delivered.pop(number, None)

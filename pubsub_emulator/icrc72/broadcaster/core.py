@@ -9,12 +9,12 @@ from pubsub_emulator.icrc72.broadcaster.delivery import Delivery
 from pubsub_emulator.icrc72.broadcaster.pulling import Pulling
 from pubsub_emulator.icrc72.broadcaster.relaying import Relaying
 from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, Context
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, SECOND, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, Results, SubscriptionRegistration
 from pubsub_emulator.icrc72.methods import PUBLISH, REGISTER_SUBSCRIPTION, is_ok
 from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.role import Confirmed, Core, Handler, Query, RoleCanister, restored
+from pubsub_emulator.icrc72.role import Core, Handler, Query, RoleCanister, restored
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.values import Pairs, nat
 
@@ -36,7 +36,7 @@ class Broadcaster(Core):
     def attach(self, role: RoleCanister) -> None:
         """Confirm the canister's notifications, too."""
         super().attach(role)
-        role.confirmer(self._confirmed, self.settings.batch_items)
+        role.confirmer(lambda ctx, number: self.delivery.confirm(ctx, ctx.caller, number), self.settings.batch_items)
         self._wire()
 
     def _wire(self) -> None:
@@ -96,9 +96,7 @@ class Broadcaster(Core):
             found.append(now + 1)
         if any(who in self.state.undone for who in self.state.drains):
             found.append(now + DRAIN_LOOK)
-        due = self.delivery.due(now)
-        if due is not None:
-            found.append(due)
+        found += [due] if (due := self.delivery.due(now)) is not None else []
         found += [max(lane.next, now + 1) for lane in self.relaying.lanes() if lane.queue and not lane.busy]
         return min(found, default=None)
 
@@ -106,13 +104,9 @@ class Broadcaster(Core):
         PUBLISH.reply(ctx, self.publish(ctx, events))
         self.delivery.wake(ctx)
 
-    def _confirmed(self, ctx: Context, number: int) -> Confirmed:
-        return self.delivery.confirm(ctx, ctx.caller, number)
-
     def _forget(self, ctx: Context) -> None:
         """Replays that ended long ago, and the rounds before the last hundred."""
-        state = self.state
-        kept = self.settings.replay_stalled
+        state, kept = self.state, self.settings.replay_stalled
         for number, each in list(state.forwarded.items()):
             if each.removed is not None and ctx.now - each.removed > kept:
                 self.relaying.drop(each.lane)
@@ -132,9 +126,7 @@ class Broadcaster(Core):
     # Statistics
 
     def _stats(self, _caller: Principal, time: int) -> Pairs:
-        state = self.state
-        prefix = "icrc72:broadcaster:stats:"
-        now = time // 10**9
+        state, prefix, now = self.state, "icrc72:broadcaster:stats:", time // SECOND
         numbers = dict.fromkeys(keys.STATISTICS[prefix], 0) | state.counts
         numbers["events_last_100_rounds"] = sum(count for at, count in state.recent.items() if at > now - 100)
         numbers["queued"] = sum(each.live + each.replayed + each.system for each in state.queues.values())
@@ -143,8 +135,7 @@ class Broadcaster(Core):
         pairs = [(prefix + name, nat(numbers[name])) for name in keys.STATISTICS[prefix]]
         pairs += [(name, nat(number)) for name, number in state.figures.items()]
         for number in {**state.delivered, **state.forwarded, **state.removed}:
-            forwarded = state.forwarded.get(number)
-            waiting = 0 if forwarded is None else len(forwarded.lane.queue)
+            waiting = len(state.forwarded[number].lane.queue) if number in state.forwarded else 0
             pairs.append((f"icrc77:replay:{number}:queued", nat(waiting)))
             pairs.append((f"icrc77:replay:{number}:accepted", nat(state.accepted.get(number, 0))))
         for who, until in state.drains.items():

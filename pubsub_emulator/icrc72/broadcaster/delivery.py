@@ -2,12 +2,13 @@
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pubsub_emulator.icrc72 import keys
 from pubsub_emulator.icrc72.alerts import error_entry
-from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, ChainKey, Forward, Note, Queue, Stored, Window
+from pubsub_emulator.icrc72.broadcaster.state import BroadcasterState, ChainKey, Forward, Note, Queue, Window
 from pubsub_emulator.icrc72.ic.canister import BOUNDED, GUARANTEED, ONE_WAY, Answer, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.messages import Event, EventNotification
@@ -82,23 +83,22 @@ class Delivery:
 
     def tell(self, ctx: Context, who: Principal, data: Value, *, window: int = 0) -> int:
         """Queue a notification that this broadcaster makes itself in the subscriber's system namespace (IC-38g)."""
-        self.state.last_event += 1
-        number = self.role.next_notification()
-        namespace = system_namespace("subscriber", who)
-        order = (self.state.last_event, 0, 0)
-        note = Note(number, order, namespace, self.state.last_event, ctx.time, 0, _size(data), data=data)
+        note = self._system(ctx, system_namespace("subscriber", who), self.state.last_event + 1, data)
         self.add(ctx, who, note, window=window)
-        return number
+        return note.id
 
     def pass_on(self, ctx: Context, who: Principal, event: Event) -> int:
         """Queue a system event of the orchestrator; it is exempt from the store (IC-45a)."""
-        self.state.last_event += 1
-        order = (self.state.last_event, 0, 0)
-        number = self.role.next_notification()
-        note = Note(number, order, event.namespace, event.eventId, ctx.time, 0, _size(event.data), data=event.data)
+        note = self._system(ctx, event.namespace, event.eventId, event.data)
         note.source = event.source
         self.add(ctx, who, note)
-        return number
+        return note.id
+
+    def _system(self, ctx: Context, namespace: str, identifier: int, data: Value) -> Note:
+        self.state.last_event += 1
+        number, order = self.role.next_notification(), (self.state.last_event, 0, 0)
+        size = type_codec("broadcaster", VALUE).size(data)
+        return Note(number, order, namespace, identifier, ctx.time, 0, size, data=data)
 
     def live_full(self, queue: Queue) -> bool:
         """True when no further live event fits (IC-45b)."""
@@ -148,20 +148,18 @@ class Delivery:
     def wake(self, ctx: Context) -> None:
         """Send what is due, within the limits of a round (IC-43c)."""
         left = self.settings.sends
-        repeats: list[Spot] = []
+        repeats: list[tuple[Spot, Window]] = []
         while self._repeats and self._repeats[0][0] <= ctx.now:
             due, who, number = heapq.heappop(self._repeats)
             window = self._window((who, number))
             if window is not None and window.out and not window.busy and window.next == due:
-                repeats.append((who, number))
+                repeats.append(((who, number), window))
         self._check_ready()
         share = left // 2 if self._ready else left
-        for spot in repeats:
+        for spot, window in repeats:
             if share <= 0:
-                window = self._window(spot)
-                if window is not None:
-                    window.next = ctx.now + 1
-                    self._enlist(spot, window)
+                window.next = ctx.now + 1
+                self._enlist(spot, window)
                 continue
             sent = self._repeat(ctx, spot)
             share -= sent
@@ -210,9 +208,8 @@ class Delivery:
         for note in batch:
             note.sent = ctx.time
         window.out = {note.id: note for note in batch}
-        window.message = HANDLE.argument(tuple(self._notification(note) for note in batch))
-        window.tries = 0
-        window.came = False
+        self._write(window)
+        window.tries, window.came = 0, False
         self._dispatch(ctx, spot, window)
         return len(batch)
 
@@ -281,27 +278,15 @@ class Delivery:
 
     def _notification(self, note: Note) -> EventNotification:
         if note.data is not None:
-            source = note.source or self.role.me
-            return EventNotification(
-                note.id, note.event_id, None, note.made, note.namespace, note.data, None, source, None
-            )
-        event = self.state.events[note.stored].event
-        headers = [*(event.headers or ()), (keys.EVENT_TIMESTAMP, nat(event.timestamp))]
-        headers.append((keys.PRIORITY, array([nat(note.place[0]), nat(note.place[1])])))
+            name, source = note.namespace, note.source or self.role.me
+            return EventNotification(note.id, note.event_id, None, note.made, name, note.data, None, source, None)
+        number, prev, timestamp, name, data, source, before = self.state.events[note.stored].event
+        headers = [*(before or ()), (keys.EVENT_TIMESTAMP, nat(timestamp))]
+        headers.append((keys.PRIORITY, array(map(nat, note.place))))
         if note.prev is not None:
             headers.append((keys.PREV, nat(note.prev)))
         headers.append((keys.SENT, nat(note.sent)))
-        return EventNotification(
-            note.id,
-            event.eventId,
-            event.prevEventId,
-            note.made,
-            event.namespace,
-            event.data,
-            tuple(headers),
-            event.source,
-            note.filter,
-        )
+        return EventNotification(note.id, number, prev, note.made, name, data, tuple(headers), source, note.filter)
 
     # Confirming and dropping
 
@@ -323,7 +308,9 @@ class Delivery:
         queue.confirms = True
         self.count("confirmations")
         if note.subscription:
-            self._confirmed(note)
+            self.figure(f"icrc72:subscription:{note.subscription}:confirmations")
+            if (view := self.state.publications.get(note.namespace)) is not None:
+                self.figure(f"icrc72:publication:{view.id}:confirmations")
         if note.replay:
             self.figure(f"icrc77:replay:{note.replay}:confirmations")
         return "Ok"
@@ -344,17 +331,10 @@ class Delivery:
             return note
         return None
 
-    def _confirmed(self, note: Note) -> None:
-        self.figure(f"icrc72:subscription:{note.subscription}:confirmations")
-        view = self.state.publications.get(note.namespace)
-        if view is not None:
-            self.figure(f"icrc72:publication:{view.id}:confirmations")
-
     def _emptied(self, who: Principal, spot: int, window: Window) -> None:
         if window.out:
             return
-        window.tries = 0
-        window.message = b""
+        window.tries, window.message = 0, b""
         if window.queue:
             self._enlist((who, spot), window)
         elif spot:
@@ -368,14 +348,10 @@ class Delivery:
 
     def release(self, number: int) -> None:
         """One notification or relay of an event is done; without any the event is forgotten."""
-        stored = self.state.events[number]
+        state, stored = self.state, self.state.events[number]
         stored.refs -= 1
-        if not stored.refs:
-            self.forget(number, stored)
-
-    def forget(self, number: int, stored: Stored) -> None:
-        """Remove an event from the store."""
-        state = self.state
+        if stored.refs:
+            return
         del state.events[number]
         source = stored.event.source
         state.bytes_by[source, stored.own] -= stored.size
@@ -404,12 +380,12 @@ class Delivery:
             window.out = {number: note for number, note in window.out.items() if not goes(note)}
             window.queue = deque(note for note in window.queue if not goes(note))
             if window.out:
-                self._remake(window)
+                self._write(window)
             else:
                 self._emptied(who, spot, window)
         return found
 
-    def _remake(self, window: Window) -> None:
+    def _write(self, window: Window) -> None:
         window.message = HANDLE.argument(tuple(self._notification(note) for note in window.out.values()))
 
     def drop_silent(self, ctx: Context, who: Principal, queue: Queue) -> None:
@@ -429,9 +405,8 @@ class Delivery:
         """The store is full: whoever holds an event as old as silence lasts is silent (IC-45d)."""
         oldest = ctx.time - self.settings.silence * 10**9
         for who, queue in list(self.state.queues.items()):
-            notes: Iterable[Note] = (
-                note for _, window in self._windows(queue) for note in [*window.out.values(), *list(window.queue)[:1]]
-            )
+            windows = [window for _, window in self._windows(queue)]
+            notes = [note for each in windows for note in (*each.out.values(), *islice(each.queue, 1))]
             if any(note.stored and note.data is None and note.made < oldest for note in notes):
                 self.drop_silent(ctx, who, queue)
 
@@ -443,11 +418,6 @@ class Delivery:
         if forward.late:
             headers.append((keys.RELAY_LATE, array([blob(who) for who in forward.late])))
         return event._replace(headers=tuple(headers))
-
-
-def _size(data: Value) -> int:
-    """Bytes of a notification that has no event in the store, but for what each notification has."""
-    return type_codec("broadcaster", VALUE).size(data)
 
 
 def _is_live(note: Note, namespace: str) -> bool:

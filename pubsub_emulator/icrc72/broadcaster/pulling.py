@@ -84,34 +84,26 @@ class Pulling:
         self._ended(ctx, pulling)
 
     def _ask(
-        self,
-        ctx: Context,
-        pulling: _Pulling,
-        method: methods.Method[A, R],
-        page: A,
-        then: Callable[[R], None],
-        *,
-        optional: bool = False,
+        self, ctx: Context, it: _Pulling, method: methods.Method[A, R], page: A, then: Callable[[R], None]
     ) -> None:
-        """A bounded call that is repeated until answered; an `optional` method may be absent."""
-        pulling.left += 1
+        """A bounded call that is repeated until answered; the method for replays may be absent."""
+        it.left += 1
 
         def got(ctx: Context, found: R | None) -> None:
-            if self._pulling is not pulling:
-                return
             if found is None:
-                pulling.again.append(ask)
-                return
-            then(found)
-            answered(ctx)
+                it.again.append(ask)
+            elif self._pulling is it:
+                then(found)
+                answered(ctx)
 
         def answered(ctx: Context) -> None:
-            if self._pulling is pulling:
-                pulling.left -= 1
-                self._ended(ctx, pulling)
+            if self._pulling is it:
+                it.left -= 1
+                self._ended(ctx, it)
 
         def ask(ctx: Context) -> None:
-            self.role.ask(ctx, self.orchestrator, method, page, got, absent=answered if optional else None)
+            absent = answered if method.name == methods.GET_REPLAYS.name else None
+            self.role.ask(ctx, self.orchestrator, method, page, got, absent=absent)
 
         ask(ctx)
 
@@ -120,10 +112,9 @@ class Pulling:
         page = m.ByNat(None, 1000, m.OrchestrationFilter(m.NO_STATISTICS, slices))
 
         def got(infos: tuple[m.SubscriptionInfo, ...]) -> None:
-            found = [(each.subscriptionId, read_subscription(each.config)) for each in infos]
-            pulling.pulled.subscriptions[namespace, who] = tuple(
-                (number, config.filter, config.skip) for number, config in found if not config.stopped
-            )
+            read = ((each.subscriptionId, read_subscription(each.config)) for each in infos)
+            found = tuple((number, config.filter, config.skip) for number, config in read if not config.stopped)
+            pulling.pulled.subscriptions[namespace, who] = found
 
         self._ask(ctx, pulling, methods.GET_SUBSCRIPTIONS, page, got)
 
@@ -133,10 +124,9 @@ class Pulling:
         def got(infos: tuple[m.PublicationInfo, ...]) -> None:
             for each in infos:
                 if each.namespace == namespace:
-                    config = read_publication(each.config)
-                    pulling.pulled.publications[namespace] = PublicationView(
-                        each.publicationId, config.mode, config.partitions, config.priorities, config.trusted
-                    )
+                    config, number = read_publication(each.config), each.publicationId
+                    view = PublicationView(number, config.mode, config.partitions, config.priorities, config.trusted)
+                    pulling.pulled.publications[namespace] = view
 
         self._ask(ctx, pulling, methods.GET_PUBLICATIONS, page, got)
 
@@ -149,7 +139,7 @@ class Pulling:
                         pulling.pulled.isolated.add(number)
 
         page = m.ByNat(number - 1, 1, m.OrchestrationFilter(m.NO_STATISTICS, ()))
-        self._ask(ctx, pulling, methods.GET_REPLAYS, page, got, optional=True)
+        self._ask(ctx, pulling, methods.GET_REPLAYS, page, got)
 
     def _ended(self, ctx: Context, pulling: _Pulling) -> None:
         if pulling.left or self._pulling is not pulling:

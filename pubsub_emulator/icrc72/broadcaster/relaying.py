@@ -62,15 +62,14 @@ class Relaying:
             if not any(each is lane for each in self.lanes()):
                 return  # it was given up
             lane.busy = False
-            for result in (results or ())[: len(batch)]:
+            for result in (results or ())[: len(batch)] or (None,):
                 if result is None or result.tag != "Ok":
                     break
                 self.delivery.release(lane.queue.popleft().stored)
                 lane.tries = 0
             else:
-                if results:
-                    lane.next = ctx.now
-                    return
+                lane.next = ctx.now
+                return
             lane.next = ctx.now + min(self.settings.repeat_first << min(lane.tries, 20), self.settings.repeat_most)
             lane.tries += 1
 

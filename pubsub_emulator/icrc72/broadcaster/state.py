@@ -12,6 +12,9 @@ from pubsub_emulator.icrc72.values import Property, Skip, Value
 ChainKey = tuple[str, Principal, int]
 """Namespace, source and partition."""
 
+Served = tuple[tuple[int, str | None, Skip | None], ...]
+"""Subscriptions: id, filter and skip."""
+
 stable(Event)
 stable(Property)
 
@@ -183,9 +186,7 @@ class BroadcasterState:
     facts: dict[Fact, FactValue] = field(default_factory=dict)
     publications: dict[str, PublicationView] = field(default_factory=dict)
     publishers: dict[str, dict[Principal, None]] = field(default_factory=dict)
-    subscribers: dict[str, dict[Principal, tuple[tuple[int, str | None, Skip | None], ...]]] = field(
-        default_factory=dict
-    )
+    subscribers: dict[str, dict[Principal, Served]] = field(default_factory=dict)
     served: dict[Principal, int] = field(default_factory=dict)
     """Of how many namespaces each subscriber is notified."""
     relayers: dict[tuple[str, Principal], None] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from pubsub_emulator.icrc72.ic.principal import ANONYMOUS, Principal
 from pubsub_emulator.icrc72.messages import Event
 from pubsub_emulator.icrc72.methods import HANDLE, PUBLISH, A, Method, R
 from pubsub_emulator.icrc72.namespaces import system_namespace
-from pubsub_emulator.icrc72.values import Skip, Value, array, blob, map_, nat
+from pubsub_emulator.icrc72.values import Pairs, Skip, array, blob, map_, nat
 
 
 def cheating(acceptance: type[Acceptance] = Acceptance, delivery: type[Delivery] = Delivery) -> Brokers:
@@ -42,14 +42,12 @@ class _Forgets(Acceptance):
 
 
 class _Everything(Acceptance):
-    def _passes(self, event: Event, filter_: str | None, skip: Skip | None) -> bool:
-        del filter_
+    def _passes(self, event: Event, _filter: str | None, skip: Skip | None) -> bool:
         return super()._passes(event, None, skip)
 
 
 class _NoSkip(Acceptance):
-    def _passes(self, event: Event, filter_: str | None, skip: Skip | None) -> bool:
-        del skip
+    def _passes(self, event: Event, filter_: str | None, _skip: Skip | None) -> bool:
         return super()._passes(event, filter_, None)
 
 
@@ -98,9 +96,8 @@ def _burst(stage: Stage) -> None:
 def _favours(note: EventNotification) -> EventNotification:
     """Everybody is told to be first but those who are."""
     (place, _) = read(note.headers).priority
-    last: Value = array([nat(3 - (place or 0)), nat(2)])
-    headers = tuple((name, last if name == keys.PRIORITY else value) for name, value in note.headers or ())
-    return note._replace(headers=headers)
+    last = (keys.PRIORITY, array([nat(3 - (place or 0)), nat(2)]))
+    return note._replace(headers=tuple(last if each[0] == keys.PRIORITY else each for each in note.headers or ()))
 
 
 def _favoured(stage: Stage) -> None:
@@ -137,11 +134,11 @@ def _as(stage: Stage, who: Principal, to: Principal, method: Method[A, R], value
     stage.network.step(30)
 
 
-def _relays(change: Callable[[Stage, Event], Event]) -> Deed:
+def _relays(headers: Callable[[Stage], Pairs]) -> Deed:
     def deed(stage: Stage) -> None:
         stage.emit(2)
-        event = stage.event(stage.teller, 3, 2)
-        _as(stage, stage.entry, stage.exit, PUBLISH, (change(stage, event),))
+        event = stage.event(stage.teller, 3, 2, headers=headers(stage))
+        _as(stage, stage.entry, stage.exit, PUBLISH, (event,))
 
     return deed
 
@@ -151,11 +148,7 @@ CHEATS: Final = (
     Cheat("Reorders", "broadcaster", _burst, broker=cheating(delivery=_Backwards)),
     Cheat("AcceptsAndForgets", "broadcaster", broker=cheating(_Forgets)),
     Cheat("Invents", "broadcaster", broker=_delivering(lambda note: note._replace(eventId=note.eventId + 1000))),
-    Cheat(
-        "AltersHeaders",
-        "broadcaster",
-        broker=_delivering(lambda note: note._replace(headers=tuple(reversed(note.headers or ())))),
-    ),
+    Cheat("AltersHeaders", "broadcaster", broker=_delivering(lambda n: n._replace(headers=(n.headers or ())[::-1]))),
     Cheat("AltersData", "broadcaster", broker=_delivering(lambda note: note._replace(data=map_({"n": nat(666)})))),
     Cheat("Repeats", "broadcaster", broker=cheating(delivery=_Twice)),
     Cheat("IgnoresFilter", "broadcaster", broker=cheating(_Everything), far={keys.FILTER: "n > 3"}),
@@ -163,15 +156,7 @@ CHEATS: Final = (
     Cheat("FavoursOne", "broadcaster", _favoured, broker=_delivering(_favours)),
     Cheat("ForgesSystemEvent", "broadcaster", _forge),
     Cheat("RelayDrops", "relay", broker=cheating(_NoRelay)),
-    Cheat(
-        "RelaysTwice",
-        "relay",
-        _relays(lambda s, e: e._replace(headers=((keys.BROADCASTER, blob(s.entry)), (keys.RELAY, blob(s.entry))))),
-    ),
-    Cheat(
-        "RelaysInLoop",
-        "relay",
-        _relays(lambda s, e: e._replace(headers=((keys.BROADCASTER, blob(s.exit)), (keys.RELAY, blob(s.entry))))),
-    ),
-    Cheat("RelaysForeign", "relay", _relays(lambda s, e: e._replace(headers=((keys.BROADCASTER, blob(s.far)),)))),
+    Cheat("RelaysTwice", "relay", _relays(lambda s: ((keys.BROADCASTER, blob(s.entry)), (keys.RELAY, blob(s.entry))))),
+    Cheat("RelaysInLoop", "relay", _relays(lambda s: ((keys.BROADCASTER, blob(s.exit)), (keys.RELAY, blob(s.entry))))),
+    Cheat("RelaysForeign", "relay", _relays(lambda s: ((keys.BROADCASTER, blob(s.far)),))),
 )

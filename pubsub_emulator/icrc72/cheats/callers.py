@@ -55,8 +55,9 @@ def _floods(stage: Stage) -> None:
 
 def _fakes(role: str) -> Deed:
     def deed(stage: Stage) -> None:
-        target = stage.exit if role == "broadcaster" else stage.far
-        name = system_namespace("broadcaster", stage.exit) if role == "broadcaster" else NAMESPACE
+        target, name = stage.far, NAMESPACE
+        if role == "broadcaster":
+            target, name = stage.exit, system_namespace("broadcaster", stage.exit)
         note = EventNotification(1, 1, None, 1, name, map_({}), None, stage.stranger, None)
         stage.say(stage.stranger, target, methods.HANDLE, (note,))
 
@@ -68,8 +69,7 @@ def _bombs(stage: Stage) -> None:
 
 
 class _Traps(Actor):
-    def on_event(self, ctx: Context, event: EventNotification) -> None:
-        del ctx, event
+    def on_event(self, _ctx: Context, _event: EventNotification) -> None:
         raise Trap("always")
 
 

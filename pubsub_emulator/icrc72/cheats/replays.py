@@ -33,8 +33,7 @@ def _silence(stage: Stage) -> None:
 
 
 class _Mute(Replays):
-    def _report(self, ctx: Context, number: int, each: Replaying) -> None:
-        del ctx, number
+    def _report(self, _ctx: Context, _number: int, each: Replaying) -> None:
         each.report = 1 << 60
 
 

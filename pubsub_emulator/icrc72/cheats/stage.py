@@ -26,6 +26,7 @@ from pubsub_emulator.icrc72.values import Pairs, map_, nat
 
 NAMESPACE: Final = "stage.events"
 SAY: Final = "say"
+Configs = dict[str, Config]
 
 
 class Actor(App):
@@ -40,9 +41,8 @@ class Actor(App):
             self.emit(ctx, method, {"n": int(arg)})
         ctx.reply(b"")
 
-    def on_event(self, ctx: Context, event: EventNotification) -> None:
+    def on_event(self, _ctx: Context, event: EventNotification) -> None:
         """Remember the event."""
-        del ctx
         self.data.append(event.eventId)
 
 
@@ -58,16 +58,12 @@ class Troupe:
         return self.system.network
 
     def actor(
-        self,
-        subnet: int,
-        publications: dict[str, Config] | None = None,
-        subscriptions: dict[str, Config] | None = None,
-        make: type[App] = Actor,
+        self, subnet: int, published: Configs | None = None, followed: Configs | None = None, make: type[App] = Actor
     ) -> Principal:
-        """Install an actor."""
-        published, followed = publications or {}, subscriptions or {}
-        app = make(self.system.orchestrator, self.system.settings, publications=published, subscriptions=followed)
-        return self.network.create(subnet, app)
+        """Install an actor that publishes and subscribes."""
+        who, settings = self.system.orchestrator, self.system.settings
+        made = make(who, settings, publications=published or {}, subscriptions=followed or {})
+        return self.network.create(subnet, made)
 
     def tell(self, who: Principal, namespace: str, numbers: Iterable[int], rounds: int = 1) -> None:
         """Let an actor publish numbers, one in so many rounds."""
@@ -91,16 +87,9 @@ class Troupe:
             subscriber.state.ever_asked = True
         self.say(who, self.system.orchestrator, REGISTER_REPLAY, (ReplayRegistration(namespace, (start, end), ()),))
 
-    def event(
-        self,
-        source: Principal,
-        number: int,
-        prev: int | None = None,
-        namespace: str = NAMESPACE,
-        headers: Pairs | None = None,
-    ) -> Event:
+    def event(self, source: Principal, number: int, prev: int | None = None, headers: Pairs | None = None) -> Event:
         """An event as it pleases its maker."""
-        return Event(number, prev, self.network.time(0), namespace, map_({"n": nat(number)}), source, headers)
+        return Event(number, prev, self.network.time(0), NAMESPACE, map_({"n": nat(number)}), source, headers)
 
 
 @dataclass(slots=True)

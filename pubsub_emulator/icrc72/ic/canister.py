@@ -230,19 +230,16 @@ class Canister:
     def init(self, ctx: Context) -> None:
         """Executed when the canister is installed."""
 
-    def inspect(self, method: str, caller: Principal, arg: bytes) -> bool:
+    def inspect(self, _method: str, _caller: Principal, _arg: bytes) -> bool:
         """True when a user's request is let in (IC-10)."""
-        del method, caller, arg
         return True
 
-    def update(self, ctx: Context, method: str, arg: bytes) -> None:
+    def update(self, _ctx: Context, method: str, _arg: bytes) -> None:
         """Execute a request. Raises `Trap`."""
-        del ctx, arg
         raise Trap(f"there is no method {method}")
 
-    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
+    def query(self, _caller: Principal, _time: int, method: str, _arg: bytes) -> bytes:
         """Answer a query without changing anything. Raises `Trap`."""
-        del caller, time, arg
         raise Trap(f"there is no query {method}")
 
     def on_timer(self, ctx: Context) -> None:
@@ -255,9 +252,8 @@ class Canister:
         """The data kept over an upgrade. Raises `Trap`."""
         return b""
 
-    def post_upgrade(self, ctx: Context, kept: bytes) -> None:
-        """Restore the state from `kept`. Raises `Trap`."""
-        del kept
+    def post_upgrade(self, ctx: Context, _kept: bytes) -> None:
+        """Restore the state from what was kept. Raises `Trap`."""
         self.init(ctx)
 
     def take_over(self, ctx: Context, former: "Canister") -> bytes:

@@ -41,9 +41,8 @@ class Proxy(Canister):
         self.received: tuple[Received, ...] = ()
         self.dropped = 0
 
-    def inspect(self, method: str, caller: Principal, arg: bytes) -> bool:
+    def inspect(self, method: str, _caller: Principal, _arg: bytes) -> bool:
         """Users forward, and nothing else."""
-        del caller, arg
         return method == "forward"
 
     def update(self, ctx: Context, method: str, arg: bytes) -> None:
@@ -63,9 +62,8 @@ class Proxy(Canister):
         result = Variant("Ok", answer.data) if answer.ok else Variant("Err", (answer.code, answer.message))
         ctx.reply(FORWARDED.encode(result))
 
-    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
+    def query(self, _caller: Principal, _time: int, method: str, arg: bytes) -> bytes:
         """Answer what was kept behind the first `after` messages."""
-        del caller, time
         if method != "received":
             raise Trap(f"IC0536: there is no query {method}")
         after = max(cast("tuple[int]", AFTER.decode(arg))[0] - self.dropped, 0)

@@ -103,14 +103,13 @@ class WasmCanister(Canister):
         else:
             raise Trap(f"IC0536: there is no method {method}")
 
-    def query(self, caller: Principal, time: int, method: str, arg: bytes) -> bytes:
-        """Answer a query. Raises `Trap`, also for a rejection."""
+    def query(self, caller: Principal, _time: int, method: str, arg: bytes) -> bytes:
+        """Answer a query at the time of its subnet. Raises `Trap`, also for a rejection."""
         for name in (f"canister_query {method}", f"canister_composite_query {method}"):
             if name in self.module.exports:
                 break
         else:
             raise Trap(f"IC0536: there is no query {method}")
-        del time  # that of its subnet
         ctx = self._alone(caller)
         before = self._keep(self._aside)
         try:
