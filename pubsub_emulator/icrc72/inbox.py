@@ -2,26 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Literal, Protocol, TypeVar
 
 from pubsub_emulator.icrc72 import keys, methods
 from pubsub_emulator.icrc72.alerts import MemberAlert
 from pubsub_emulator.icrc72.errors import ConfigError
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import GUARANTEED, ONE_WAY, Context
+from pubsub_emulator.icrc72.ic.canister import GUARANTEED, ONE_WAY, SECOND, Context
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import record
-from pubsub_emulator.icrc72.messages import (
-    EventNotification,
-    PublicationRegistration,
-    Results,
-    SubscriptionRegistration,
-    Valid,
-)
-from pubsub_emulator.icrc72.methods import Method, is_ok, words_of
+from pubsub_emulator.icrc72.messages import EventNotification, PublicationRegistration, Results, Valid
 from pubsub_emulator.icrc72.namespaces import is_system, system_namespace
-from pubsub_emulator.icrc72.role import Core, Handler, Query, RoleCanister, restored
+from pubsub_emulator.icrc72.role import Core, Handler, Query, restored
 from pubsub_emulator.icrc72.settings import DEFAULTS, Settings
 from pubsub_emulator.icrc72.values import Pairs, Value, nat
 
@@ -77,9 +70,7 @@ class Inbox(Core):
     state: InboxState
 
     def __init__(self, orchestrator: Principal, settings: Settings = DEFAULTS) -> None:
-        self.state = InboxState()
-        self.orchestrator = orchestrator
-        self.settings = settings
+        self.state, self.orchestrator, self.settings = InboxState(), orchestrator, settings
         self.on_alert: dict[str, Told] = {}
         self.taker: Taker | None = None
         self._registering: dict[str, None] = {}
@@ -133,15 +124,15 @@ class Inbox(Core):
     def _register(self, ctx: Context) -> None:
         for role in self.on_alert:
             if role not in self.state.registered and role not in self._registering:
-                self._registering[role] = None
                 self._register_one(ctx, role)
 
     def _register_one(self, ctx: Context, role: str) -> None:
-        item = SubscriptionRegistration(system_namespace(role, ctx.me), ())
+        self._registering[role] = None
+        item = PublicationRegistration(system_namespace(role, ctx.me), ())
 
         def got(ctx: Context, results: Results[int] | None) -> None:
             self._registering.pop(role, None)
-            if is_ok(results):
+            if methods.is_ok(results):
                 self.state.registered[role] = None
                 for core in self.role.cores:
                     core.wake(ctx)
@@ -157,6 +148,9 @@ class Inbox(Core):
         self.state.ask_next = ctx.now + min(1 << min(self.state.asks, 20), self.settings.publisher_wait)
         self.state.asks += 1
         self._waiting = True
+        if self.state.valid_list is not None and self.state.unknown:
+            self._ask_members(ctx, *self.state.valid_list)
+            return
 
         def got(ctx: Context, valid: Valid | None) -> None:
             self._waiting = False
@@ -171,9 +165,6 @@ class Inbox(Core):
                     self.state.valid_list = where
                     self.state.curious = bool(self.state.unknown)
 
-        if self.state.valid_list is not None and self.state.unknown:
-            self._ask_members(ctx, *self.state.valid_list)
-            return
         self.role.ask(ctx, self.orchestrator, methods.GET_VALID, None, got)
 
     def _answered(self, ctx: Context) -> None:
@@ -200,9 +191,8 @@ class Inbox(Core):
 
     def _handle(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
         """Take a batch. Whoever is not known to be a broadcaster is rejected, so that it sends the batch again."""
-        answered = ctx.answered
         self._receive(ctx, notifications)
-        if answered:
+        if ctx.answered:
             return
         if ctx.caller in self.state.valid or ctx.caller == self.orchestrator:
             methods.HANDLE.reply(ctx, None)
@@ -210,12 +200,10 @@ class Inbox(Core):
             ctx.reject("the caller is not known to be a broadcaster")
 
     def _handle_trusted(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> None:
-        confirmed = self._receive(ctx, notifications)
+        count, confirmed = len(notifications), self._receive(ctx, notifications)
         taken: Variant[Literal["Ok"], Value] = Variant("Ok", nat(confirmed))
-        left: Variant[Literal["err"], str] = Variant(
-            "err", f"{len(notifications) - confirmed} of {len(notifications)} were not taken"
-        )
-        methods.HANDLE_TRUSTED.reply(ctx, taken if confirmed == len(notifications) else left)
+        left: Variant[Literal["err"], str] = Variant("err", f"{count - confirmed} of {count} were not taken")
+        methods.HANDLE_TRUSTED.reply(ctx, taken if confirmed == count else left)
 
     def _receive(self, ctx: Context, notifications: tuple[EventNotification, ...]) -> int:
         caller = ctx.caller
@@ -236,12 +224,10 @@ class Inbox(Core):
         to_confirm = self.state.confirm.setdefault(caller, {})
         confirmed = 0
         for each in mine:
-            role = own.get(each.namespace)
+            role, taken = own.get(each.namespace), False
             if role is not None:
                 taken = self._alert(ctx, role, each)
-            elif is_system(each.namespace) or self.taker is None:
-                taken = False
-            else:
+            elif self.taker is not None and not is_system(each.namespace):
                 taken = self.taker.take(ctx, caller, each)
             if taken:
                 to_confirm[each.notificationId] = None
@@ -283,12 +269,11 @@ class Inbox(Core):
     # Statistics
 
     def _stats(self, _caller: Principal, time: int) -> Pairs:
-        prefix = "icrc72:subscriber:stats:"
+        prefix, since = "icrc72:subscriber:stats:", time // SECOND - 100
         counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
-        counts["subscriptions"] = 0 if self.taker is None else self.taker.subscribed()
-        counts["held"] = 0 if self.taker is None else self.taker.holding()
-        now = time // 10**9
-        counts["notifications_last_100_rounds"] = sum(n for at, n in self.state.recent.items() if at > now - 100)
+        if self.taker is not None:
+            counts["subscriptions"], counts["held"] = self.taker.subscribed(), self.taker.holding()
+        counts["notifications_last_100_rounds"] = sum(n for at, n in self.state.recent.items() if at > since)
         return tuple((prefix + name, nat(counts[name])) for name in keys.STATISTICS[prefix])
 
 
@@ -309,34 +294,33 @@ class Registering:
     def __init__(self) -> None:
         self.under_way: dict[str, None] = {}
 
-    def register(  # noqa: PLR0917 — who asks whom for what
+    def register(
         self,
         ctx: Context,
-        role: RoleCanister,
-        orchestrator: Principal,
-        method: Method[tuple[PublicationRegistration, ...], Results[int]],
+        inbox: Inbox,
+        method: methods.Method[tuple[PublicationRegistration, ...], Results[int]],
         mine: Mapping[str, Registrable],
-        most: int,
         after: Callable[[Context], None] = lambda _ctx: None,
     ) -> None:
-        """Register what has no id by a guaranteed call, so many at once; what is not answered may be asked again."""
-        items = dict(islice(((name, each) for name, each in mine.items() if self.lacks(name, each)), most))
+        """Register what has no id by a guaranteed call, as many as a batch has; what is not answered is asked again."""
+        lacking = ((name, each) for name, each in mine.items() if self.lacks(name, each))
+        items = dict(islice(lacking, inbox.settings.batch_items))
         if not items:
             return
         self.under_way.update(dict.fromkeys(items))
 
         def got(ctx: Context, results: Results[int] | None) -> None:
-            for at, (name, each) in enumerate(items.items()):
+            for (name, each), result in zip_longest(items.items(), (results or ())[: len(items)]):
                 self.under_way.pop(name, None)
-                match results[at] if results is not None and at < len(results) else None:
+                match result:
                     case ("Ok", number):
                         each.id = number
                     case ("Err", error):
-                        each.error = words_of(error)
+                        each.error = methods.words_of(error)
             after(ctx)
 
         batch = tuple(PublicationRegistration(name, each.config) for name, each in items.items())
-        role.ask(ctx, orchestrator, method, batch, got, kind=GUARANTEED)
+        inbox.role.ask(ctx, inbox.orchestrator, method, batch, got, kind=GUARANTEED)
 
     def lacks(self, name: str, each: Registrable) -> bool:
         """True when something is to be registered, and is not under way."""

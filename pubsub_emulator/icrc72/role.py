@@ -5,10 +5,20 @@ woken come out. A role writes only after every check, so nothing traps half-way 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final, Literal, TypeVar, cast
 
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR, SECOND, STOPPING, Answer, Canister, Context
+from pubsub_emulator.icrc72.ic.canister import (
+    BOUNDED,
+    CANISTER_ERROR,
+    SECOND,
+    STOPPING,
+    Answer,
+    Canister,
+    Context,
+    Then,
+)
 from pubsub_emulator.icrc72.ic.errors import CandidError, Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import StableError, decode, encode
@@ -22,6 +32,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 S = TypeVar("S")
 Confirmed = Literal["Ok", "Unauthorized", "NotFound"]
+Absent = Callable[[Context], None]
 Got = Callable[[Context, R | None], None]
 """What is done with the result of a call: `None` when it was rejected or its result is unreadable."""
 
@@ -76,14 +87,12 @@ class RoleCanister(Canister):
 
     def __init__(self, cores: Iterable[Core]) -> None:
         self.cores = tuple(cores)
-        self.notifications = 0
-        self.me = Principal()
+        self.me, self.notifications, self.batch_items = Principal(), 0, 0
         self._updates: dict[str, list[Handler]] = {}
         self._queries: dict[str, Query] = {}
         self._private: dict[str, Callable[[Context, bytes], None]] = {}
         self._woken: int | None = None
         self.confirmers: list[Callable[[Context, int], Confirmed]] = []
-        self.batch_items = 0
         for core in self.cores:
             core.attach(self)
         self._wire()
@@ -171,60 +180,40 @@ class RoleCanister(Canister):
         then: Got[R] | None = None,
         *,
         kind: str = BOUNDED,
-        absent: Callable[[Context], None] | None = None,
+        absent: Absent | None = None,
         cycles: int = 0,
     ) -> None:
         """Call a method of the standards and read its result; `absent` is called if the callee has no such method."""
-        self.send(ctx, to, method, method.argument(value), then, kind=kind, absent=absent, cycles=cycles)
+        answered = None if then is None else self.reading(method, then, absent)
+        ctx.call(to, method.name, method.argument(value), answered, kind=kind, cycles=cycles)
 
-    def send(
-        self,
-        ctx: Context,
-        to: Principal,
-        method: Method[A, R],
-        arg: bytes,
-        then: Got[R] | None = None,
-        *,
-        kind: str,
-        absent: Callable[[Context], None] | None = None,
-        cycles: int = 0,
-    ) -> None:
-        """Call a method with an argument that is encoded already."""
-        if then is None:
-            ctx.call(to, method.name, arg, kind=kind)
-            return
-        got = then
+    def reading(self, method: Method[A, R], then: Got[R], absent: Absent | None = None) -> Then:
+        """What reads the answer of a call for `then`."""
 
         def answered(ctx: Context, answer: Answer) -> None:
             result: R | None = None
-            if answer.ok:
-                try:
-                    result = method.result(answer.data)
-                except CandidError:
-                    result = None
+            with suppress(CandidError):
+                result = method.result(answer.data) if answer.ok else None
             if absent is not None and answer.code == CANISTER_ERROR and answer.message != STOPPING:
                 absent(ctx)
             else:
-                got(ctx, result)
+                then(ctx, result)
             self.rearm(ctx)
 
-        ctx.call(to, method.name, arg, answered, kind=kind, cycles=cycles)
+        return answered
 
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
         """Answer for each notification: Ok where it was pending and the caller's (IC-44)."""
-        outcomes: list[Confirmed] = []
+        results: list[Result[None]] = []
         for number in numbers[: self.batch_items]:
             said = [each(ctx, number) for each in self.confirmers]
-            outcomes.append("Ok" if "Ok" in said else "Unauthorized" if "Unauthorized" in said else "NotFound")
-        if len(outcomes) == len(numbers) and all(each == "Ok" for each in outcomes):
-            accepted: AllAccepted = Variant("allAccepted")
-            CONFIRM.reply(ctx, accepted)
-            return
-        results: list[Result[None]] = [ok(None) if each == "Ok" else err(each) for each in outcomes]
-        if len(numbers) > len(outcomes):
+            refusal = err("Unauthorized" if "Unauthorized" in said else "NotFound")
+            results.append(ok(None) if "Ok" in said else refusal)
+        if len(numbers) > len(results):
             results.append(too_many(self.batch_items))
+        accepted: AllAccepted = Variant("allAccepted")
         itemized: Itemized = Variant("itemized", tuple(results))
-        CONFIRM.reply(ctx, itemized)
+        CONFIRM.reply(ctx, accepted if all(each.tag == "Ok" for each in results) else itemized)
 
     def pre_upgrade(self) -> bytes:
         """The states of all cores."""

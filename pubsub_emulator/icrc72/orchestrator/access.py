@@ -1,6 +1,6 @@
 """Access of publishers and subscribers (IC-33): lists, and list canisters."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -38,24 +38,18 @@ class Access:
 
     def may(self, publication: Publication, side: str, who: Principal) -> bool:
         """True when `who` may publish or subscribe (`side` is publishers or subscribers)."""
+        config, allowed = publication.config, f"{side}:allowed"
         if self._listed(publication, f"{side}:disallowed", who):
             return False
-        allowed = f"{side}:allowed"
-        if side == "publishers" and who == publication.config.creator:
-            return True
-        if self._listed(publication, allowed, who):
-            return True
-        config = publication.config
-        return side == "subscribers" and allowed not in config.lists and allowed not in config.canisters
+        anybody = side == "subscribers" and allowed not in config.lists and allowed not in config.canisters
+        creates = side == "publishers" and who == config.creator
+        return anybody or creates or self._listed(publication, allowed, who)
 
     @staticmethod
     def _listed(publication: Publication, which: str, who: Principal) -> bool:
-        if who in publication.config.lists.get(which, ()):
-            return True
         at = publication.config.canisters.get(which)
-        if at is None:
-            return False
-        return publication.verdicts.get((*at, who), which.endswith(":disallowed"))
+        said = at is not None and publication.verdicts.get((*at, who), which.endswith(":disallowed"))
+        return said or who in publication.config.lists.get(which, ())
 
     def is_unheard(self, publication: Publication, side: str, who: Principal) -> bool:
         """True when a list canister has not said, or not for too long, whether it lists `who`."""
@@ -73,9 +67,8 @@ class Access:
         found: list[Question] = []
         for which, at in config.canisters.items():
             if publication.config.canisters.get(which) != at:
-                side: Iterable[Principal] = publication.subscribers
-                if which.startswith("publishers:"):
-                    side = publication.publishers
+                publishes = which.startswith("publishers:")
+                side = [*publication.publishers] if publishes else [*publication.subscribers]
                 found += [Question(publication.id, *at, who) for who in side]
         return found
 
@@ -84,9 +77,6 @@ class Access:
         batches = self._batches(questions)
         left = len(batches)
         silent: set[Question] = set()
-        if not left:
-            then(ctx, silent)
-            return
 
         def answered(batch: list[Question], ctx: Context, said: tuple[bool, ...] | None) -> None:
             nonlocal left
@@ -102,6 +92,8 @@ class Access:
         for batch in batches:
             items = tuple(member(each.who, each.list) for each in batch)
             self.role.ask(ctx, batch[0].canister, IS_MEMBER, items, partial(answered, batch))
+        if not batches:
+            then(ctx, silent)
 
     def _batches(self, questions: list[Question]) -> list[list[Question]]:
         """The questions to each list canister, in calls of as many as a batch may have."""
@@ -123,19 +115,13 @@ class Access:
         for publication in self.state.publications.values():
             if not publication.config.canisters:
                 continue
-            sides = (("publishers", publication.publishers), ("subscribers", publication.subscribers))
-            questions = [
-                each for side, those in sides for who in those for each in self.questions(publication, side, who)
-            ]
+            sides = [("publishers", who) for who in publication.publishers]
+            sides += [("subscribers", who) for who in publication.subscribers]
+            questions = [each for side, who in sides for each in self.questions(publication, side, who)]
             known = {each.said for each in questions}
-            ages = {said: now - at for said, at in publication.heard.items() if said in known}
-            publication.heard = {said: now - age for said, age in ages.items()}
-            publication.verdicts = {
-                said: verdict
-                for said, verdict in publication.verdicts.items()
-                if said in ages and ages[said] < self.settings.list_silence
-            }
-            found += [
-                each for each in questions if ages.get(each.said, self.settings.list_check) >= self.settings.list_check
-            ]
+            heard = publication.heard = {said: at for said, at in publication.heard.items() if said in known}
+            fresh = {said for said, at in heard.items() if now - at < self.settings.list_silence}
+            publication.verdicts = {said: verdict for said, verdict in publication.verdicts.items() if said in fresh}
+            due = now - self.settings.list_check
+            found += [each for each in questions if heard.get(each.said, due) <= due]
         return found

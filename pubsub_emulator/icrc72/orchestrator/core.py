@@ -62,6 +62,7 @@ class Orchestrator(Core):
         self.messenger = Messenger(self.state, self.planner, self.settings, self.role)
         self.lookups = Queries(self.state, self.settings)
         self.moves = Moves(self.state, self.planner, self.lookups, self.settings, self.role)
+        self.move_publisher, self.retire = self.moves.move_publisher, self.moves.retire
         self.replays = Replays(self.state, self.planner, self.access, self.settings, self.role)
         parts = self.state, self.settings, self.planner, self.access
         self.publications = Publications(*parts, replays=self.replays, may_publish=self._may_publish)
@@ -94,7 +95,7 @@ class Orchestrator(Core):
         """Know the broadcasters of the list."""
         self.state.last_wake = ctx.now
         for each in self._listed:
-            self.state.brokers[each] = Broker(each, subnet_of(each) or 0)
+            self.add_broadcaster(each)
 
     def resume(self, state: object) -> None:
         """Go on with what was remembered; calls under way have ended before the upgrade."""
@@ -108,8 +109,7 @@ class Orchestrator(Core):
 
     def add_broadcaster(self, broadcaster: Principal) -> None:
         """Put a broadcaster on the list; it may register from now on."""
-        if broadcaster not in self.state.brokers:
-            self.state.brokers[broadcaster] = Broker(broadcaster, subnet_of(broadcaster) or 0)
+        self.state.brokers.setdefault(broadcaster, Broker(broadcaster, subnet_of(broadcaster) or 0))
 
     # Waking
 
@@ -129,11 +129,8 @@ class Orchestrator(Core):
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
-        found = [
-            each
-            for each in (self.messenger.due(now), self.replays.due(now), self.lookups.due(), self.moves.due(now))
-            if each is not None
-        ]
+        every = (self.messenger.due(now), self.replays.due(now), self.lookups.due(), self.moves.due(now))
+        found = [each for each in every if each is not None]
         if any(each.config.canisters for each in self.state.publications.values()):
             found.append(self.state.last_check + self.settings.list_retry)
         return min(found, default=None)
@@ -183,11 +180,8 @@ class Orchestrator(Core):
                 method.reply(ctx, elsewhere)
                 return
             subnet = subnet_of(ctx.caller)
-            found = tuple(
-                each.id
-                for each in sorted(self.state.brokers.values(), key=lambda broker: broker.id)
-                if each.registered and not each.dead and (self._everywhere or each.subnet == subnet)
-            )
+            alive = [each for each in self.state.brokers.values() if each.registered and not each.dead]
+            found = tuple(sorted(each.id for each in alive if self._everywhere or each.subnet == subnet))
             valid: Variant[Literal["list"], tuple[Principal, ...]] = Variant("list", found)
             method.reply(ctx, valid)
 
@@ -198,14 +192,6 @@ class Orchestrator(Core):
         if broker is not None and self.messenger.confirmed(broker, number):
             return "Ok"
         return self.messenger.direct_confirmed(ctx.caller, number)
-
-    def move_publisher(self, namespace: str, publisher: Principal) -> bool:
-        """Move a publisher to other broadcasters: its entries are emptied first. False when it has none."""
-        return self.moves.move_publisher(namespace, publisher)
-
-    def retire(self, broadcaster: Principal) -> bool:
-        """Move everybody off a broadcaster and take it off the list. False when nobody else serves its subnet."""
-        return self.moves.retire(broadcaster)
 
 
 def _judged(judge: Judge[I, T], ctx: Context, item: I, silent: set[Question]) -> Result[T]:

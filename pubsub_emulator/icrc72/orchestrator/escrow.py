@@ -31,8 +31,7 @@ class Escrow:
         terms = f"perEvent={shown(replay.price)};count={count};amount={shown(replay.paid)};"
         if ledger is None:
             enough = ctx.available >= replay.paid
-            if enough:
-                ctx.accept(replay.paid)
+            ctx.accept(replay.paid if enough else 0)
             paid(ctx, replay, None if enough else refused("PaymentRequired", f"{terms}currency=cycles"))
             return
         terms += f"currency=icrc2:{ledger.text};spender={ctx.me.text}"

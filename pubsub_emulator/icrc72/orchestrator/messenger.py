@@ -7,6 +7,7 @@ counts as known when it was handed over.
 
 import heapq
 from dataclasses import dataclass, field
+from itertools import islice, zip_longest
 from typing import Final
 
 from pubsub_emulator.icrc72.alerts import broker_alert, member_alert
@@ -75,8 +76,7 @@ class Messenger:
     # Broadcasters
 
     def _tell_broker(self, ctx: Context, broker: Broker, elapsed: int) -> bool:
-        settings = self.settings
-        alert = broker.alert
+        settings, alert = self.settings, broker.alert
         if alert is None:
             if broker.registered and not broker.dead:
                 self._compose(ctx, broker)
@@ -90,7 +90,7 @@ class Messenger:
                 waits = min(settings.repeat_first << min(alert.sends, 20), settings.repeat_most)
             alert.sends += 1
             alert.next = ctx.now + waits
-            self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
+            ctx.call(broker.id, HANDLE.name, alert.message, kind=ONE_WAY)
         return False
 
     def _compose(self, ctx: Context, broker: Broker) -> None:
@@ -121,7 +121,7 @@ class Messenger:
         namespace = system_namespace("broadcaster", broker.id)
         alert.message = self._notification(ctx, alert.notification, alert.id, namespace, broker_alert(adds, removes))
         alert.sends, alert.next = 1, ctx.now + self.settings.system_repeat
-        self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
+        ctx.call(broker.id, HANDLE.name, alert.message, kind=ONE_WAY)
 
     def _notification(self, ctx: Context, number: int, identifier: int, namespace: str, data: Value) -> bytes:
         made = EventNotification(number, identifier, None, ctx.time, namespace, data, None, ctx.me, None)
@@ -145,8 +145,7 @@ class Messenger:
             elif fact[0] == "rp" and fact[1] in self.state.replays and fact not in broker.held:
                 self.planner.plan_replay(fact[1])
         if broker.dead:
-            broker.dead = False
-            broker.sick = True
+            broker.dead, broker.sick = False, True
             broker.dirty.update(dict.fromkeys(broker.held))
         if broker.sick and not broker.held:
             broker.sick = False
@@ -194,7 +193,7 @@ class Messenger:
             member.next = ctx.now + wait
             self.state.direct[alert.notification] = key
             heapq.heappush(self._later, (member.next, key))
-            self.role.send(ctx, member.id, HANDLE, alert.message, kind=ONE_WAY)
+            ctx.call(member.id, HANDLE.name, alert.message, kind=ONE_WAY)
         else:
             self._outbox.setdefault(exit_, {})[key] = None
 
@@ -224,8 +223,7 @@ class Messenger:
 
         def published(ctx: Context, results: Results[tuple[int, ...]] | None) -> None:
             self._calls[exit_] -= 1
-            for at, (key, event) in enumerate(batch):
-                result = results[at] if results is not None and at < len(results) else None
+            for (key, event), result in zip_longest(batch, (results or ())[: len(batch)]):
                 self._published(ctx, key, event.eventId, taken=result is not None and result.tag == "Ok")
             if exit_ in self._outbox:
                 self._publish(ctx, exit_, self._outbox[exit_])
@@ -246,15 +244,11 @@ class Messenger:
         self.state.restless[key] = None
 
     def _compose_member(self, ctx: Context, member: Member, exit_: Principal | None) -> bool:
-        adds = {
-            fact: wanted[0]
-            for fact, wanted in member.want.items()
-            if member.holds.get(fact) != wanted[0] and self.planner.member_ready(member, fact, wanted[0])
-        }
-        removes = tuple(fact for fact in {**member.holds, **member.may} if fact not in member.want)
         most = self.settings.alert_entries  # removals go first; what is left goes with the next one
-        removes = removes[:most]
-        adds = dict(list(adds.items())[: most - len(removes)])
+        removes = tuple(fact for fact in {**member.holds, **member.may} if fact not in member.want)[:most]
+        lacks = ((fact, value) for fact, (value, _) in member.want.items() if member.holds.get(fact) != value)
+        ready = (each for each in lacks if self.planner.member_ready(member, *each))
+        adds = dict(islice(ready, most - len(removes)))
         errors = tuple(member.errors)[: most - len(removes) - len(adds)]
         if not adds and not removes and not errors:
             return False

@@ -76,9 +76,8 @@ class Moves:
         fact: Fact = ("pub", publication.namespace, who)
         if any(self.planner.maybe(each, fact) for each in entries):
             return
-        name = f"icrc72:drain:{who.text}:queued"
+        name, since = f"icrc72:drain:{who.text}:queued", publication.emptying.setdefault(who, ctx.now)
         brokers = [self.state.brokers[each] for each in dict.fromkeys(entries)]
-        since = publication.emptying.setdefault(who, ctx.now)
         waits = [each for each in brokers if not self._is_zero(ctx, each, name, since)]
         if not waits:
             self._drained(publication, who)
@@ -96,9 +95,8 @@ class Moves:
         publication.emptying.pop(who, None)
         if not publication.publishers.get(who):
             return
-        chosen = [self.planner.choose(subnet_of(who), old)] * publication.config.partitions
-        entries = tuple(each if each is not None else old[at] for at, each in enumerate(chosen))
-        publication.entries[who] = entries
+        chosen = self.planner.choose(subnet_of(who), old)
+        publication.entries[who] = old if chosen is None else (chosen,) * publication.config.partitions
         self.planner.plan_publisher(publication, who)
         self.planner.plan_all_pairs(publication)
 

@@ -17,9 +17,6 @@ from pubsub_emulator.icrc72.namespaces import system_namespace
 from pubsub_emulator.icrc72.orchestrator.state import Broker, Member, Publication, Registry
 from pubsub_emulator.icrc72.settings import Settings
 
-NOBODY: Final = Principal()
-"""In place of a subscriber: a relay for all subscribers without filter and skip."""
-
 WIDE: Final[f.Width] = (None, None)
 """Filter and skip of a relay that passes everything."""
 
@@ -45,17 +42,9 @@ class Planner:
     def choose(self, subnet: int | None, avoid: Iterable[Principal] = ()) -> Principal | None:
         """The broadcaster of a subnet with the fewest assigned pairs, then the smallest (IC-37)."""
         avoided = set(avoid)
-        fit = [
-            (each.load, each.id)
-            for each in self.state.brokers.values()
-            if each.registered
-            and not each.dead
-            and not each.sick
-            and not each.retiring
-            and (self.everywhere or each.subnet == subnet)
-            and each.id not in avoided
-        ]
-        return min(fit)[1] if fit else None
+        near = [each for each in self.state.brokers.values() if self.everywhere or each.subnet == subnet]
+        sound = [each for each in near if each.registered and not (each.dead or each.sick or each.retiring)]
+        return min(((each.load, each.id) for each in sound if each.id not in avoided), default=(0, None))[1]
 
     def assign_exit(self, who: Principal) -> None:
         """Choose an exit for a principal that has none; members are told everything again."""
@@ -69,14 +58,13 @@ class Planner:
         self.plan_member_exit(who)
         for role in ("publisher", "subscriber"):
             member = self.state.members.get((role, who))
-            if member is None:
-                continue
-            member.fresh = True
-            self.state.restless[role, who] = None
-            if chosen is None:
-                member.errors[0, keys.NO_SUBNET, ""] = None
-            else:
-                member.errors.pop((0, keys.NO_SUBNET, ""), None)
+            if member is not None:
+                member.fresh = True
+                self.state.restless[role, who] = None
+                if chosen is None:
+                    member.errors[0, keys.NO_SUBNET, ""] = None
+                else:
+                    member.errors.pop((0, keys.NO_SUBNET, ""), None)
         for publication in self._publications_of(who):
             self.plan_pair(publication, who)
 
@@ -84,23 +72,16 @@ class Planner:
         """Choose entries for a publisher that has none, or some that are dead."""
         had = publication.entries.get(who, ())
         alive = [each for each in had if not self.state.brokers[each].dead]
-        if who in publication.draining:
+        if who in publication.draining or (had and len(alive) == len(had)):
             return
-        if had and len(alive) == len(had):
-            return
-        chosen: list[Principal] = list(alive)
-        while len(chosen) < publication.config.partitions:
-            broker = self.choose(subnet_of(who), chosen)
-            if broker is None:
-                break
+        most, chosen = publication.config.partitions, list(alive)
+        while len(chosen) < most and (broker := self.choose(subnet_of(who), chosen)) is not None:
             chosen.append(broker)
         entries: tuple[Principal, ...] = ()
         if chosen:
             spare = [each for each in chosen if each not in had] or chosen
-            entries = tuple(
-                each if each in alive else spare[at % len(spare)]
-                for at, each in enumerate(had or [NOBODY] * publication.config.partitions)
-            )
+            old = had or (None,) * most
+            entries = tuple(each if each in alive else spare[at % len(spare)] for at, each in enumerate(old))
         if entries == had:
             return
         publication.entries[who] = entries
@@ -135,15 +116,11 @@ class Planner:
     def plan_publisher(self, publication: Publication, who: Principal) -> None:
         """The entries of a publisher accept its events, and it is told of them."""
         cause: f.Cause = ("publisher", publication.id, who)
-        entries = publication.entries.get(who, ()) if publication.publishers.get(who) else ()
-        if who in publication.draining:
-            entries = ()
+        serves = publication.publishers.get(who) and who not in publication.draining
+        entries = publication.entries.get(who, ()) if serves else ()
         fact: f.Fact = ("pub", publication.namespace, who)
         self._because(cause, [(each, fact, publication.version) for each in dict.fromkeys(entries)])
-        alerts: list[_Told] = []
-        if entries:
-            alerts.append((("publisher", who), ("bc", publication.id), entries))
-        self._tell_because(cause, alerts)
+        self._tell_because(cause, [(("publisher", who), ("bc", publication.id), entries)] if entries else [])
 
     def plan_all_pairs(self, publication: Publication) -> None:
         """Plan every subscriber of a publication again."""
@@ -183,20 +160,14 @@ class Planner:
 
     def entries(self, publication: Publication) -> tuple[Principal, ...]:
         """Every broadcaster that serves a publisher of the publication, or still drains one that it served."""
-        found: dict[Principal, None] = {}
-        for entries in (*publication.entries.values(), *publication.draining.values()):
-            found.update(dict.fromkeys(entries))
-        return tuple(found)
+        every = (*publication.entries.values(), *publication.draining.values())
+        return tuple(dict.fromkeys(each for entries in every for each in entries))
 
     def _wanted(self, publication: Publication, who: Principal) -> tuple[f.Wanted, ...]:
         """The subscriptions that are in force: id, filter, skip, version; by id."""
-        found = []
-        for number, may in sorted(publication.subscribers.get(who, {}).items()):
-            subscription = self.state.subscriptions[number]
-            if may and not subscription.config.stopped:
-                config = subscription.config
-                found.append((number, config.filter, config.skip, subscription.version))
-        return tuple(found)
+        numbers = [number for number, may in sorted(publication.subscribers.get(who, {}).items()) if may]
+        mine = [each for each in map(self.state.subscriptions.__getitem__, numbers) if not each.config.stopped]
+        return tuple((each.id, each.config.filter, each.config.skip, each.version) for each in mine)
 
     def _publications_of(self, who: Principal) -> list[Publication]:
         return [each for each in self.state.publications.values() if who in each.subscribers]
@@ -236,20 +207,18 @@ class Planner:
         kept: list[tuple[tuple[str, Principal], f.MemberFact]] = []
         for key, fact, value in facts:
             member = self.state.members.get(key)
-            if member is None:
-                continue
-            kept.append((key, fact))
-            member.want[fact] = value, member.want.get(fact, (value, 0))[1] + 1
-            self.state.restless[key] = None
+            if member is not None:
+                kept.append((key, fact))
+                member.want[fact] = value, member.want.get(fact, (value, 0))[1] + 1
+                self.state.restless[key] = None
         for key, fact in had:
             member = self.state.members.get(key)
-            if member is None:
-                continue
-            value, count = member.want[fact]
-            member.want[fact] = value, count - 1
-            self.state.restless[key] = None
-            if count == 1:
-                del member.want[fact]
+            if member is not None:
+                value, count = member.want[fact]
+                member.want[fact] = value, count - 1
+                self.state.restless[key] = None
+                if count == 1:
+                    del member.want[fact]
         if kept:
             self.state.member_reasons[cause] = kept
 

@@ -74,8 +74,7 @@ class Publications:
         made = Publication(state.last_publication, namespace, config, {})
         state.publications[made.id] = made
         state.by_namespace[namespace] = made.id
-        waiting = [*state.exact.get(namespace, ()), *state.patterns]
-        for number in sorted(waiting):
+        for number in sorted((*state.exact.get(namespace, ()), *state.patterns)):
             subscription = state.subscriptions[number]
             if matches(subscription.pattern, namespace):
                 self.match(made, subscription)

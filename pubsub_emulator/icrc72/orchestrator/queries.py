@@ -4,6 +4,7 @@ A row is a publication, a publisher of it with one entry, a subscription that ma
 Parts may be empty. Something is listed when a row that contains it satisfies every slice.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeVar, cast
@@ -91,10 +92,7 @@ class Queries:
 
     def _met(self, slices: tuple[m.Slice, ...]) -> Iterable[Publication]:
         names = [each.value for each in slices if each.tag == "ByNamespace" and not has_wildcard(each.value)]
-        if names:
-            number = self.state.by_namespace.get(names[0])
-            return () if number is None else (self.state.publications[number],)
-        return self.state.publications.values()
+        return self._might_match(names[0] if names else "**")
 
     @staticmethod
     def _pubside(publication: Publication) -> list[tuple[Principal | None, Principal | None]]:
@@ -123,20 +121,16 @@ class Queries:
             mine = self.state.by_subscriber.get(whose[0], {})
             candidates = [self.state.subscriptions[number] for number in mine.values()]
         spelt = {each.value for each in slices if each.tag == "ByNamespace"}
-        for subscription in candidates:
-            if is_system(subscription.pattern):
-                if subscription.pattern in spelt:
-                    yield subscription
-            elif not any(
-                subscription.id in each.subscribers.get(subscription.subscriber, ())
-                for each in self._might_match(subscription)
-            ):
-                yield subscription
+        for each in candidates:
+            met = (each.id in one.subscribers.get(each.subscriber, ()) for one in self._might_match(each.pattern))
+            listed = each.pattern in spelt if is_system(each.pattern) else not any(met)
+            if listed:
+                yield each
 
-    def _might_match(self, subscription: SubscriptionRecord) -> Iterable[Publication]:
-        if has_wildcard(subscription.pattern):
+    def _might_match(self, pattern: str) -> Iterable[Publication]:
+        if has_wildcard(pattern):
             return self.state.publications.values()
-        number = self.state.by_namespace.get(subscription.pattern)
+        number = self.state.by_namespace.get(pattern)
         return () if number is None else (self.state.publications[number],)
 
     def _open(self) -> Iterator[SubscriptionRecord]:
@@ -162,10 +156,8 @@ class Queries:
     def _publishers(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.PublisherInfo, ...]:
         every = (who for each in self.state.publications.values() for who in each.publishers)
         found, filter_ = self._found(page, lambda row: (row.publisher,), every)
-        return tuple(
-            m.PublisherInfo(each, self._stats(filter_, "icrc72:publisher:stats:", self._publisher_stats(each)))
-            for each in self._page(found, page, bytes)
-        )
+        listed = [(each, self._publisher_stats(each)) for each in self._page(found, page, bytes)]
+        return tuple(m.PublisherInfo(each, self._stats(filter_, "icrc72:publisher", stats)) for each, stats in listed)
 
     def _publications(self, _caller: Principal, _time: int, page: m.ByText) -> tuple[m.PublicationInfo, ...]:
         filter_ = page.filter or _ALL
@@ -180,16 +172,14 @@ class Queries:
 
     def _publication(self, name: str, filter_: m.OrchestrationFilter) -> m.PublicationInfo:
         each = self.state.publications[self.state.by_namespace[name]]
-        stats = self._stats(filter_, "icrc72:publication:stats:", self._publication_stats(each))
+        stats = self._stats(filter_, "icrc72:publication", self._publication_stats(each))
         return m.PublicationInfo(name, each.id, each.config.pairs(), stats)
 
     def _subscribers(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.SubscriberInfo, ...]:
         every = (each.subscriber for each in self._open())
         found, filter_ = self._found(page, lambda row: (each.subscriber for each in row.met), every)
-        return tuple(
-            m.SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber:stats:", self._subscriber_stats(each)))
-            for each in self._page(found, page, bytes)
-        )
+        listed = [(each, self._subscriber_stats(each)) for each in self._page(found, page, bytes)]
+        return tuple(m.SubscriberInfo(each, self._stats(filter_, "icrc72:subscriber", stats)) for each, stats in listed)
 
     def _subscriptions(self, caller: Principal, _time: int, page: m.ByNat) -> tuple[m.SubscriptionInfo, ...]:
         broker = self.state.brokers.get(caller)
@@ -203,7 +193,7 @@ class Queries:
 
     def _subscription(self, number: int, filter_: m.OrchestrationFilter) -> m.SubscriptionInfo:
         each = self.state.subscriptions[number]
-        stats = self._stats(filter_, "icrc72:subscription:stats:", self._subscription_stats(number))
+        stats = self._stats(filter_, "icrc72:subscription", self._subscription_stats(number))
         return m.SubscriptionInfo(number, each.pattern, each.config.pairs(), stats)
 
     def _shown(self, broker: Broker, filter_: m.OrchestrationFilter) -> tuple[m.SubscriptionInfo, ...] | None:
@@ -218,10 +208,8 @@ class Queries:
             value = broker.alert.adds[fact]
         made = []
         for number, text, skip, _ in cast("tuple[Wanted, ...]", value):
-            config = SubscriptionConfig((whose[0],), skip, text)
-            subscription = self.state.subscriptions.get(number)
-            pattern = names[0] if subscription is None else subscription.pattern
-            made.append(m.SubscriptionInfo(number, pattern, config.pairs(), ()))
+            pairs, known = SubscriptionConfig((whose[0],), skip, text).pairs(), self.state.subscriptions.get(number)
+            made.append(m.SubscriptionInfo(number, names[0] if known is None else known.pattern, pairs, ()))
         return tuple(made)
 
     def _broadcasters(self, _caller: Principal, _time: int, page: m.ByPrincipal) -> tuple[m.BroadcasterInfo, ...]:
@@ -232,7 +220,7 @@ class Queries:
         for each in self._page(found, page, bytes):
             stats = self.state.brokers[each].stats
             numbers = {name: stats.get(prefix + name, 0) for name in keys.STATISTICS[prefix]}
-            made.append(m.BroadcasterInfo(each, self._stats(filter_, prefix, numbers)))
+            made.append(m.BroadcasterInfo(each, self._stats(filter_, "icrc72:broadcaster", numbers)))
         return tuple(made)
 
     def _replays(self, _caller: Principal, _time: int, page: m.ByNat) -> tuple[m.ReplayStatus, ...]:
@@ -244,7 +232,8 @@ class Queries:
         for each in (known[number] for number in self._page(found, page, lambda number: number)):
             numbers = {name: self._sum(f"icrc77:replay:{each.id}:{name}") for name in keys.STATISTICS[prefix]}
             numbers["published"] = each.accepted or numbers["published"]
-            stats, state = self._stats(filter_, prefix, numbers), m.state_of(each.state, each.count, each.text)
+            stats = self._stats(filter_, "icrc77:replay", numbers)
+            state = m.state_of(each.state, each.count, each.text)
             made.append(m.ReplayStatus(each.id, each.namespace, each.config, stats, (each.start, each.end), state))
         return tuple(made)
 
@@ -258,8 +247,8 @@ class Queries:
     # Statistics
 
     @staticmethod
-    def _stats(filter_: m.OrchestrationFilter, prefix: str, numbers: Mapping[str, int]) -> Pairs:
-        pairs = [(prefix + name, nat(number)) for name, number in numbers.items()]
+    def _stats(filter_: m.OrchestrationFilter, of: str, numbers: Mapping[str, int]) -> Pairs:
+        pairs = [(f"{of}:stats:{name}", nat(number)) for name, number in numbers.items()]
         match filter_.statistics:
             case ("None", _):
                 return ()
@@ -288,9 +277,9 @@ class Queries:
     def _subscriber_stats(self, who: Principal) -> dict[str, int]:
         unconfirmed = self._sum(f"icrc72:subscriber:{who.text}:unconfirmed")
         mine = [number for name, number in self.state.by_subscriber.get(who, {}).items() if not is_system(name)]
-        sums = {
-            name: sum(self._subscription_stats(n)[name] for n in mine) for name in ("notifications", "confirmations")
-        }
+        sums = Counter({"notifications": 0, "confirmations": 0})
+        for number in mine:
+            sums.update(self._subscription_stats(number))
         return {"subscriptions": len(mine), **sums, "unconfirmed": unconfirmed}
 
     def refresh(self, ctx: Context, role: RoleCanister) -> None:

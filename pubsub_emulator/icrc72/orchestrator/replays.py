@@ -1,5 +1,6 @@
 """Replays: requests, states, alerts and what happens when somebody fails (RP-1, RP-5, RP-13)."""
 
+from collections import Counter
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys, methods
@@ -105,10 +106,9 @@ class Replays:
             return generic(keys.NO_REPLAY)
         if not self._within_quota(ctx, who):
             return generic(keys.QUOTA)
-        made = Replay(
-            0, item.namespace, publication.id, publishers[0], who, start, end, filter_, skip, item.config, ctx.now
-        )
-        made.rest = tuple(publishers[1:])
+        first, *rest = publishers
+        way = (item.namespace, publication.id, first, who, start, end, filter_, skip)
+        made = Replay(0, *way, item.config, ctx.now, rest=tuple(rest))
         if config.price is not None and config.price[0]:
             made.price, made.ledger = config.price
             made.payer = who
@@ -130,10 +130,8 @@ class Replays:
         replay.settled = replay.payer is None
         replay.heard = ctx.now
         self.state.replays[replay.id] = replay
-        recent = [
-            at for at in self.state.requests.pop(replay.subscriber, ()) if at > ctx.now - self.settings.replay_window
-        ]
-        self.state.requests[replay.subscriber] = [*recent, ctx.now]  # who asked last stands last
+        old, times = ctx.now - self.settings.replay_window, self.state.requests.pop(replay.subscriber, ())
+        self.state.requests[replay.subscriber] = [*(at for at in times if at > old), ctx.now]  # who asked last is last
         self._start_waiting(ctx)
         return ok(replay.id)
 
@@ -142,8 +140,7 @@ class Replays:
         self.state.last_replay += 1
         replay.id = self.state.last_replay
         replay.state, replay.text, replay.ended = "errored", "refused", ctx.now
-        replay.exit_kept = False
-        replay.settled = True
+        replay.exit_kept, replay.settled = False, True
         replay.owed = [] if replay.payer is None else [(replay.payer, replay.paid)]
         self.state.replays[replay.id] = replay
         self.escrow.transfer(ctx, replay)
@@ -168,29 +165,22 @@ class Replays:
         return min(ends) + self.settings.replay_forgotten if ends else None
 
     def _start_waiting(self, ctx: Context) -> None:
-        running: dict[int, int] = {}
-        for replay in self.state.replays.values():
-            if replay.state in LIVE and replay.path is not None:
-                running[replay.publication] = running.get(replay.publication, 0) + 1
-        for replay in self.state.replays.values():
-            if replay.state not in LIVE or replay.path is not None:
-                continue
+        live = [each for each in self.state.replays.values() if each.state in LIVE]
+        running = Counter(each.publication for each in live if each.path is not None)
+        for replay in live:
             publication = self.state.publications.get(replay.publication)
-            if publication is None:
+            if replay.path is not None or publication is None:
                 continue
             most = publication.config.max_concurrent or self.settings.max_concurrent
             entries = publication.entries.get(replay.publisher, ())
             exit_ = self.state.exits.get(replay.subscriber)
-            if running.get(publication.id, 0) >= most or not entries or exit_ is None:
-                continue
-            running[publication.id] = running.get(publication.id, 0) + 1
-            replay.path = (entries[0], exit_)
-            replay.since = ctx.now
-            self.planner.plan_replay(replay.id)
+            if running[publication.id] < most and entries and exit_ is not None:
+                running[publication.id] += 1
+                replay.path, replay.since = (entries[0], exit_), ctx.now
+                self.planner.plan_replay(replay.id)
 
     def _watch(self, ctx: Context, replay: Replay) -> None:
-        settings = self.settings
-        member = self.state.members.get(("publisher", replay.publisher))
+        settings, member = self.settings, self.state.members.get(("publisher", replay.publisher))
         if replay.path is None:
             if replay.state == "running" and ctx.now - replay.since > settings.replay_silence:
                 self._end(ctx, replay, "errored", text="publisher silent")
@@ -206,8 +196,7 @@ class Replays:
                 self._ask_entry(ctx, replay)
 
     def _finish(self, ctx: Context, replay: Replay) -> None:
-        settings = self.settings
-        ended = replay.ended if replay.ended is not None else ctx.now
+        settings, ended = self.settings, ctx.now if replay.ended is None else replay.ended
         if replay.exit_kept:
             if ctx.now - ended > settings.replay_stalled or replay.path is None or replay.path[0] == replay.path[1]:
                 self._release_exit(replay)
@@ -229,9 +218,8 @@ class Replays:
         if replay.path is None:
             return
         replay.polled_at = ctx.now
-        entry = replay.path[0]
-        reported = (replay.done, replay.reported)
-        before = sum(count for _, at, count in replay.parts if at == entry)
+        entry, reported = replay.path[0], (replay.done, replay.reported)
+        before = _accepted_before(replay, entry)
 
         def got(ctx: Context, pairs: Pairs | None) -> None:
             if pairs is None:
@@ -256,8 +244,8 @@ class Replays:
             return
         if replay.path is not None:
             entry = replay.path[0]
-            before = sum(count for _, at, count in replay.parts if at == entry)
-            replay.parts.append((replay.publisher, entry, min(done, (replay.accepted or 0) - before)))
+            accepted = (replay.accepted or 0) - _accepted_before(replay, entry)
+            replay.parts.append((replay.publisher, entry, min(done, accepted)))
         replay.publisher, *rest = replay.rest
         replay.rest, replay.path, replay.alerted, replay.done, replay.accepted = tuple(rest), None, None, None, None
         replay.since = ctx.now
@@ -288,8 +276,7 @@ class Replays:
                 if ctx.now >= replay.polled_at + self.settings.replay_poll:
                     self._ask_entry(ctx, replay)
                 return
-            entry_id = entry.id
-            count = min(count, replay.accepted - sum(part for _, at, part in replay.parts if at == entry_id))
+            count = min(count, replay.accepted - _accepted_before(replay, entry.id))
         self.escrow.settle(ctx, replay, count)
 
     # Reports, cancelling and asking: RP-5, RP-11, RP-12
@@ -341,10 +328,8 @@ class Replays:
             if replay.path is None or broadcaster not in replay.path:
                 continue
             if replay.state in LIVE:
-                replay.state, replay.text = "errored", "broadcaster died"
-                replay.ended = self.state.last_wake
-                replay.exit_kept = False
-                self.planner.plan_replay(replay.id)
+                replay.state, replay.text, replay.ended = "errored", "broadcaster died", self.state.last_wake
+                self._release_exit(replay)
             elif replay.exit_kept:
                 self._release_exit(replay)
 
@@ -353,11 +338,12 @@ class Replays:
     ) -> None:
         """Cancel the replays of a publication that is gone, or of it for or by somebody who may no more."""
         for replay in self.state.replays.values():
-            if (
-                replay.state in LIVE
-                and replay.publication == publication
-                and subscriber in {None, replay.subscriber}
-                and publisher in {None, replay.publisher}
-            ):
+            concerned = subscriber in {None, replay.subscriber} and publisher in {None, replay.publisher}
+            if concerned and replay.state in LIVE and replay.publication == publication:
                 replay.state, replay.count, replay.ended = "canceled", 0, self.state.last_wake
                 self.planner.plan_replay(replay.id)
+
+
+def _accepted_before(replay: Replay, entry: Principal) -> int:
+    """How many events of former publishers an entry accepted."""
+    return sum(count for _, at, count in replay.parts if at == entry)

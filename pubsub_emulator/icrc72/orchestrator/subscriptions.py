@@ -54,9 +54,8 @@ class Subscriptions:
         who, state = ctx.caller, self.state
         system = is_system(item.namespace)
         owner = system_owner(item.namespace)
-        if system and (owner is None or owner[1] != who):
-            return err("Unauthorized")
-        if owner is not None and owner[0] == "broadcaster" and who not in state.brokers:
+        stranger = owner is not None and owner[0] == "broadcaster" and who not in state.brokers
+        if stranger or (system and (owner is None or owner[1] != who)):
             return err("Unauthorized")
         if not system:
             check_pattern(item.namespace)
@@ -103,15 +102,11 @@ class Subscriptions:
         return made.id
 
     def _register_system(self, role: str, who: Principal, namespace: str, known: int | None) -> int:
-        state = self.state
+        state, again = self.state, known is not None
         if known is None:
             state.last_subscription += 1
-            known = state.last_subscription
+            known = state.by_subscriber[who][namespace] = state.last_subscription
             state.subscriptions[known] = SubscriptionRecord(known, namespace, who, c.SubscriptionConfig((who,)))
-            state.by_subscriber[who][namespace] = known
-            again = False
-        else:
-            again = True
         if role == "broadcaster":
             broker = state.brokers[who]
             broker.registered = True
@@ -119,17 +114,17 @@ class Subscriptions:
                 self.died(who)  # it has lost its state
             self.planner.move_all()
             return known
-        if not again:
-            member = state.members[role, who] = Member(role, who)
-            self.planner.assign_exit(who)
-            if state.exits.get(who) is None:
-                member.errors[0, keys.NO_SUBNET, ""] = None
-            state.restless[role, who] = None
-            self.planner.plan_member_exit(who)
-            self._plan_member(role, who)
-        else:
+        if again:
             state.members[role, who].fresh = True
             state.restless[role, who] = None
+            return known
+        member = state.members[role, who] = Member(role, who)
+        self.planner.assign_exit(who)
+        if state.exits.get(who) is None:
+            member.errors[0, keys.NO_SUBNET, ""] = None
+        state.restless[role, who] = None
+        self.planner.plan_member_exit(who)
+        self._plan_member(role, who)
         return known
 
     def _plan_member(self, role: str, who: Principal) -> None:

@@ -173,8 +173,7 @@ class Publisher(Core):
         return min([*found, *(each for each in others if each is not None)], default=None)
 
     def _register(self, ctx: Context) -> None:
-        method, most = REGISTER_PUBLICATION, self.settings.batch_items
-        self._asking.register(ctx, self.role, self.orchestrator, method, self.state.mine, most, self.wake)
+        self._asking.register(ctx, self.inbox, REGISTER_PUBLICATION, self.state.mine, self.wake)
         for each in self.state.mine.values():
             if each.id is not None and each.creator is None and each.namespace not in self._asking.under_way:
                 self._look_up(ctx, each)

@@ -79,7 +79,7 @@ class Subscriber(Core):
     def wake(self, ctx: Context) -> None:
         """Register, hand over, notice gaps, ask for replays."""
         if self.inbox.ready("subscriber"):
-            self._register(ctx)
+            self._asking.register(ctx, self.inbox, REGISTER_SUBSCRIPTION, self.state.wanted)
         self._notice(ctx)
         self._hand_over(ctx)
         self.repairs.wake(ctx)
@@ -106,10 +106,6 @@ class Subscriber(Core):
         if pattern not in self.state.wanted:
             self.state.wanted[pattern] = Wanted(pattern, config)
             self.wake(ctx)
-
-    def _register(self, ctx: Context) -> None:
-        method, most = REGISTER_SUBSCRIPTION, self.settings.batch_items
-        self._asking.register(ctx, self.role, self.orchestrator, method, self.state.wanted, most)
 
     # Taking events (IC-49)
 
