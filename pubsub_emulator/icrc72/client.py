@@ -68,18 +68,17 @@ class App(RoleCanister):
         published = self.publications if publications is None else publications
         subscribed = self.subscriptions if subscriptions is None else subscriptions
         self.inbox = Inbox(orchestrator, settings)
-        own = _Own(self)
-        cores: list[Core] = [own, *extra, self.inbox]
+        cores: list[Core] = [_Own(self), *extra, self.inbox]
         self.publisher: Publisher | None = None
         self.subscriber: Subscriber | None = None
         if published or not subscribed:
-            self.publisher = Publisher(
-                orchestrator, self.inbox, _pairs(published, new_publication), settings, archive=archive, keep=keep
-            )
+            pairs = _pairs(published, new_publication)
+            self.publisher = Publisher(orchestrator, self.inbox, pairs, settings, archive=archive, keep=keep)
             self.publisher.on_refused = self.on_refused
             cores.append(self.publisher)
         if subscribed:
-            self.subscriber = Subscriber(orchestrator, self.inbox, own, _pairs(subscribed, new_subscription), settings)
+            pairs = _pairs(subscribed, new_subscription)
+            self.subscriber = Subscriber(orchestrator, self.inbox, self, pairs, settings)
             cores.append(self.subscriber)
         super().__init__(cores)
 
@@ -141,8 +140,7 @@ class App(RoleCanister):
         except Exception as error:  # an author's defect traps the call, as on the Internet Computer
             self.restore_data(before)
             raise _trap(error) from error
-        self._publish(ctx)
-        self.rearm(ctx)
+        self.flush(ctx)
 
     def handle(self, ctx: Context, event: EventNotification) -> None:
         """Let the author handle an event, and publish what was emitted."""
@@ -171,21 +169,12 @@ class App(RoleCanister):
 
 
 class _Own(Core):
-    """The author's state as a part of the canister, and the author's handler as the subscriber calls it."""
+    """The author's state as a part of the canister."""
 
     name = "data"
 
     def __init__(self, app: App) -> None:
         self._app = app
-
-    def handle(self, ctx: Context, notification: EventNotification) -> None:
-        self._app.handle(ctx, notification)
-
-    def snapshot(self) -> object:
-        return self._app.keep_data()
-
-    def restore(self, snapshot: object) -> None:
-        self._app.restore_data(snapshot)
 
     def saved(self) -> object:
         return self._app.data

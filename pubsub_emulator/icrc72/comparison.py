@@ -42,39 +42,25 @@ def compare(found: Value, operator: str, other: Value) -> bool:
     """Whether two values have the relation: numbers with numbers, Text with Text, and so on."""
     if operator.endswith("~="):
         return found.tag == "Text" and other.tag == "Text" and _contains(found.value, operator, other.value)
-    match _comparable(found), _comparable(other):
-        case str(one), str(two):
-            return _ordered(one, operator, two)
-        case bytes(one), bytes(two):
-            return _ordered(one, operator, two)
-        case bool(one), bool(two):
-            return _ordered(int(one), operator, int(two))
+    one, two = _comparable(found), _comparable(other)
+    if one is not None and type(one) is type(two):
+        return bool(_ORDERS[operator](one, two))
     if found.tag == "Float" and other.tag == "Float":
         return _ordered(_double(found.value), operator, _double(other.value))
-    if _is_number(found) and _is_number(other):
-        exact, wanted = _exact(found), _exact(other)
-        if exact is not None and wanted is not None:
-            return _ordered(_order(exact, wanted), operator, 0)
-        return operator in {"!=", "<>"}
+    exact, wanted = _exact(found), _exact(other)
+    if exact is not None and wanted is not None:
+        return _ordered(_order(exact, wanted), operator, 0)
     return operator in {"!=", "<>"} and found != other
 
 
 def _comparable(value: Value) -> str | bytes | bool | None:
     """Text, bytes or truth of a value; `None` for what has neither."""
     match value:
-        case ("Text", words):
-            return words
+        case ("Text" | "Blob" | "Bytes" | "Bool", inside):
+            return inside
         case ("Principal", who):
             return who.text
-        case ("Blob" | "Bytes", raw):
-            return raw
-        case ("Bool", truth):
-            return truth
     return None
-
-
-def _is_number(value: Value) -> bool:
-    return value.tag == "Float" or (isinstance(value.value, int) and value.tag != "Bool")
 
 
 def _exact(value: Value) -> Fraction | float | None:

@@ -20,18 +20,9 @@ from pubsub_emulator.icrc72.namespaces import is_system
 from pubsub_emulator.icrc72.orchestrator.state import Replay
 from pubsub_emulator.icrc72.values import Value
 
-STEPS: Final = frozenset(
-    [
-        ("", "pending"),
-        ("pending", "running"),
-        ("pending", "errored"),
-        ("pending", "canceled"),
-        ("running", "completed"),
-        ("running", "errored"),
-        ("running", "canceled"),
-    ]
-)
-"""The steps of RP-5; a replay begins as pending."""
+_ENDS: Final = ("errored", "canceled")
+STEPS: Final = {"": ("pending",), "pending": ("running", *_ENDS), "running": ("completed", *_ENDS)}
+"""The steps of RP-5 from each state; a replay begins as pending."""
 
 LATE: Final = 30
 """Rounds after which a call without response is one too many; the longest wait of a bounded call is 10 and a way."""
@@ -91,9 +82,8 @@ class InvariantObserver:
         for number, replay in self.system.registry.state.replays.items():
             had = self._states.get(number, "")
             if had != replay.state:
-                if not had and replay.state != "pending":
-                    had = "pending"
-                if (had, replay.state) not in STEPS:
+                had = had or ("pending" if replay.state != "pending" else "")
+                if replay.state not in STEPS.get(had, ()):
                     self._breaks("R3", f"replay {number} went from {had} to {replay.state}")
                 self._states[number] = replay.state
 

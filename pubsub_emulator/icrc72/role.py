@@ -9,16 +9,7 @@ from contextlib import suppress
 from typing import Final, Literal, TypeVar, cast
 
 from pubsub_emulator.icrc72.ic.candid.types import Variant
-from pubsub_emulator.icrc72.ic.canister import (
-    BOUNDED,
-    CANISTER_ERROR,
-    SECOND,
-    STOPPING,
-    Answer,
-    Canister,
-    Context,
-    Then,
-)
+from pubsub_emulator.icrc72.ic.canister import BOUNDED, CANISTER_ERROR, SECOND, STOPPING, Answer, Canister, Context
 from pubsub_emulator.icrc72.ic.errors import CandidError, Trap
 from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.stable import StableError, decode, encode
@@ -184,11 +175,21 @@ class RoleCanister(Canister):
         cycles: int = 0,
     ) -> None:
         """Call a method of the standards and read its result; `absent` is called if the callee has no such method."""
-        answered = None if then is None else self.reading(method, then, absent)
-        ctx.call(to, method.name, method.argument(value), answered, kind=kind, cycles=cycles)
+        self.send(ctx, to, method, method.argument(value), then, kind=kind, absent=absent, cycles=cycles)
 
-    def reading(self, method: Method[A, R], then: Got[R], absent: Absent | None = None) -> Then:
-        """What reads the answer of a call for `then`."""
+    def send(
+        self,
+        ctx: Context,
+        to: Principal,
+        method: Method[A, R],
+        arg: bytes,
+        then: Got[R] | None = None,
+        *,
+        kind: str,
+        absent: Absent | None = None,
+        cycles: int = 0,
+    ) -> None:
+        """Call a method with an argument that is encoded already."""
 
         def answered(ctx: Context, answer: Answer) -> None:
             result: R | None = None
@@ -196,11 +197,11 @@ class RoleCanister(Canister):
                 result = method.result(answer.data) if answer.ok else None
             if absent is not None and answer.code == CANISTER_ERROR and answer.message != STOPPING:
                 absent(ctx)
-            else:
+            elif then is not None:
                 then(ctx, result)
             self.rearm(ctx)
 
-        return answered
+        ctx.call(to, method.name, arg, answered if then is not None else None, kind=kind, cycles=cycles)
 
     def _confirm(self, ctx: Context, numbers: tuple[int, ...]) -> None:
         """Answer for each notification: Ok where it was pending and the caller's (IC-44)."""

@@ -290,7 +290,7 @@ SUBSCRIBERS: dict[str, tuple[Any, ...]] = {
         ),
         "IC-32",
     ),
-    "registers nothing": (around("subscriber._register", nothing), "IC-39 subscription"),
+    "registers nothing": (around("subscriber._asking.register", nothing), "IC-39 subscription"),
     "takes everybody for a broadcaster": (trusting, "IC-49b strangers"),
     "asks nobody who is valid": (never_asking, "IC-49b"),
     "handles events twice": (handling(lambda app, e: app.data.extend([e.eventId, e.eventId])), "I1 once"),

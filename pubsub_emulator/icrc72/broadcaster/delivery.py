@@ -233,7 +233,7 @@ class Delivery:
         if not window.trusted:
             heapq.heappush(self._repeats, (window.next, *spot))
             if self.state.queues[spot[0]].confirms:
-                ctx.call(spot[0], HANDLE.name, window.message, kind=ONE_WAY)
+                self.role.send(ctx, spot[0], HANDLE, window.message, kind=ONE_WAY)
             else:
                 self._probe(ctx, spot, window)
             return
@@ -249,8 +249,7 @@ class Delivery:
                 window.next = max(window.next, ctx.now + 1)
                 heapq.heappush(self._repeats, (window.next, *spot))
 
-        then = self.role.reading(HANDLE_TRUSTED, answered)
-        ctx.call(spot[0], HANDLE_TRUSTED.name, window.message, then, kind=GUARANTEED)
+        self.role.send(ctx, spot[0], HANDLE_TRUSTED, window.message, answered, kind=GUARANTEED)
 
     def _probe(self, ctx: Context, spot: Spot, window: Window) -> None:
         """Send to somebody who has confirmed nothing so far: an answer says that the batch came."""

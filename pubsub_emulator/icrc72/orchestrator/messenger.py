@@ -90,7 +90,7 @@ class Messenger:
                 waits = min(settings.repeat_first << min(alert.sends, 20), settings.repeat_most)
             alert.sends += 1
             alert.next = ctx.now + waits
-            ctx.call(broker.id, HANDLE.name, alert.message, kind=ONE_WAY)
+            self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
         return False
 
     def _compose(self, ctx: Context, broker: Broker) -> None:
@@ -121,7 +121,7 @@ class Messenger:
         namespace = system_namespace("broadcaster", broker.id)
         alert.message = self._notification(ctx, alert.notification, alert.id, namespace, broker_alert(adds, removes))
         alert.sends, alert.next = 1, ctx.now + self.settings.system_repeat
-        ctx.call(broker.id, HANDLE.name, alert.message, kind=ONE_WAY)
+        self.role.send(ctx, broker.id, HANDLE, alert.message, kind=ONE_WAY)
 
     def _notification(self, ctx: Context, number: int, identifier: int, namespace: str, data: Value) -> bytes:
         made = EventNotification(number, identifier, None, ctx.time, namespace, data, None, ctx.me, None)
@@ -193,7 +193,7 @@ class Messenger:
             member.next = ctx.now + wait
             self.state.direct[alert.notification] = key
             heapq.heappush(self._later, (member.next, key))
-            ctx.call(member.id, HANDLE.name, alert.message, kind=ONE_WAY)
+            self.role.send(ctx, member.id, HANDLE, alert.message, kind=ONE_WAY)
         else:
             self._outbox.setdefault(exit_, {})[key] = None
 

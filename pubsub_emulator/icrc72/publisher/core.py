@@ -1,6 +1,7 @@
 """The role of a publisher: its log, and publishing with one batch under way (IC-39, IC-48)."""
 
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from typing import Final
 
 from pubsub_emulator.icrc72 import keys
@@ -49,9 +50,7 @@ class Publisher(Core):
         keep: int = 1000,
     ) -> None:
         self.state = PublisherState({name: Mine(name, tuple(config)) for name, config in publications.items()})
-        self.orchestrator = orchestrator
-        self.inbox = inbox
-        self.settings = settings
+        self.orchestrator, self.inbox, self.settings = orchestrator, inbox, settings
         inbox.on_alert["publisher"] = self._told
         self.on_refused: Callable[[Context, m.Event, str], None] = lambda _ctx, _event, _why: None
         """Called with an event that no broadcaster will ever take, and with the reason."""
@@ -132,9 +131,7 @@ class Publisher(Core):
         if mine.partitions > 1:
             head.append((keys.PARTITION, array([nat(partition), nat(mine.partitions)])))
         event = m.Event(identifier, prev, time, mine.namespace, data, me, tuple(head))
-        index = 0
-        if state.log and state.log[-1].round == at:
-            index = state.log[-1].index + 1
+        index = state.log[-1].index + 1 if state.log and state.log[-1].round == at else 0
         mine.senders.setdefault(partition, Sender(self._entry(mine, partition))).events.append(len(state.log))
         state.log.append(Logged(event, hashed, at, index, type_codec("broadcaster", "Event").size(event)))
 
@@ -161,7 +158,7 @@ class Publisher(Core):
         """The next round in which there is something to do."""
         if not self.inbox.ready("publisher"):
             return None
-        found: list[int] = []
+        found = [self.replays.due(now), None if self.archiving is None else self.archiving.due(now)]
         for mine in self.state.mine.values():
             unknown = mine.id is None or mine.creator is None
             if unknown and not mine.error and mine.namespace not in self._asking.under_way:
@@ -169,8 +166,7 @@ class Publisher(Core):
             for sender in mine.senders.values():
                 waits = sender.entry is not None and not sender.busy and sender.next < len(sender.events)
                 found += [max(sender.wait, now + 1)] if waits else []
-        others = [self.replays.due(now), None if self.archiving is None else self.archiving.due(now)]
-        return min([*found, *(each for each in others if each is not None)], default=None)
+        return min((each for each in found if each is not None), default=None)
 
     def _register(self, ctx: Context) -> None:
         self._asking.register(ctx, self.inbox, REGISTER_PUBLICATION, self.state.mine, self.wake)
@@ -199,19 +195,13 @@ class Publisher(Core):
     def _append(self, ctx: Context) -> None:
         """Append the events of former rounds to the log, a block a round."""
         state = self.state
-        at = state.blocks[-1].first + state.blocks[-1].count if state.blocks else 0
-        while at < len(state.log) and state.log[at].round < ctx.now:
-            first_row, rounds = at, state.log[at].round
+        for made, group in groupby(state.log[state.appended() :], key=lambda row: row.round):
+            if made >= ctx.now:
+                break
+            rows = list(group)
             running = state.blocks[-1].hash if state.blocks else bytes(32)
-            while at < len(state.log) and state.log[at].round == rounds:
-                row = state.log[at]
-                running += to_text(row.event.eventId).encode() + row.hash
-                at += 1
-            state.blocks.append(LogBlock(rounds, first_row, at - first_row, blake2_256(running)))
-
-    def appended(self) -> int:
-        """The number of rows of the log that are in blocks."""
-        return self.state.blocks[-1].first + self.state.blocks[-1].count if self.state.blocks else 0
+            running += b"".join(to_text(row.event.eventId).encode() + row.hash for row in rows)
+            state.blocks.append(LogBlock(made, state.appended(), len(rows), blake2_256(running)))
 
     # How events are published: IC-48
 
@@ -248,9 +238,8 @@ class Publisher(Core):
     def _give_up(self, ctx: Context, sender: Sender, event: m.Event, error: m.Error) -> None:
         """A broadcaster will never take an event: its author is told, and the next one follows the one before it."""
         state = self.state
-        refused = sender.events.pop(sender.next)
-        state.log[refused].refused = words_of(error)
-        state.refused.append((event.namespace, event.eventId, words_of(error)))
+        why = state.log[sender.events.pop(sender.next)].refused = words_of(error)
+        state.refused.append((event.namespace, event.eventId, why))
         del state.refused[: -self.settings.gaps]
         if sender.next < len(sender.events):
             row = state.log[sender.events[sender.next]]
@@ -260,20 +249,17 @@ class Publisher(Core):
             mine = state.mine[event.namespace]
             last = state.log[sender.events[-1]].event.eventId if sender.events else None
             mine.lasts = {at: last if each == event.eventId else each for at, each in mine.lasts.items()}
-        self.on_refused(ctx, event, words_of(error))
+        self.on_refused(ctx, event, why)
 
     def _batch(self, rows: list[int]) -> list[m.Event]:
-        appended = [self.state.log[row] for row in rows if row < self.appended()]
+        appended = [self.state.log[row] for row in rows if row < self.state.appended()]
         return [row.event for row in fitting(appended, lambda row: row.size, self.settings)]
 
     # Alerts
 
     def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         by_id = {each.id: each for each in self.state.mine.values() if each.id is not None}
-        for number in alert.lost:
-            if number in by_id:
-                self._assign(by_id[number], ())
-        for number, entries in alert.entries.items():
+        for number, entries in [*((each, []) for each in alert.lost), *alert.entries.items()]:
             if number in by_id:
                 self._assign(by_id[number], tuple(entries))
         self.state.errors += [(number, code, name) for number, code, name, _ in alert.errors]

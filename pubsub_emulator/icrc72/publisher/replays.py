@@ -31,9 +31,6 @@ class Log(Protocol):
     def wake(self, ctx: Context) -> None:
         """Do what is due now."""
 
-    def appended(self) -> int:
-        """The number of the log's rows that are in blocks."""
-
 
 @dataclass
 class Replays:
@@ -48,10 +45,9 @@ class Replays:
         state = self.publisher.state
         found: list[int] = [now + 1] if state.canceled else []
         for each in state.replays.values():
-            if not each.busy:
-                found.append(max(each.wait, now + 1) if each.state == "running" else max(each.report, now + 1))
-            elif not each.reporting:
-                found.append(max(each.report, now + 1))
+            if not each.busy or not each.reporting:
+                sends = each.state == "running" and not each.busy
+                found.append(max(each.wait if sends else each.report, now + 1))
         return min(found, default=None)
 
     def wake(self, ctx: Context) -> None:
@@ -73,24 +69,16 @@ class Replays:
 
     def _rows(self, each: Replaying) -> list[int]:
         """Rows of the log in the rest of the range, in the order of ids."""
-        mine = self.publisher.state.mine.get(each.namespace)
-        if mine is None:
-            return []
-        found: list[int] = []
-        for sender in mine.senders.values():
-            found += [row for row in sender.events if row < self.publisher.appended() and self._in_range(each, row)]
-        return sorted(found, key=lambda row: self.publisher.state.log[row].event.eventId)
-
-    def _in_range(self, each: Replaying, row: int) -> bool:
-        identifier = self.publisher.state.log[row].event.eventId
-        end = each.end if each.last is None else each.last + 1
-        return each.place <= identifier and (end is None or identifier < end)
+        state, end = self.publisher.state, each.end if each.last is None else each.last + 1
+        senders = state.mine[each.namespace].senders.values() if each.namespace in state.mine else ()
+        appended = state.appended()
+        ids = [(state.log[row].event.eventId, row) for one in senders for row in one.events if row < appended]
+        return [row for number, row in sorted(ids) if each.place <= number and (end is None or number < end)]
 
     def _fix_end(self, each: Replaying) -> None:
-        rows = self._rows(each)
         mine = self.publisher.state.mine.get(each.namespace)
         said = None if mine is None else as_nat(first(mine.config, keys.MAX_RANGE))
-        rows = rows[: said or self.settings.max_range]
+        rows = self._rows(each)[: said or self.settings.max_range]
         each.last = self.publisher.state.log[rows[-1]].event.eventId if rows else -1
 
     def _report(self, ctx: Context, number: int, each: Replaying) -> None:
@@ -174,8 +162,7 @@ class Replays:
                 each.wait = ctx.now + min(1 << min(each.tries, 20), self.settings.publisher_wait)
                 each.tries += 1
                 return
-            each.page = {event.eventId: event for event in events}
-            each.wait = ctx.now
+            each.page, each.wait = {event.eventId: event for event in events}, ctx.now
             if start not in each.page:
                 each.state, each.text = "errored", f"the archive lacks event {shown(start)}"
 
@@ -222,8 +209,9 @@ class Archiving:
         block = state.blocks[state.archived]
         parent = state.blocks[state.archived - 1].hash if state.archived else bytes(32)
         offset = state.archived_events
-        events = self._part(block.first + offset, block.first + block.count)
-        part = ArchivePart(state.archived + 1, block.round, parent, block.hash, offset, block.count, tuple(events))
+        rows = state.log[block.first + offset : block.first + block.count]
+        events = tuple(row.event for row in fitting(rows, lambda row: row.size, self.settings))
+        part = ArchivePart(state.archived + 1, block.round, parent, block.hash, offset, block.count, events)
         self._busy = True
 
         def got(ctx: Context, place: tuple[int, int] | None) -> None:
@@ -247,11 +235,7 @@ class Archiving:
         end = block.first + block.count
         senders = [sender for mine in state.mine.values() for sender in mine.senders.values()]
         unsent = [sender.events[sender.next] for sender in senders if sender.next < len(sender.events)]
-        return end + self.keep <= self.publisher.appended() and end <= min(unsent, default=end)
-
-    def _part(self, first: int, end: int) -> list[Event]:
-        rows = self.publisher.state.log[first:end]
-        return [row.event for row in fitting(rows, lambda row: row.size, self.settings)]
+        return end + self.keep <= state.appended() and end <= min(unsent, default=end)
 
     def _forget(self, number: int) -> None:
         block = self.publisher.state.blocks[number]

@@ -116,3 +116,7 @@ class PublisherState:
     archived_events: int = 0
     """How many events of the next block it has."""
     archive_wait: int = 0
+
+    def appended(self) -> int:
+        """The number of rows of the log that are in blocks."""
+        return self.blocks[-1].first + self.blocks[-1].count if self.blocks else 0

@@ -27,14 +27,14 @@ RUN: Final = "handle_event"
 class EventHandler(Protocol):
     """The handler of events: code and state of the author."""
 
-    def handle(self, ctx: Context, notification: EventNotification) -> None:
+    def handle(self, ctx: Context, event: EventNotification) -> None:
         """Handle an event, in an execution of its own. Raises `Trap` to undo it."""
 
-    def snapshot(self) -> object:
-        """The state by which `restore` undoes `handle`."""
+    def keep_data(self) -> object:
+        """The state by which `restore_data` undoes `handle`."""
 
-    def restore(self, snapshot: object) -> None:
-        """Undo what was done since `snapshot`."""
+    def restore_data(self, before: object) -> None:
+        """Undo what was done since `keep_data`."""
 
 
 class Subscriber(Core):
@@ -52,10 +52,7 @@ class Subscriber(Core):
         settings: Settings = DEFAULTS,
     ) -> None:
         self.state = SubscriberState({name: Wanted(name, tuple(config)) for name, config in subscriptions.items()})
-        self.orchestrator = orchestrator
-        self.inbox = inbox
-        self.handler = handler
-        self.settings = settings
+        self.orchestrator, self.inbox, self.handler, self.settings = orchestrator, inbox, handler, settings
         self.repairs = Repairs(orchestrator, settings, self)
         inbox.on_alert["subscriber"] = self._told
         inbox.taker = self
@@ -86,8 +83,7 @@ class Subscriber(Core):
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
-        state = self.state
-        found: list[int] = []
+        state, found = self.state, [self.repairs.due(now)]
         if self.inbox.ready("subscriber") and any(self._asking.lacks(*each) for each in state.wanted.items()):
             found.append(now + 5)
         if len(state.waiting) > len(state.called):
@@ -95,8 +91,7 @@ class Subscriber(Core):
         for chain in state.chains.values():
             found += [each.since + self.settings.gap_wait for each in chain.held.values()]
             found += [chain.late[1] + self.settings.gap_wait] if chain.late is not None else []
-        due = self.repairs.due(now)
-        return min([*found, *([] if due is None else [due])], default=None)
+        return min((each for each in found if each is not None), default=None)
 
     def subscribe(self, ctx: Context, pattern: str, config: Pairs = ()) -> None:
         """Add a subscription. Raises `FilterError`."""
@@ -168,21 +163,17 @@ class Subscriber(Core):
 
     def _chain(self, notification: EventNotification, headers: Headers) -> Followed:
         parts = headers.partition or ()
-        partition = (parts[0] or 0) if len(parts) == 2 else 0
-        key = (notification.namespace, notification.source, partition)
-        found = self.state.chains.get(key)
-        if found is None:
-            found = self.state.chains[key] = Followed(moved=self.state.moved)
-        return found
+        key = (notification.namespace, notification.source, (parts[0] or 0) if len(parts) == 2 else 0)
+        if key not in self.state.chains:
+            self.state.chains[key] = Followed(moved=self.state.moved)
+        return self.state.chains[key]
 
     def _in_order(self, notification: EventNotification, former: int | None, chain: Followed) -> bool:
         prev = notification.prevEventId
-        if prev is None:
+        if prev is None or prev in chain.handled:
             return True
         if not chain.handled:
             return not chain.moved
-        if prev in chain.handled:
-            return True
         return former is not None and former in chain.handled and not self.state.plain(notification.namespace)
 
     def _handle(self, notification: EventNotification, chain: Followed) -> None:
@@ -200,11 +191,10 @@ class Subscriber(Core):
                 waits = chain.held[identifier].notification
                 if identifier in chain.handled:
                     del chain.held[identifier]
+                    going = True
                 elif self._in_order(waits, read(waits.headers).prev, chain):
                     self._handle(waits, chain)
-                else:
-                    continue
-                going = True
+                    going = True
 
     def _notice(self, ctx: Context) -> None:
         """After 64 rounds what is missing before a held event is a gap, and the event is handled (IC-49e).
@@ -255,11 +245,11 @@ class Subscriber(Core):
         if notification is None or next((each for each in state.waiting if each not in state.run), None) != number:
             ctx.reply(b"\0")
             return
-        before = self.handler.snapshot()
+        before = self.handler.keep_data()
         try:
             self.handler.handle(ctx, notification)
         except Trap:
-            self.handler.restore(before)
+            self.handler.restore_data(before)
             raise
         state.run[number] = None
         ctx.reply(b"\1")
@@ -280,9 +270,8 @@ class Subscriber(Core):
 
     # Alerts
 
-    def _told(self, ctx: Context, caller: Principal, alert: MemberAlert) -> None:
+    def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         state = self.state
-        del caller
         self._served(alert)
         for number in alert.finished:
             state.over[number] = None
@@ -294,10 +283,9 @@ class Subscriber(Core):
         for number, code, namespace, missed in alert.errors:
             if code == keys.SUSPENDED and missed is not None:
                 self._suspended(number, namespace, missed)
-        while len(state.announced) > self.settings.gaps:
-            del state.announced[next(iter(state.announced))]
-        while len(state.over) > self.settings.gaps:
-            del state.over[next(iter(state.over))]
+        for known in (state.announced, state.over):
+            while len(known) > self.settings.gaps:
+                del known[next(iter(known))]
         self.wake(ctx)
 
     def _served(self, alert: MemberAlert) -> None:
@@ -327,10 +315,9 @@ class Subscriber(Core):
 
     def _suspended(self, subscription: int, namespace: str, missed: int) -> None:
         self.state.resuming[subscription] = None
-        low, source = -1, None
+        low, source = None, None
         for key, chain in self.state.chains.items():
             below = chain.handled.below(missed) if key[0] == namespace else None
-            if below is not None and below > low:
+            if below is not None and (low is None or below > low):
                 low, source = below, key[1]
-        start = missed if source is None else low + 1
-        self._gap(Gap(namespace, source, None if source is None else low, None, start))
+        self._gap(Gap(namespace, source, low, None, missed if low is None else low + 1))

@@ -43,15 +43,12 @@ class Repairs:
 
     def due(self, now: int) -> int | None:
         """The next round in which there is something to do."""
-        state = self.subscriber.state
+        state, current = self.subscriber.state, self.subscriber.state.current
         found: list[int] = []
-        current = state.current
-        if current is not None:
-            if current.id is not None:
-                found.append(max(current.check, now + 1) if current.over else current.sign + self.settings.replay_sign)
-        elif state.gaps and not state.resuming:
-            found.append(max(state.wait, now + 1))
-        if any(f"resume {number}" not in self._asking for number in state.resuming):
+        if current is not None and current.id is not None:
+            found.append(max(current.check, now + 1) if current.over else current.sign + self.settings.replay_sign)
+        asks = current is None and state.gaps and not state.resuming
+        if asks or any(f"resume {number}" not in self._asking for number in state.resuming):
             found.append(max(state.wait, now + 1))
         return min(found, default=None)
 
@@ -83,13 +80,11 @@ class Repairs:
         self.subscriber.role.ask(ctx, self.orchestrator, UPDATE_SUBSCRIPTION, (update,), got, kind=GUARANTEED)
 
     def _closed(self, gap: Gap) -> bool:
-        if gap.low is None or gap.high is None or not self.subscriber.state.plain(gap.namespace):
+        state, whose = self.subscriber.state, (gap.namespace, gap.source)
+        if gap.low is None or gap.high is None or not state.plain(gap.namespace):
             return False
-        return any(
-            chain.handled.joins(gap.low, gap.high)
-            for key, chain in self.subscriber.state.chains.items()
-            if key[:2] == (gap.namespace, gap.source)
-        )
+        mine = [chain.handled for key, chain in state.chains.items() if key[:2] == whose]
+        return any(each.joins(gap.low, gap.high) for each in mine)
 
     def _ask(self, ctx: Context) -> None:
         state = self.subscriber.state
@@ -120,14 +115,12 @@ class Repairs:
                 gap.wide = True  # the publication allows less at once
                 return
             state.wait = ctx.now + 20
-            hopeless = result is not None and not self._may_come(result.value)
-            gap.tries += hopeless
+            gap.tries += result is not None and not self._may_come(result.value)
             if gap.tries >= self.settings.replay_tries and gap in state.gaps:
                 state.gaps.remove(gap)
 
         item = m.ReplayRegistration(gap.namespace, (gap.start, end), gap.config)
-        cycles = min(self.settings.replay_cycles, ctx.balance)
-        role = self.subscriber.role
+        cycles, role = min(self.settings.replay_cycles, ctx.balance), self.subscriber.role
         role.ask(ctx, self.orchestrator, REGISTER_REPLAY, (item,), got, kind=GUARANTEED, cycles=cycles)
 
     @staticmethod
