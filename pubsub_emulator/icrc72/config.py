@@ -22,6 +22,7 @@ MEMO_BYTES: Final = 32
 stable(v.Skip)
 
 C = TypeVar("C", "PublicationConfig", "SubscriptionConfig")
+T = TypeVar("T")
 
 
 class _Field(NamedTuple):
@@ -229,26 +230,28 @@ def _principals(key: str, value: v.Value) -> tuple[Principal, ...]:
 
 
 def _list_canister(key: str, value: v.Value) -> tuple[Principal, str]:
-    items = v.as_items(value)
-    if items is not None and len(items) == 2:
-        canister, name = v.as_principal(items[0]), v.as_text(items[1])
-        if canister is not None and name is not None:
+    match v.as_items(value):
+        case (one, two) if (canister := v.as_principal(one)) is not None and (name := v.as_text(two)) is not None:
             return canister, name
     raise ConfigError(f"{key} is Array[Blob canister, Text list]")
 
 
-def _mode(key: str, value: v.Value) -> str:
-    mode = v.as_text(value)
-    if mode is None or mode not in MODES:
-        raise ConfigError(f"{key} is one of {', '.join(MODES)}")
-    return mode
+def _reader(read: Callable[[v.Value], T | None], words: str) -> Callable[[str, v.Value], T]:
+    """What reads the value of a key, or raises `ConfigError` with `words`."""
+
+    def known(key: str, value: v.Value) -> T:
+        found = read(value)
+        if found is None:
+            raise ConfigError(f"{key} is {words}")
+        return found
+
+    return known
 
 
-def _partitions(key: str, value: v.Value) -> int:
-    count = v.as_nat(value)
-    if count is None or not 1 <= count <= 16:
-        raise ConfigError(f"{key} is a Nat from 1 to 16")
-    return count
+_mode = _reader(lambda value: mode if (mode := v.as_text(value)) in MODES else None, f"one of {', '.join(MODES)}")
+_partitions = _reader(lambda value: n if (n := v.as_nat(value)) in range(1, 17) else None, "a Nat from 1 to 16")
+_positive = _reader(lambda value: v.as_nat(value) or None, "a positive Nat")
+_bool = _reader(lambda value: value.value if value.tag == "Bool" else None, "a Bool")
 
 
 def _priorities(key: str, value: v.Value) -> dict[Principal, int]:
@@ -264,10 +267,10 @@ def _priorities(key: str, value: v.Value) -> dict[Principal, int]:
 
 def _price(key: str, value: v.Value) -> tuple[int, Principal | None]:
     parts = {name: inside for name, inside, _ in value.value} if value.tag == "Class" else {}
-    amount, currency = v.as_nat(parts.get("perEvent")), v.as_text(parts.get("currency"))
+    amount, currency = v.as_nat(parts.get("perEvent")), v.as_text(parts.get("currency")) or ""
     if amount is not None and currency == "cycles":
         return amount, None
-    if amount is not None and currency is not None and currency.startswith("icrc2:"):
+    if amount is not None and currency.startswith("icrc2:"):
         try:
             return amount, Principal.from_text(currency.removeprefix("icrc2:"))
         except PrincipalError as error:
@@ -278,19 +281,6 @@ def _price(key: str, value: v.Value) -> tuple[int, Principal | None]:
 def _priced(price: tuple[int, Principal | None]) -> v.Value:
     currency = "cycles" if price[1] is None else f"icrc2:{price[1].text}"
     return v.class_(("perEvent", v.nat(price[0])), ("currency", v.text(currency)))
-
-
-def _positive(key: str, value: v.Value) -> int:
-    number = v.as_nat(value)
-    if number is None or number < 1:
-        raise ConfigError(f"{key} is a positive Nat")
-    return number
-
-
-def _bool(key: str, value: v.Value) -> bool:
-    if value.tag != "Bool":
-        raise ConfigError(f"{key} is a Bool")
-    return value.value
 
 
 def _ranks(priorities: dict[Principal, int]) -> v.Value:

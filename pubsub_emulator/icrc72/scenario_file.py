@@ -1,7 +1,7 @@
 """Scenario files: a network with publishers, subscribers and faults in TOML. An error names file, line and field."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -165,22 +165,13 @@ def _texts(model: ScenarioModel) -> Iterator[Misplaced]:
     owners: dict[str, str] = {}
     for at, publisher in enumerate(model.publisher):
         where = ("publisher", at, "namespace")
-        try:
-            check_namespace(publisher.namespace)
-        except NamespaceError as error:
-            yield Misplaced(where, str(error))
+        yield from _refused(where, check_namespace, publisher.namespace)
         if publisher.namespace in owners:
             yield Misplaced(where, f"only {owners[publisher.namespace]!r}, who comes first, may publish there")
         owners.setdefault(publisher.namespace, publisher.name)
     for at, subscriber in enumerate(model.subscriber):
-        try:
-            check_pattern(subscriber.pattern)
-        except NamespaceError as error:
-            yield Misplaced(("subscriber", at, "pattern"), str(error))
-        try:
-            parse_filter(subscriber.filter or "a")
-        except FilterError as error:
-            yield Misplaced(("subscriber", at, "filter"), str(error))
+        yield from _refused(("subscriber", at, "pattern"), check_pattern, subscriber.pattern)
+        yield from _refused(("subscriber", at, "filter"), parse_filter, subscriber.filter or "a")
         skip = subscriber.skip
         if skip is not None and (len(skip) not in {1, 2} or not sum(skip[1:]) < skip[0]):
             reason = f"a skip is [mod] or [mod, offset] with the offset below mod, not {list(skip)}"
@@ -191,10 +182,14 @@ def _controllers(model: ScenarioModel) -> Iterator[Misplaced]:
     """Controllers that are principals."""
     for at, each in enumerate(model.canister):
         for controller in each.controllers:
-            try:
-                Principal.from_text(controller)
-            except PrincipalError as error:
-                yield Misplaced(("canister", at, "controllers"), str(error))
+            yield from _refused(("canister", at, "controllers"), Principal.from_text, controller)
+
+
+def _refused(where: Location, parse: Callable[[str], object], text: str) -> Iterator[Misplaced]:
+    try:
+        parse(text)
+    except (FilterError, NamespaceError, PrincipalError) as error:
+        yield Misplaced(where, str(error))
 
 
 def _times(model: ScenarioModel) -> Iterator[Misplaced]:
@@ -211,9 +206,8 @@ def _times(model: ScenarioModel) -> Iterator[Misplaced]:
 
 def _struck(model: ScenarioModel) -> Iterator[Misplaced]:
     """Faults that can strike whom they name, in the order of rounds."""
-    brokers = {f"broadcaster {at}": subnet for at, subnet in enumerate(model.broadcasters)}
-    if model.kind == "broadcaster":
-        brokers = {"broadcaster 0": 0}
+    subnets = (0,) if model.kind == "broadcaster" else model.broadcasters
+    brokers = {f"broadcaster {at}": subnet for at, subnet in enumerate(subnets)}
     known = ["orchestrator", *brokers, *(each.name for _, entries in _canisters(model) for each in entries)]
     state: dict[str, str] = {}
     for at, fault in sorted(enumerate(model.fault), key=lambda each: each[1].round):

@@ -41,10 +41,8 @@ def _words(each: Happening, namespace: str, number: int, notes: dict[tuple[Princ
             mine = [item for item in CONFIRM.value(each.data) if (each.receiver, item) in notes]
             return f"confirm notification {shown(mine[0])}" if mine else ""
         if each.method == PUBLISH.name:
-            events = [
-                event for event in PUBLISH.value(each.data) if (event.namespace, event.eventId) == (namespace, number)
-            ]
-            return f"publish event {shown(number)}" if events else ""
+            sent = {(event.namespace, event.eventId) for event in PUBLISH.value(each.data)}
+            return f"publish event {shown(number)}" if (namespace, number) in sent else ""
         if each.method in {HANDLE.name, HANDLE_TRUSTED.name}:
             for note in HANDLE.value(each.data):
                 if (note.namespace, note.eventId) == (namespace, number):
@@ -57,10 +55,9 @@ def _words(each: Happening, namespace: str, number: int, notes: dict[tuple[Princ
 
 def as_text(arrows: list[Arrow]) -> str:
     """One line per arrow."""
-    width = max((len(f"{each.sender} -> {each.receiver}") for each in arrows), default=0)
-    return "\n".join(
-        f"round {each.round:>5}  {f'{each.sender} -> {each.receiver}':<{width}}  {each.words}" for each in arrows
-    )
+    rows = [(each.round, f"{each.sender} -> {each.receiver}", each.words) for each in arrows]
+    width = max((len(way) for _, way, _ in rows), default=0)
+    return "\n".join(f"round {at:>5}  {way:<{width}}  {words}" for at, way, words in rows)
 
 
 def as_svg(arrows: list[Arrow]) -> str:

@@ -56,10 +56,7 @@ class Decoder:
     def _decode(self, data: bytes) -> tuple[object, ...]:
         reader = Reader(data)
         try:
-            reads = self._known(reader)
-            if reads is None:
-                reads = self._prepare(reader)
-            found = [read(reader) for read in reads]
+            found = [read(reader) for read in self._known(reader) or self._prepare(reader)]
         except CandidError as error:
             raise CandidError(f"byte {reader.at}: {error}") from error
         except RecursionError as error:
@@ -83,7 +80,7 @@ class Decoder:
             if at >= len(wire):
                 if not t.may_be_null(wanted):
                     raise CandidError(f"argument {at} is missing")
-                reads.append(_nothing_of(wanted))
+                reads.append(_always(_nothing_of(wanted)))
             elif not t.is_readable(wire[at], wanted):
                 raise CandidError(f"argument {at} does not have the expected type")
             else:
@@ -149,8 +146,7 @@ class _Plans:
         return self.reader(wire, wanted) if isinstance(simple, t.Prim) or t.is_blob(simple) else read
 
     def _opt(self, wire: t.Type, wanted: t.Opt) -> Read:
-        wrapped = t.may_be_null(wanted.inner)
-        nothing: object = () if wrapped else None
+        wrapped, nothing = t.may_be_null(wanted.inner), _nothing_of(wanted)
         if isinstance(wire, t.Prim) and wire.name in {"null", "reserved"}:
             return _always(nothing)
         inside = wire.inner if isinstance(wire, t.Opt) else wire
@@ -199,10 +195,10 @@ class _Plans:
             steps.append((-1 if at is None else at, self._lazy(each.type, field)))
         blank: list[object] = [None] * len(wanted.fields)
         for at in places.values():
-            blank[at] = _nothing_of(wanted.fields[at].type)(None)
+            if not t.may_be_null(wanted.fields[at].type):
+                return _mismatch
+            blank[at] = _nothing_of(wanted.fields[at].type)
         make = wanted.make
-        if any(not t.may_be_null(wanted.fields[at].type) for at in places.values()):
-            return _mismatch
 
         def read(reader: Reader) -> object:
             reader.count()
@@ -278,10 +274,9 @@ def _always(value: object, after: Read | None = None) -> Read:
     return read
 
 
-def _nothing_of(type_: t.Type) -> Callable[[object], object]:
+def _nothing_of(type_: t.Type) -> object:
     found = t.resolved(type_)
-    nothing: object = () if isinstance(found, t.Opt) and t.may_be_null(found.inner) else None
-    return lambda _reader: nothing
+    return () if isinstance(found, t.Opt) and t.may_be_null(found.inner) else None
 
 
 def _blob(reader: Reader) -> bytes:

@@ -147,12 +147,9 @@ class _Parser:
         follows = 0
         while not self._skip("}"):
             labelled = self._peek(1) == ":" or (not of_record and self._peek(1) in {";", "}"})
-            if labelled:
-                number = self._number()
-                name = str(number) if number is not None else self._label()
-                identity = number if number is not None else t.hash_of(name)
-            else:
-                identity, name = follows, str(follows)
+            number = self._number() if labelled else follows
+            name = self._label() if number is None else str(number)
+            identity = t.hash_of(name) if number is None else number
             follows = identity + 1
             type_: t.Type = self._type() if not labelled or self._skip(":") else t.PRIMS["null"]
             found.append(t.Field(identity, name, type_))
@@ -182,23 +179,24 @@ class _Parser:
         _, found, line = self._tokens[self._at]
         return DidError(f"line {line}: {wanted} was expected, not {found!r}")
 
+    def _take(self, kind: str) -> str | None:
+        """The next token, if it is of a kind."""
+        found = self._at < len(self._tokens) and self._tokens[self._at][0] == kind
+        self._at += found
+        return self._tokens[self._at - 1][1] if found else None
+
     def _name(self) -> str:
-        if self._at < len(self._tokens) and self._tokens[self._at][0] == "name":
-            self._at += 1
-            return self._tokens[self._at - 1][1]
-        raise self._unexpected("a name")
+        if (found := self._take("name")) is None:
+            raise self._unexpected("a name")
+        return found
 
     def _number(self) -> int | None:
-        if self._at < len(self._tokens) and self._tokens[self._at][0] == "number":
-            self._at += 1
-            return int(self._tokens[self._at - 1][1].replace("_", ""), 0)
-        return None
+        found = self._take("number")
+        return None if found is None else int(found.replace("_", ""), 0)
 
     def _label(self) -> str:
-        if self._at < len(self._tokens) and self._tokens[self._at][0] == "text":
-            self._at += 1
-            return _unquoted(self._tokens[self._at - 1][1])
-        return self._name()
+        quoted = self._take("text")
+        return self._name() if quoted is None else re.sub(r"\\(.)", r"\1", quoted[1:-1])
 
 
 def _tokens(text: str) -> list[tuple[str, str, int]]:
@@ -214,7 +212,3 @@ def _tokens(text: str) -> list[tuple[str, str, int]]:
         line += match.group().count("\n")
         at = match.end()
     return found
-
-
-def _unquoted(quoted: str) -> str:
-    return re.sub(r"\\(.)", r"\1", quoted[1:-1])

@@ -1,7 +1,7 @@
 """Writing Candid: the type table of a list of types is made once, then only values are written."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pubsub_emulator.icrc72.ic.candid import types as t
 from pubsub_emulator.icrc72.ic.errors import CandidError
@@ -107,9 +107,8 @@ def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
         return _PRIMITIVE_WRITERS[type_.name]
     known = made.get(id(type_))
     if known is not None:
-        return known[0] if known else _later(known)
-    cell: list[Write] = []
-    made[id(type_)] = cell
+        return known[0] if known else lambda value, out: known[0](value, out)  # noqa: PLW0108 — it is not made yet
+    cell = made[id(type_)] = []
     if t.is_blob(type_):
         write: Write = _write_blob
     elif isinstance(type_, t.Opt):
@@ -125,13 +124,6 @@ def _writer(type_: t.Type, made: dict[int, list[Write]]) -> Write:
     else:
         raise CandidError("references are not written")
     cell.append(write)
-    return write
-
-
-def _later(cell: list[Write]) -> Write:
-    def write(value: object, out: bytearray) -> None:
-        cell[0](value, out)
-
     return write
 
 
@@ -204,11 +196,9 @@ def _write_text(value: object, out: bytearray) -> None:
     if not isinstance(value, str):
         raise t.unencodable(value, "text")
     try:
-        raw = value.encode()
+        _write_blob(value.encode(), out)
     except UnicodeEncodeError as error:
         raise t.unencodable(value, "text") from error
-    leb128(len(raw), out)
-    out += raw
 
 
 def _write_nat(value: object, out: bytearray) -> None:
@@ -223,31 +213,12 @@ def _write_int(value: object, out: bytearray) -> None:
     sleb128(value, out)
 
 
-def _write_bool(value: object, out: bytearray) -> None:
-    if not isinstance(value, bool):
-        raise t.unencodable(value, "bool")
-    out.append(value)
-
-
 def _write_principal(value: object, out: bytearray) -> None:
     if not isinstance(value, Principal):
         raise t.unencodable(value, "principal")
     out.append(1)
     out.append(len(value))
     out += value
-
-
-def _write_null(value: object, _out: bytearray) -> None:
-    if value is not None:
-        raise t.unencodable(value, "null")
-
-
-def _write_reserved(_value: object, _out: bytearray) -> None:
-    """Reserved has values without bytes."""
-
-
-def _write_empty(value: object, _out: bytearray) -> None:
-    raise t.unencodable(value, "empty")
 
 
 def _fixed(name: str, size: int, *, signed: bool) -> Write:
@@ -262,28 +233,32 @@ def _fixed(name: str, size: int, *, signed: bool) -> Write:
     return write
 
 
-def _raw(name: str, size: int) -> Write:
+def _fitting(name: str, fits: Callable[[Any], bool], raw: Callable[[Any], bytes]) -> Write:
+    """Writes the bytes of values that fit the type."""
+
     def write(value: object, out: bytearray) -> None:
-        if not isinstance(value, bytes) or len(value) != size:
+        if not fits(value):
             raise t.unencodable(value, name)
-        out += value
+        out += raw(value)
 
     return write
 
 
+def _float(name: str, size: int) -> Write:
+    return _fitting(name, lambda value: isinstance(value, bytes) and len(value) == size, bytes)
+
+
 _PRIMITIVE_WRITERS: Final[dict[str, Write]] = {
-    "null": _write_null,
-    "bool": _write_bool,
+    "null": _fitting("null", lambda value: value is None, lambda _value: b""),
+    "bool": _fitting("bool", lambda value: isinstance(value, bool), lambda value: bytes([value])),
     "nat": _write_nat,
     "int": _write_int,
     "text": _write_text,
-    "reserved": _write_reserved,
-    "empty": _write_empty,
+    "reserved": lambda _value, _out: None,
+    "empty": _fitting("empty", lambda _value: False, bytes),
     "principal": _write_principal,
-    "float32": _raw("float32", 4),
-    "float64": _raw("float64", 8),
+    "float32": _float("float32", 4),
+    "float64": _float("float64", 8),
     **{f"nat{bits}": _fixed(f"nat{bits}", bits // 8, signed=False) for bits in (8, 16, 32, 64)},
     **{f"int{bits}": _fixed(f"int{bits}", bits // 8, signed=True) for bits in (8, 16, 32, 64)},
 }
-
-__all__ = ["MAGIC", "Encoder", "leb128", "sleb128"]

@@ -39,26 +39,9 @@ class Variant(NamedTuple, Generic[Tag_co, Inside_co]):
 Make = Callable[[tuple[object, ...]], object]
 """Makes the Python value of a record from its fields."""
 
-PRIMITIVES: Final = {
-    "null": 0x7F,
-    "bool": 0x7E,
-    "nat": 0x7D,
-    "int": 0x7C,
-    "nat8": 0x7B,
-    "nat16": 0x7A,
-    "nat32": 0x79,
-    "nat64": 0x78,
-    "int8": 0x77,
-    "int16": 0x76,
-    "int32": 0x75,
-    "int64": 0x74,
-    "float32": 0x73,
-    "float64": 0x72,
-    "text": 0x71,
-    "reserved": 0x70,
-    "empty": 0x6F,
-    "principal": 0x68,
-}
+_DOWN_FROM_7F: Final = """null bool nat int nat8 nat16 nat32 nat64 int8 int16 int32 int64
+    float32 float64 text reserved empty"""
+PRIMITIVES: Final = {name: 0x7F - at for at, name in enumerate(_DOWN_FROM_7F.split())} | {"principal": 0x68}
 """The byte of each primitive type in a type table."""
 
 

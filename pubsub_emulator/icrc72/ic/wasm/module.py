@@ -8,7 +8,7 @@ import atexit
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -56,13 +56,9 @@ class Module:
     """The custom sections that everybody may read, by name."""
 
 
+@cache
 def engine() -> wasmtime.Engine:
     """The engine of all canisters: what it runs is a function of its input."""
-    return _engine()
-
-
-@lru_cache(maxsize=1)
-def _engine() -> wasmtime.Engine:
     config = wasmtime.Config()
     config.signals_based_traps = False  # another handler may have taken the signal: a trap would end the process
     config.consume_fuel = True
@@ -131,9 +127,8 @@ def _prepared(raw: bytes, digest: bytes) -> Module:
     code = wasmtime.Module(engine(), _assembled(sections, added))
     for each in code.imports:
         if each.module != "ic0" or not isinstance(each.type, wasmtime.FuncType):
-            raise ModuleError(
-                f"the module imports {safe(each.module)}.{safe(each.name or '')}, which is no function of the system"
-            )
+            name = f"{safe(each.module)}.{safe(each.name or '')}"
+            raise ModuleError(f"the module imports {name}, which is no function of the system")
     exports = frozenset(each.name for each in code.exports if isinstance(each.type, wasmtime.FuncType))
     mutable = tuple(name for name, kind, _ in added if kind == "global")
     return Module(code, digest, exports, mutable, wide, persistent, public)
@@ -150,10 +145,10 @@ def _mutable(reader: Reader) -> Iterator[int]:
             if instruction == 0xFD:  # v128.const
                 reader.leb()
                 operand = 16
-            if operand == "leb":
-                reader.sleb()
-            elif isinstance(operand, int):
+            if isinstance(operand, int):
                 reader.take(operand)
+            else:
+                reader.sleb()
 
 
 def _assembled(sections: list[tuple[int, bytes]], added: list[tuple[str, str, int]]) -> bytes:
