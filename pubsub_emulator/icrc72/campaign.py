@@ -1,8 +1,4 @@
-"""Campaigns of stories: plays them by number, audits each, shrinks what surprises.
-
-A case is a seed and what the seed drew; a surprise is made smaller by taking troubles away and rounds off while it
-stays a surprise. Cases are plain values, so that they can be written down and played again.
-"""
+"""Campaigns of stories: plays them by number, audits each, makes smaller what surprises; cases are plain values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,4 @@
-"""Facts for broadcasters, publishers and subscribers: by what names them, each with its value (IC-38).
-
-A fact is a tuple of its kind and what names it. It has one value at a time, whose type its kind decides.
-"""
+"""Facts for broadcasters, publishers and subscribers: by kind and what names them, each with one value (IC-38)."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal

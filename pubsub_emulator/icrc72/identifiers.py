@@ -29,10 +29,7 @@ def to_text(identifier: int) -> str:
 
 
 def from_text(text: str) -> int:
-    """Parse Crockford base32: any case, hyphens between digits, I and L as 1, O as 0.
-
-    `0x` in front is refused: it is meant as hexadecimal. Raises `IdentifierError`.
-    """
+    """Parse Crockford base32, in any case and with hyphens, without `0x`. Raises `IdentifierError`."""
     if not text or text.startswith(("-", "0x", "0X")) or text.endswith("-"):
         raise IdentifierError(f"{text[:80]!r} is no identifier")
     found = 0

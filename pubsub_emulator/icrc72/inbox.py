@@ -119,8 +119,6 @@ class Inbox(Core):
         """True when the system namespace of the role is registered."""
         return role in self.state.registered
 
-    # Registering
-
     def _register(self, ctx: Context) -> None:
         for role in self.on_alert:
             if role not in self.state.registered and role not in self._registering:
@@ -266,8 +264,6 @@ class Inbox(Core):
             self.count("confirmations", len(batch))
             self.role.ask(ctx, broadcaster, methods.CONFIRM, batch, kind=ONE_WAY)
 
-    # Statistics
-
     def _stats(self, _caller: Principal, time: int) -> Pairs:
         prefix, since = "icrc72:subscriber:stats:", time // SECOND - 100
         counts = dict.fromkeys(keys.STATISTICS[prefix], 0) | self.state.counts
@@ -328,10 +324,7 @@ class Registering:
 
 
 def renew(given: Mapping[str, R], known: dict[str, R]) -> None:
-    """After an upgrade: have what only the new code has, and ask once more for what was refused, as it has it now.
-
-    What is registered keeps the configuration that the orchestrator knows.
-    """
+    """After an upgrade: what is registered stays; what is new, or was refused, is asked for as it is now."""
     for name, new in given.items():
         old = known.setdefault(name, new)
         if old.id is None:

@@ -87,8 +87,6 @@ class InvariantObserver:
                     self._breaks("R3", f"replay {number} went from {had} to {replay.state}")
                 self._states[number] = replay.state
 
-    # At the end
-
     def finish(
         self, logs: Mapping[Principal, Mapping[tuple[str, int], Event]], over: Mapping[Principal, list[int]]
     ) -> list[str]:

@@ -1,7 +1,4 @@
-"""Every key that configurations, headers, alerts and statistics may have, for the program and its docs.
-
-`keys.toml` says what stands under each. Aliases are understood when they are read and never written.
-"""
+"""Every key of configurations, headers, alerts and statistics; `keys.toml` says what stands under each."""
 
 import tomllib
 from collections.abc import Mapping

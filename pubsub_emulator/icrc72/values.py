@@ -100,11 +100,7 @@ def principal(who: Principal) -> Variant[Literal["Principal"], Principal]:
 
 
 def of(plain: object) -> Value:
-    """The value that plain Python most plainly means.
-
-    None, bool, int, float, str, bytes, principals, lists, tuples and dicts with text keys are understood; a natural
-    becomes Nat, a negative number Int, a value stays what it is.
-    """
+    """The value of None, bool, int (Nat, or Int below 0), float, str, bytes, principals, lists, tuples, dicts."""
     match plain:
         case Variant():
             return cast("Value", plain)

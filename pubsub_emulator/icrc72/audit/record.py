@@ -268,10 +268,7 @@ def error_of(result: Result[object] | None) -> str | int | None:
 
 
 def grown(before: Pairs | None, after: Pairs | None, sender: Principal) -> bool:
-    """True when headers only grew at the end, in the order of the page, and who sent them was the last that is named.
-
-    Replay marks are the publisher's own (I4, I5).
-    """
+    """True when headers only grew, in the order of the page, and the last that is named sent them (I4, I5)."""
     old, new = before or (), after or ()
     rest = new[len(old) :]
     places = [ORDER.get(name, -1) for name, _ in rest]

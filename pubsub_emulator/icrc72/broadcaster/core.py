@@ -78,8 +78,6 @@ class Broadcaster(Core):
 
         self.role.ask(ctx, self.orchestrator, REGISTER_SUBSCRIPTION, (item,), got, kind=GUARANTEED)
 
-    # Waking
-
     def wake(self, ctx: Context) -> None:
         """Send what is due."""
         if not self.state.registered and not self._registering:
@@ -122,8 +120,6 @@ class Broadcaster(Core):
                 del state.drains[who]
         for at in [each for each in state.recent if each <= ctx.now - 100]:
             del state.recent[at]
-
-    # Statistics
 
     def _stats(self, _caller: Principal, time: int) -> Pairs:
         state, prefix, now = self.state, "icrc72:broadcaster:stats:", time // SECOND

@@ -139,10 +139,7 @@ def _judge_handled(trial: Trial, teller: Principal) -> None:
 
 
 def try_publisher(candidate: Candidate, seed: bytes = b"", refuse: int = 20) -> Trial:
-    """Try a publisher: refusals, delays, a stranger's alert, an upgrade, a replay for a subscriber.
-
-    Raises `Icrc72Error` for a candidate that nobody can let make an event.
-    """
+    """Try a publisher: refusals, delays, a stranger, an upgrade, a replay. Raises `Icrc72Error` if none can use it."""
     if candidate.publish is None:
         raise Icrc72Error("the trial needs a way to let the publisher make an event")
     trial = _begin(candidate, "publication", seed, refuse)

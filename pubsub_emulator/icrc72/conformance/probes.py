@@ -165,11 +165,7 @@ class Probes:
         return [each.namespace for each in self.query(methods.GET_PUBLICATIONS, m.ByText()) or ()]
 
     def replaying(self, name: str, prefix: str, events: int | None, *, waits: int = 20) -> None:
-        """Judge what it answers to replays of a publication of others.
-
-        The range is of four events; `events` is how many of them there are, `None` where nobody knows. So many `waits`
-        are for the end of the replay.
-        """
+        """Judge what it answers to replays of four events, of which so many are there (`None`: nobody knows)."""
 
         def asks(of: str, start: int, end: int) -> m.Results[int] | None:
             return self.update(methods.REGISTER_REPLAY, (m.ReplayRegistration(of, (start, end), ()),))

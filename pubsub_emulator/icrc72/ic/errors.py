@@ -32,8 +32,5 @@ class NotAdmitted(IcError):
 
 
 def shown(number: int) -> str:
-    """A number of strangers in words: in decimal, or how many bits it has where they are more than 512.
-
-    Candid's have no bound, and Python writes none of over 4,300 digits.
-    """
+    """A number of strangers in words: Candid's have no bound, and Python writes none of over 4,300 digits."""
     return str(number) if number.bit_length() <= _BITS else f"a number of {number.bit_length():,} bits"

@@ -77,10 +77,7 @@ class CanisterNetwork(Messaging):
     def create(
         self, subnet: int, code: Canister, *, cycles: int = CYCLES, controllers: Sequence[Principal] = ()
     ) -> Principal:
-        """Create and start a canister with so many cycles; its id is the subnet's next.
-
-        Raises `IcError` where the installation traps.
-        """
+        """Create and start a canister; its id is the subnet's next. Raises `IcError` if the installation traps."""
         place = self._subnets[subnet]
         if place.created >= CANISTERS_OF_A_SUBNET:
             raise IcError(f"subnet {subnet} has no canister ids left")
@@ -389,8 +386,6 @@ class CanisterNetwork(Messaging):
             for call in host.stopping:
                 self._respond(call, Answer(b"DIDL\0\0"))
             host.stopping.clear()
-
-    # Small things
 
     def _install(self, host: Host) -> None:
         heartbeats = self._subnets[host.subnet].heartbeats

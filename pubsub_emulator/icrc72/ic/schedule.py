@@ -19,10 +19,7 @@ class MessageLimits:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A fair schedule that is drawn: each draw is a hash of the seed and of what it is for.
-
-    `delay` is how many rounds a message may take longer, `refuse` how many percent of requests are refused.
-    """
+    """A fair schedule, drawn by hashes: late by up to `delay` rounds, `refuse` percent of requests refused."""
 
     seed: bytes
     delay: int = 0

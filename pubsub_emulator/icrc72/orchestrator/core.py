@@ -111,8 +111,6 @@ class Orchestrator(Core):
         """Put a broadcaster on the list; it may register from now on."""
         self.state.brokers.setdefault(broadcaster, Broker(broadcaster, subnet_of(broadcaster) or 0))
 
-    # Waking
-
     def wake(self, ctx: Context) -> None:
         """Send what is due, ask what must be asked again."""
         elapsed = max(1, min(ctx.now - self.state.last_wake, self.settings.system_repeat))
@@ -147,8 +145,6 @@ class Orchestrator(Core):
         self.state.last_check = ctx.now
         stale = self.access.stale(ctx.now)
         self.access.ask(ctx, stale, lambda _ctx, _silent: self.publications.judge_listed())
-
-    # Batches
 
     def _batch(
         self, method: methods.Method[tuple[I, ...], Results[T]], judge: Judge[I, T], ask: Ask[I] | None = None

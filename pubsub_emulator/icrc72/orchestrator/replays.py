@@ -145,8 +145,6 @@ class Replays:
         self.state.replays[replay.id] = replay
         self.escrow.transfer(ctx, replay)
 
-    # Going on
-
     def wake(self, ctx: Context) -> None:
         """Start what waits, ask entries, end what is silent or stalled, settle and forget."""
         self._start_waiting(ctx)

@@ -24,10 +24,7 @@ _SYSTEM_REFUSED: Final = frozenset([keys.SKIP, keys.FILTER, keys.STOPPED])
 
 @dataclass(slots=True)
 class Subscriptions:
-    """The subscriptions of an orchestrator. What judges an item raises `ConfigError` and `NamespaceError`.
-
-    `died` is told of a broadcaster that has lost its state.
-    """
+    """The subscriptions of an orchestrator, and `died`, which is told of a broadcaster that has lost its state."""
 
     state: Registry
     settings: Settings

@@ -108,10 +108,7 @@ def _signed_tree(certificate: Fields, key: bytes) -> object:
 
 
 class Agent:
-    """A canister of a replica, called by a key that is drawn anew, or for that by a proxy.
-
-    The root key is fetched. Raises `AgentError`, here and in every method.
-    """
+    """A canister of a replica, called by a new key or a proxy. Raises `AgentError`, here and in every method."""
 
     def __init__(self, url: str, canister: Principal, proxy: Principal | None = None, *, pause: float = 3.0) -> None:
         self.url = url.rstrip("/")
@@ -183,8 +180,6 @@ class Agent:
             return None
         kept = RECEIVED.decode(self._query(self._proxy, "received", AFTER.encode(0)).data)[0]
         return [method for by, method, _ in cast("tuple[tuple[bytes, str, bytes], ...]", kept) if by == self.canister]
-
-    # Requests
 
     def _query(self, canister: Principal, method: str, arg: bytes) -> Answer:
         met = self._meet(canister)

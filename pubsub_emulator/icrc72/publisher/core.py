@@ -77,11 +77,7 @@ class Publisher(Core):
     def emit(
         self, ctx: Context, namespace: str, data: Value, headers: Pairs = (), *, number: int | None = None
     ) -> None:
-        """Make an event; it is logged with this round and published from the next one on.
-
-        `number` gives the event an id of one's own, above all former ones. Raises `TooLarge` over 1 MiB and
-        `Icrc72Error` for a namespace that this publisher does not have.
-        """
+        """Log an event, with a given `number` above all former ones or the next. Raises `TooLarge` or `Icrc72Error`."""
         mine = self.check(ctx, namespace, data, headers)
         made = max([mine.last, *(each[2] or 0 for each in mine.waiting)])
         if number is not None and number <= made:
@@ -138,8 +134,6 @@ class Publisher(Core):
     @staticmethod
     def _entry(mine: Mine, partition: int) -> Principal | None:
         return mine.entries[partition % len(mine.entries)] if mine.entries else None
-
-    # Waking
 
     def wake(self, ctx: Context) -> None:
         """Register, append whole rounds to the log, publish, replay."""
@@ -254,8 +248,6 @@ class Publisher(Core):
     def _batch(self, rows: list[int]) -> list[m.Event]:
         appended = [self.state.log[row] for row in rows if row < self.state.appended()]
         return [row.event for row in fitting(appended, lambda row: row.size, self.settings)]
-
-    # Alerts
 
     def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         by_id = {each.id: each for each in self.state.mine.values() if each.id is not None}

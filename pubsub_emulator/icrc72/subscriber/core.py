@@ -71,8 +71,6 @@ class Subscriber(Core):
         self.state.called.clear()
         self.repairs.resume()
 
-    # Waking
-
     def wake(self, ctx: Context) -> None:
         """Register, hand over, notice gaps, ask for replays."""
         if self.inbox.ready("subscriber"):
@@ -197,11 +195,7 @@ class Subscriber(Core):
                     going = True
 
     def _notice(self, ctx: Context) -> None:
-        """After 64 rounds what is missing before a held event is a gap, and the event is handled (IC-49e).
-
-        So is what is missing after an event that came late: a chain may have begun with a new exit, while a former one
-        that was away still has the events before.
-        """
+        """After 64 rounds what is missing before a held event, or after one that came late, is a gap (IC-49e)."""
         for key, chain in self.state.chains.items():
             self._drain(chain)
             if chain.late is not None and ctx.now - chain.late[1] >= self.settings.gap_wait:
@@ -267,8 +261,6 @@ class Subscriber(Core):
         if answer.message != STOPPING:  # otherwise the timer does it, after the next start
             self._hand_over(ctx)
         self.role.rearm(ctx)
-
-    # Alerts
 
     def _told(self, ctx: Context, _caller: Principal, alert: MemberAlert) -> None:
         state = self.state

@@ -182,10 +182,7 @@ class SubscriberState:
         return all(each.plain() for each in self.wanted.values() if matches(each.pattern, namespace))
 
     def asks_for(self, namespace: str) -> list[Pairs]:
-        """The ways to ask for replays of a namespace: once for each subscription that matches (RP-10c).
-
-        One without filter and skip brings all that the others would.
-        """
+        """The ways to ask for replays: one per subscription that matches, or one that brings all (RP-10c)."""
         mine = [each for each in self.wanted.values() if not each.error and matches(each.pattern, namespace)]
         if len(mine) < 2:
             return [()] * len(mine)

@@ -61,10 +61,7 @@ class Encoder:
         return bytes(out)
 
     def size(self, value: object) -> int:
-        """The number of bytes that `encode` makes of the only value, without the header that all such messages share.
-
-        The last value, which is immutable, is remembered: events are measured more than once in a row.
-        """
+        """The bytes that `encode` makes of the only value, without the header; the last value's are remembered."""
         if self._sized is None or self._sized[0] is not value:
             self._sized = value, len(self.encode(value)) - len(self._header)
         return self._sized[1]

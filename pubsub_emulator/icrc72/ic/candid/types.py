@@ -27,10 +27,7 @@ Inside_co = TypeVar("Inside_co", covariant=True)
 
 
 class Variant(NamedTuple, Generic[Tag_co, Inside_co]):
-    """A value of a variant type: its tag as written in the type, and what it carries (`None` for null).
-
-    A variant type is a union of these, one for each type that its tags carry; `match` narrows it by the tag.
-    """
+    """A value of a variant type: its tag, and what it carries (`None` for null). `match` narrows it by the tag."""
 
     tag: Tag_co
     value: Inside_co = None  # type: ignore[assignment]  # a tag that carries nothing
@@ -146,10 +143,7 @@ def is_blob(type_: Type) -> bool:
 
 
 def is_readable(wire: Type, wanted: Type) -> bool:
-    """True when values of `wire` may be read as `wanted` (Candid 0.1.8).
-
-    Optional types take anything. A variant may have cases that nobody expects: such a value is refused when it is met.
-    """
+    """True when `wire` may be read as `wanted` (Candid 0.1.8); a case nobody expects is refused when it is met."""
     seen: set[tuple[int, int]] = set()
     todo = [(wire, wanted)]
     while todo:

@@ -47,10 +47,7 @@ class _Kept(NamedTuple):
 
 
 class WasmCanister(Canister):
-    """A canister of a `.wasm` with the argument of its installation or upgrade, as Candid.
-
-    Raises `ModuleError` for bytes that are no module, or one that imports what the system does not offer.
-    """
+    """A canister of a `.wasm` and the Candid of its installation. Raises `ModuleError` if it is not understood."""
 
     def __init__(self, wasm: bytes, arg: bytes = NOTHING, limits: WasmLimits | None = None) -> None:
         self.module = load(bytes(wasm))
