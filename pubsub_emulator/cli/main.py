@@ -66,7 +66,7 @@ COMMANDS: Final = {
 }
 """The first sentence of each command's help, in the order of the help, which so imports no command.
 
-`pubsub some-name` is `command` in `cli/commands/some_name/command.py`.
+`pubsub some-name` is `command` in `cli/commands/some_name`.
 """
 
 SCENARIOS: Final = ("attack", "demo", "fixtures", "full-blocks", "node", "oracle")
@@ -127,9 +127,8 @@ class Commands(Group):
         """The command of that name; `None` if there is none."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(
-            f"pubsub_emulator.cli.commands.{cmd_name.replace('-', '_')}.command"
-        ).command
+        module = import_module(f"pubsub_emulator.cli.commands.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
         return command
 
     def resolve_command(

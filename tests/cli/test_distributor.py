@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from support.distributor import free_port
 from support.processes import program
 
-from pubsub_emulator.cli.commands.distributor.command import command
+from pubsub_emulator.cli.commands.distributor import command
 from pubsub_emulator.cli.commands.distributor.serve import serve_distributor
 from pubsub_emulator.distributor.simulation.scenarios import SCENARIOS
 from pubsub_emulator.distributor.simulation.stories import event_of

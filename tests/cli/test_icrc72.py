@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from support.scenarios import scenario
 
-from pubsub_emulator.cli.commands.icrc72.command import command
+from pubsub_emulator.cli.commands.icrc72 import command
 from pubsub_emulator.cli.commands.icrc72.modules import read_module
 from pubsub_emulator.emulator.settings import SettingsError
 from pubsub_emulator.icrc72.campaign import written

@@ -20,7 +20,7 @@ from pubsub_emulator.cli.exits import DEFECT
 from pubsub_emulator.spark_audit.history.manifest import HISTORY_TABLES
 
 EVIL = "\x1b]0;owned\x07\x1b[8m\u202e\u2066\x9b2J"
-PRINTING = {"cli/main.py", "cli/screen/__init__.py", "cli/screen/tables.py", "cli/commands/completion/command.py"}
+PRINTING = {"cli/main.py", "cli/screen/__init__.py", "cli/screen/tables.py", "cli/commands/completion.py"}
 """Files that print: the first two escape, the others print texts of this project alone."""
 LIGHT = {"cli/commands/distributor/serve.py"}
 """It starts without the screen's library; what it prints are names of checked characters and its own address."""

@@ -197,7 +197,7 @@ def test_a_migration_tells_how_far_it_is_and_that_it_goes_on(old: tuple[Path, st
     assert told == [(0, total), (1, total)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "pubsub_emulator.cli.commands.migrate.run.migrate", lambda path, _advance: migrate(path, interrupt)
+            "pubsub_emulator.spark_audit.history.migrate.migrate", lambda path, _advance: migrate(path, interrupt)
         )
         interrupted = CliRunner().invoke(pubsub, ["migrate", str(old[0])])
     assert "the same command goes on" in interrupted.output

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 T = TypeVar("T")
+
+option: Final = partial(click.option, show_default=True)
+"""An option whose help names its default."""
 
 OUT: Final = click.Path(file_okay=False, path_type=Path)
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

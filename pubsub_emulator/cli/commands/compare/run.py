@@ -5,6 +5,8 @@ from math import isfinite
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import click
+
 from pubsub_emulator.cli.base.figures import Line, lines_of, markdown, show_differences
 from pubsub_emulator.cli.base.output import new_folder
 from pubsub_emulator.cli.base.result import Result
@@ -16,15 +18,11 @@ from pubsub_emulator.runtime.rules import chosen
 
 
 def run_compare(
-    places: Sequence[str],
-    scenario: str,
-    tolerance: float | None,
-    plot: Path | None = None,
-    *,
-    every: bool = False,
-    as_markdown: bool = False,
+    places: Sequence[str], scenario: str, tolerance: float | None, plot: Path | None, *, every: bool, as_markdown: bool
 ) -> Result:
     """Run the command. With `tolerance`, its exit code is 1 if a figure changes by more percent; `plot` is a folder."""
+    if len(places) < 2:
+        raise click.UsageError("two or more are compared, not one")
     with TemporaryDirectory(prefix="pubsub-compare-") as folder:
         sides = [open_side(text, scenario, chosen(), Path(folder) / str(at)) for at, text in enumerate(places)]
         lines = lines_of([side.figures for side in sides])

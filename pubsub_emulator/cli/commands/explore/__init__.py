@@ -1,1 +1,61 @@
-"""`pubsub explore`."""
+"""`pubsub explore`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.options import option
+
+
+@click.command(
+    "explore",
+    epilog="\b\nExamples:\n  pubsub explore demo --out demo.html\n  pubsub explore mine.toml --out out/mine.html\n"
+    "  pubsub explore out/demo/history --out history.html --blocks 50\n  pubsub explore attack.json --out attack.html\n"
+    "  pubsub explore out/surprises/omit-node-0f3c.json --out case.html\n"
+    "  pubsub explore --connect ws://127.0.0.1:9944 --blocks 100 --out node.html\n",
+)
+@click.argument("source", shell_complete=options.complete_scenario, required=False)
+@option("--connect", "url", metavar="URL", help="Draw the newest blocks of the node at URL instead of a SOURCE.")
+@options.own_cheats
+@option("--out", type=options.NEW_FILE, required=True, help="The page to write; an existing one is replaced.")
+@option("--network", metavar="NAME", help="The network, if a history has several.")
+@option(
+    "--blocks",
+    type=click.IntRange(min=1),
+    default=500,
+    help="Relay blocks to draw: a history's first ones, a node's newest ones.",
+)
+def command(source: str | None, url: str | None, out: Path, network: str | None, blocks: int) -> None:
+    """Write a page about SOURCE: every block, its proof drawn as a trie, and what used its bytes.
+
+    SOURCE is a scenario to run (a TOML file or a bundled name), the folder of a history or of a run, a session file
+    that `write` made, or a single block: a fixture, a case of `pubsub fuzz`, a finding of `pubsub evidence`. Blocks
+    of files and of nodes are executed again. The page is one HTML file that opens offline.
+    """
+    if (source is None) == (url is None):
+        raise click.UsageError("give a SOURCE or --connect URL")
+    from pubsub_emulator.cli.commands.run.run import find_scenario
+    from pubsub_emulator.cli.screen import files, stage
+    from pubsub_emulator.emulator.files import write_whole
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    path = Path(source or "")
+    if url is not None:
+        from pubsub_emulator.cli.commands.explore.node import page_of_node
+
+        with stage(f"reading blocks of {url}") as advance:
+            page, drawn = page_of_node(url, blocks, advance)
+        of = f"the newest {drawn} relay blocks"
+    elif path.is_dir() or (path.is_file() and path.suffix != ".toml"):
+        from pubsub_emulator.cli.commands.explore.sources import page_from
+
+        page, of = page_from(path, network, blocks), str(path)
+    else:
+        from pubsub_emulator.explorer.run import explore
+
+        scenario = find_scenario(source or "")
+        with stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance:
+            page, of = explore(scenario, advance), "this run"
+    write_whole(out, page)
+    files("written:", ((out, f"the page of {of}, for a browser"),))

@@ -1,1 +1,74 @@
-"""`pubsub log`."""
+"""`pubsub log`: its commands, their arguments and help."""
+
+import click
+
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.groups import Group
+from pubsub_emulator.cli.base.options import option
+
+place = option(
+    "--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL."
+)
+
+
+@click.group("log", cls=Group)
+def command() -> None:
+    """Write and read an ordered, gap-free log of a chain's or network's events."""
+
+
+@command.command(
+    "follow",
+    epilog="\b\nExamples:\n  pubsub log follow wss://rpc.polkadot.io --log polkadot.db --network polkadot\n"
+    "  pubsub log follow ws://127.0.0.1:9944 --para 2000=ws://127.0.0.1:9944/2000 --log events.db\n"
+    "  pubsub log follow out/demo/history --log events.db\n  pubsub log follow node --until 50 --log events.db\n"
+    "\n\b\nExit codes:\n  0 --until is reached or the source ends, 2 the log is another network's, 4 no answer\n",
+)
+@click.argument("source", shell_complete=options.complete_scenario)
+@place
+@option("--network", default="network", help="Name of the network; a log holds one network.")
+@option("--para", "paras", multiple=True, metavar="ID=URL", help="A parachain's node; may be given repeatedly.")
+@option("--from", "first", type=click.IntRange(0), help="First leading block; by default the newest final one.")
+@option("--until", type=click.IntRange(0), help="Last leading block; by default continue until Ctrl-C.")
+def follow(**given: object) -> None:
+    """Append the events of SOURCE to the log, starting where the log ends.
+
+    SOURCE is a node's ws:// or http:// URL, the folder of a history, or a scenario to run. Only finalised blocks of a
+    node are read. If a node reverted blocks, the log reverts them too. A node whose final block is below the log's end
+    is waited for; one with methods dev_* has reverted blocks.
+    """
+    from pubsub_emulator.cli.commands.log.run import follow_source
+
+    options.filled(follow_source, given)
+
+
+@command.command(
+    "read",
+    epilog="\b\nExamples:\n  pubsub log read --log events.db --kind 'Broadcaster.*' --limit 20\n"
+    "  pubsub log read --log events.db --chain 2000 --after 1000 --wait\n"
+    """  pubsub log read --log events.db --filter '{"kind": "Balances.*"}'\n""",
+)
+@place
+@option("--after", type=click.IntRange(0), default=0, help="Start after this seq.")
+@option("--limit", type=click.IntRange(1), help="Most rows to print.")
+@option("--kind", "kinds", multiple=True, metavar="KIND", help="Pallet.Event or Pallet.*; any of those given.")
+@option("--chain", metavar="ID", help="A para id, or `leading` for the leading chain.")
+@option("--filter", "text", metavar="JSON", help="A filter, see docs/events.md.")
+@option("--wait", is_flag=True, help="Keep printing new rows until Ctrl-C.")
+def read(**given: object) -> None:
+    """Print rows of a log, one JSON object per line."""
+    from pubsub_emulator.cli.commands.log.run import read_log
+
+    options.filled(read_log, given)
+
+
+@command.command("rewind", epilog="\b\nExample:\n  pubsub log rewind 1200 --log events.db\n")
+@click.argument("block", type=click.IntRange(0))
+@place
+def rewind(block: int, place: str) -> None:
+    """Remove every leading block after BLOCK from the log.
+
+    The cursors of clients that have read further are refused; the refusal names the last event that remains.
+    """
+    from pubsub_emulator.cli.commands.log.run import rewind_log
+
+    rewind_log(place, block)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import click
+
 from pubsub_emulator.cli.screen import say, say_document, table
 from pubsub_emulator.cli.screen.pages import words
 from pubsub_emulator.emulator.files import write_whole
@@ -53,6 +55,8 @@ def open_files(  # noqa: PLR0917  # the options of the command
     as_json: bool,
 ) -> bool:
     """The command; whether every byte of every proof was needed. Raises `NodeDataError`, `ProofError`."""
+    if header is not None and root is not None:
+        raise click.UsageError("give either --header or --root")
     data = read_node_data([*files, *([] if header is None else [header])])
     if not data.proofs:
         raise NodeDataError(f"{', '.join(map(str, files))}: no read proof, only {len(data.headers)} headers")

@@ -1,1 +1,18 @@
-"""`pubsub tour`."""
+"""`pubsub tour`: its arguments and help."""
+
+import click
+
+from pubsub_emulator.cli.base.result import Result, with_json_option
+
+
+@click.command("tour", epilog="\b\nExamples:\n  pubsub tour\n  pubsub tour --json\n")
+@with_json_option
+def command() -> Result:
+    """Show the five systems in a minute: five short acts on one network, and one digest.
+
+    The acts are relay-chain pub-sub, PRISM, ICRC-72, its replay, and the distributor. Each prints what happened and
+    which command to try next.
+    """
+    from pubsub_emulator.cli.commands.tour.run import take_tour
+
+    return take_tour()

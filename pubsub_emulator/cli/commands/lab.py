@@ -3,6 +3,7 @@
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.options import option
 
 
 @click.command(
@@ -11,11 +12,9 @@ from pubsub_emulator.cli.base import options
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @options.own_cheats
 @options.rules
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 selects a free one.")
-@click.option("--no-open", is_flag=True, help="Print the page's address and open no browser.")
-@click.option(
-    "--history", type=click.IntRange(1), default=16384, show_default=True, help="Relay blocks that are kept to look at."
-)
+@option("--port", type=click.IntRange(0, 65535), default=0, help="0 selects a free one.")
+@option("--no-open", is_flag=True, help="Print the page's address and open no browser.")
+@option("--history", type=click.IntRange(1), default=16384, help="Relay blocks that are kept to look at.")
 def command(scenario: str | None, *, port: int, no_open: bool, history: int) -> None:
     """See, step and attack the network of SCENARIO in a browser, until Ctrl-C.
 

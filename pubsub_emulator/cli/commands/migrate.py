@@ -17,6 +17,19 @@ def command(history: str) -> Result:
     migration. Outputs of audits are not migrated; audit again instead. An audit judges blocks by the present rules,
     whichever version made them.
     """
-    from pubsub_emulator.cli.commands.migrate.run import run_migrate
+    from pubsub_emulator.cli.screen import say, stage
+    from pubsub_emulator.spark_audit.history.migrate import migrate
 
-    return run_migrate(history)
+    with stage(f"checking and migrating {history}") as advance:
+        try:
+            done = migrate(history, lambda at, total: advance(at, total, "writing segments"))
+        except KeyboardInterrupt:
+            say("interrupted: nothing was removed that is still needed, and the same command goes on")
+            raise
+    if done.manifests:
+        say(f"{done.manifests:,} of {done.segments:,} segments written again")
+    else:
+        say("nothing to do: the history is of the present format")
+    head = f"0x{done.head}"
+    say(f"head: {head}")
+    return Result({"history": history, "manifests": done.manifests, "segments": done.segments, "head": head})

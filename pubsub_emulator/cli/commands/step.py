@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.options import option
 
 
 @click.command(
@@ -18,12 +19,12 @@ from pubsub_emulator.cli.base import options
     "\n\b\nIn the session:\n  help          every command\n  help COMMAND  all about one, with examples\n",
 )
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
-@click.option("--connect", "url", metavar="URL", help="Step the network of the node at URL instead of a SCENARIO.")
+@option("--connect", "url", metavar="URL", help="Step the network of the node at URL instead of a SCENARIO.")
 @options.own_cheats
 @options.rules
 @options.fork
 @options.fork_para
-@click.option("--accounts", is_flag=True, help="Give all chains accounts, so that `set` can change their storage.")
+@option("--accounts", is_flag=True, help="Give all chains accounts, so that `set` can change their storage.")
 def command(
     scenario: str | None, url: str | None, *, fork: str | None, fork_para: tuple[str, ...], accounts: bool
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.options import option
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.cli.exits import INCOMPLETE
 
@@ -15,7 +16,7 @@ from pubsub_emulator.cli.exits import INCOMPLETE
     "  pubsub inspect out/demo/history --block 3000:17\n  pubsub inspect out/demo/audit --json\n",
 )
 @click.argument("path", type=options.ANY)
-@click.option(
+@option(
     "--block",
     metavar="CHAIN:NUMBER",
     help="Show this block of a history: ledger, proof nodes, verdict and deliveries. Write NETWORK/CHAIN:NUMBER if "

@@ -6,6 +6,9 @@ import click
 
 from pubsub_emulator.cli.base import options
 
+ENVIRONMENT = "pubsub.tar.gz"
+PROGRAM = "pubsub.py"
+
 
 @click.command(
     "ship",
@@ -20,6 +23,15 @@ def command(out: Path) -> None:
     The archive fits workers with this Python version and platform. `docs/howto/audit-on-a-cluster.md` has recipes for
     clusters.
     """
-    from pubsub_emulator.cli.commands.ship.run import run_ship
+    import platform
 
-    run_ship(out)
+    from pubsub_emulator.cli.base.output import new_folder
+    from pubsub_emulator.cli.screen import files
+    from pubsub_emulator.spark_audit.spark.ship import LAUNCHER, build_environment
+
+    with new_folder(out) as folder:
+        build_environment(folder / ENVIRONMENT)
+        (folder / PROGRAM).write_text(LAUNCHER, encoding="utf-8")
+    version = ".".join(platform.python_version_tuple()[:2])
+    archive = f"for --archives; workers need Python {version} on {platform.machine()}"
+    files("written:", ((out / ENVIRONMENT, archive), (out / PROGRAM, "what spark-submit runs")))

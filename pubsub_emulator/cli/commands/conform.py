@@ -1,0 +1,55 @@
+"""`pubsub conform`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.result import Result, with_json_option
+from pubsub_emulator.cli.exits import FINDINGS
+
+
+@click.command(
+    "conform",
+    epilog="\b\nExamples:\n  pubsub conform ws://127.0.0.1:9944\n"
+    "  pubsub conform ws://127.0.0.1:9944 --mapping chain.toml --rule PS-1 --rule PS-2\n"
+    "  pubsub conform ws://127.0.0.1:9944 --para 2000=ws://127.0.0.1:9988\n"
+    "\n\b\nExit codes:\n  0 every rule that can be tested holds, 1 a rule is broken, 2 wrong usage or mapping,\n"
+    "  4 the node does not answer, or not as its metadata says\n",
+)
+@click.argument("url")
+@option(
+    "--mapping", "file", type=options.FILE, help="TOML file with the chain's names and encodings, where they differ."
+)
+@option("--para", "paras", multiple=True, metavar="ID=URL", help="A parachain's node; by default URL/ID.")
+@option("--rule", "rules", multiple=True, metavar="NAME", help="Test this rule only; may be given repeatedly.")
+@with_json_option
+def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[str, ...]) -> Result:
+    """Hold the relay chain at URL and its parachains to the rules of publishing, one by one.
+
+    Signs with development accounts: a parachain is registered, publishes, and is deregistered, so this is for test
+    networks. Calls nothing that a Substrate node does not have.
+    """
+    from collections import Counter
+    from dataclasses import asdict
+
+    from pubsub_emulator.cli.commands.log.run import para_url
+    from pubsub_emulator.cli.screen import say, table
+    from pubsub_emulator.client.conform import RULES, Trial, conform, read_mapping
+
+    for name in rules:
+        if name not in RULES:
+            raise click.UsageError(f"--rule {name}: not one of {', '.join(RULES)}")
+    with Trial(url, read_mapping(file), dict(map(para_url, paras))) as trial:
+        findings = conform(trial, rules)
+    table("rules", ("rule", "result", "what it says"), ((each.rule, each.verdict, each.sentence) for each in findings))
+    for each in findings:
+        if each.verdict == "broken":
+            say(f"{each.rule}: block {each.block}: expected {each.expected}", f"  and seen was {each.seen}")
+        elif each.reason:
+            say(f"{each.rule}: not testable here: {each.reason}")
+    counts = dict(sorted(Counter(each.verdict for each in findings).items()))
+    say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+    document = {"url": url, "counts": counts, "rules": [asdict(each) for each in findings]}
+    return Result(document, FINDINGS if "broken" in counts else 0)

@@ -1,0 +1,34 @@
+"""`pubsub fixtures`: its arguments and help."""
+
+from pathlib import Path
+
+import click
+
+from pubsub_emulator.cli.base import options
+
+
+@click.command("fixtures", epilog="\b\nExamples:\n  pubsub fixtures --out out/fixtures\n  pubsub replay out/fixtures\n")
+@options.new_out
+def command(out: Path) -> None:
+    """Write test vectors for any implementation: blocks with their pre-state, proof, verdict and post-state."""
+    from collections import Counter
+
+    from pubsub_emulator.cli.base.output import new_folder
+    from pubsub_emulator.cli.screen import files, say, stage, table
+    from pubsub_emulator.emulator.scenario.file import load_bundled
+    from pubsub_emulator.laboratory.fixture_set import README_FILE, SCENARIO, SCHEMA_FILE, make_vectors, write_vectors
+
+    blocks = load_bundled(SCENARIO).relay_blocks
+    with new_folder(out) as folder:
+        with stage(f"running {SCENARIO}: {blocks} relay blocks", blocks) as advance:
+            fixtures = make_vectors(advance)
+        write_vectors(fixtures, folder)
+    verdicts = Counter(fixture.expected.verdict or "accepted" for fixture in fixtures)
+    table(f"{len(fixtures)} fixtures", ("verdict", "files"), sorted(verdicts.items()))
+    written = (
+        (out, "one block per file; `pubsub replay` plays them again"),
+        (out / SCHEMA_FILE, "the JSON Schema of these files"),
+        (out / README_FILE, "what each file shows"),
+    )
+    files("written:", written)
+    say("docs/fixtures.md says how another implementation replays them")

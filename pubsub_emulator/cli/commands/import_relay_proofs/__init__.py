@@ -1,1 +1,0 @@
-"""`pubsub import-relay-proofs`."""

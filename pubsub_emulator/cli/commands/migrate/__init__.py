@@ -1,1 +1,0 @@
-"""`pubsub migrate`."""

@@ -1,0 +1,51 @@
+"""`pubsub sql`: its arguments and help."""
+
+from datetime import date, datetime
+from decimal import Decimal
+
+import click
+
+from pubsub_emulator.cli.base import options
+from pubsub_emulator.cli.base.result import Result, with_json_option
+
+
+@click.command(
+    "sql",
+    epilog="\b\nExamples:\n"
+    '  pubsub sql out/audit "SELECT chain, cause, SUM(bytes) FROM waste GROUP BY chain, cause"\n'
+    '  pubsub sql s3://bucket/audit "SELECT * FROM chains" --json\n',
+)
+@click.argument("place", metavar="AUDIT|HISTORY", type=options.HISTORY)
+@click.argument("question")
+@with_json_option
+def command(place: str, question: str) -> Result:
+    """Run the SQL query QUESTION on the tables of an AUDIT or a HISTORY, and print the result as a table.
+
+    AUDIT is the output of `pubsub audit`. A HISTORY has the tables of what was recorded; each file is compared with
+    its manifest before it is read. docs/tables.md documents the tables, docs/questions.md has ten queries. DuckDB runs
+    the query in this process. Needs the extra `sql`.
+    """
+    from pubsub_emulator.cli.screen import say, table
+    from pubsub_emulator.spark_audit.tables.ask import ask
+
+    answer = ask(place, question)
+    rows = [[_plain(cell) for cell in row] for row in answer.rows]
+    # numbers without separators, so that ids can be copied into the next query
+    table("", answer.columns, [["none" if cell is None else str(cell) for cell in row] for row in rows])
+    say(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}")
+    return Result({"columns": list(answer.columns), "rows": rows})
+
+
+def _plain(cell: object) -> object:
+    """A value for JSON and people: bytes in hex, times in ISO format."""
+    if isinstance(cell, bytes):
+        return "0x" + cell.hex()
+    if isinstance(cell, datetime | date):
+        return cell.isoformat()
+    if isinstance(cell, Decimal):
+        return float(cell)
+    if isinstance(cell, list | tuple):
+        return [_plain(each) for each in cell]
+    if isinstance(cell, dict):
+        return {str(name): _plain(each) for name, each in cell.items()}
+    return cell
