@@ -8,13 +8,17 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
+from pubsub_emulator.client.errors import NodeRefused
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.primitives.errors import DefensiveFailure, PubsubError
@@ -30,6 +34,8 @@ _EXTRINSIC: Final = "$extrinsic"
 """In a transcript, the extrinsic that was sent last: each signature is another."""
 _LONG: Final = 20_000
 """Characters of an answer that a transcript refers to by its method: metadata would be most of each input."""
+_NAMED: Final[dict[str, object]] = {}
+"""Such answers by their names."""
 
 Answers = Callable[[str, str, list[object]], object]
 """What a node answers at a path to a method with parameters."""
@@ -71,10 +77,9 @@ def _url() -> str:
     return f"http://127.0.0.1:{server.server_port}"
 
 
-@contextmanager
-def _answering(answers: Answers) -> Iterator[str]:
+def _answering(answers: Answers) -> str:
     _Handler.answers = staticmethod(answers)
-    yield _url()
+    return _url()
 
 
 # The commands
@@ -96,7 +101,6 @@ def _export(url: str) -> str:
 
 def _fork(url: str) -> str:
     from pubsub_emulator.client.fork import open_fork
-    from pubsub_emulator.emulator.network import Network
 
     wanted: dict[int, dict[int, list[PubsubKey]]] = {2000: {1000: [PubsubKey(bytes(32))]}}
     with open_fork(url) as fork:
@@ -118,8 +122,6 @@ def _fetch(url: str) -> str:
 
 
 def _log(url: str) -> str:
-    from contextlib import closing
-
     from pubsub_emulator.events.log.sources.rpc import RpcSource
     from pubsub_emulator.events.log.sql_store import open_store
 
@@ -169,18 +171,10 @@ _COMMANDS: Final[dict[str, Callable[[str], str]]] = {
 # What an honest node says to each
 
 
-@cache
-def _long() -> dict[str, object]:
-    """Long answers by their names."""
-    return {}
-
-
 @contextmanager
 def _served() -> Iterator[Answers]:
     """A node that builds a block for each extrinsic."""
     from pubsub_emulator.client.live_state import BlockingNode
-    from pubsub_emulator.emulator.scenario.file import load_bundled
-    from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.node.chain.live import LiveNetwork
     from pubsub_emulator.node.server.options import Options
     from pubsub_emulator.node.server.server import Server
@@ -199,9 +193,6 @@ def _served() -> Iterator[Answers]:
 
 
 def _transcripts() -> Iterable[bytes]:
-    from pubsub_emulator.client.errors import NodeRefused
-    from pubsub_emulator.emulator.scenario.file import load_bundled
-    from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.node.local import LocalNode
     from pubsub_emulator.node.rpc.errors import RpcError
 
@@ -227,15 +218,14 @@ def _transcript(command: str, play: Callable[[str], str], node: Answers) -> byte
         nonlocal sent
         sent = params[0] if method == _SUBMIT else sent
         answer = node(path, method, params)
-        name = f"${path} {method} {len(_long())}"
-        kept = isinstance(answer, str) and len(answer) > _LONG
-        if kept:
-            _long()[name] = answer
-        said.append([path, method, name if kept else _with(answer, sent, _EXTRINSIC)])
+        told = _with(answer, sent, _EXTRINSIC)
+        if isinstance(answer, str) and len(answer) > _LONG:
+            told = f"${path} {method} {len(_NAMED)}"
+            _NAMED[told] = answer
+        said.append([path, method, told])
         return answer
 
-    with _answering(answers) as url:
-        play(url)
+    play(_answering(answers))
     return json.dumps([command, said]).encode()
 
 
@@ -251,10 +241,7 @@ def _with(answer: Any, old: object, new: object) -> object:
 @target("lying-node", "every answer of a node, as each command reads them", _transcripts, "client", text=True)
 def _read(data: bytes) -> str:
     """Let a command read a node that says what a transcript holds, again from its beginning when that ends."""
-    from pubsub_emulator.client.errors import NodeRefused
-
-    document = parse_json(data, "transcript")
-    match document:
+    match parse_json(data, "transcript"):
         case [str(command), list(listed)] if command in _COMMANDS:
             pass
         case _:
@@ -276,11 +263,10 @@ def _read(data: bytes) -> str:
             raise NodeRefused(method, -32601, "Method not found")
         at = counts[path, method] = counts.get((path, method), -1) + 1
         answer = known[at % len(known)]
-        return _long().get(answer, answer) if isinstance(answer, str) else _with(answer, _EXTRINSIC, sent)
+        return _NAMED.get(answer, answer) if isinstance(answer, str) else _with(answer, _EXTRINSIC, sent)
 
     try:
-        with _answering(answers) as url:
-            return f"{command}: {_COMMANDS[command](url)}"
+        return f"{command}: {_COMMANDS[command](_answering(answers))}"
     finally:
         if total > MOST_REQUESTS:
             raise DefensiveFailure(f"{command} asks without end")

@@ -2,32 +2,57 @@
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from pubsub_emulator.cli.commands.fuzz.files import from_file, temporary_folder
+from pubsub_emulator.emulator.fork import Fork
+from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig, actions
+from pubsub_emulator.emulator.relay.runtime import RelayConfig
+from pubsub_emulator.emulator.scenario.file import load_bundled
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import parse_json
 from pubsub_emulator.laboratory.mutation import target
+from pubsub_emulator.node.chain import journal
 from pubsub_emulator.primitives import ed25519
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import Hash
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.signatures import Scheme
+from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
+from pubsub_emulator.runtime.accounts.chain import ChainRuntime, NextBlock, begin
+from pubsub_emulator.runtime.accounts.extrinsic import (
+    BareExtrinsic,
+    Era,
+    Extra,
+    Implicit,
+    SignedExtrinsic,
+    decode,
+    payload,
+)
+from pubsub_emulator.runtime.framework import events, system
+from pubsub_emulator.runtime.framework.lazy_state import lazy_state
+from pubsub_emulator.runtime.framework.origin import Root, Signed
+from pubsub_emulator.runtime.framework.storage import State
+from pubsub_emulator.runtime.metadata.outer import type_names
+from pubsub_emulator.runtime.metadata.versions import metadata
+from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
 
 if TYPE_CHECKING:
     from pubsub_emulator.client.metadata import Metadata
-    from pubsub_emulator.emulator.network import Network
     from pubsub_emulator.node.rpc.dispatch import Dispatcher
     from pubsub_emulator.node.rpc.session import RpcSubscription
-    from pubsub_emulator.runtime.accounts.chain import ChainRuntime
-    from pubsub_emulator.runtime.framework.storage import State
     from pubsub_emulator.spark_audit.fetch.block import RawBlock
     from pubsub_emulator.spark_audit.real_proofs.imported import RelayProof
 
 _SENDER: Final = bytes(range(32))
 """The seed of the key that signs mutated extrinsics again."""
+_WHO: Final = AccountId(ed25519.public_key(_SENDER))
+_OTHER: Final = AccountId(b"\x07" * 32)
 
 
 # Forked states
@@ -41,18 +66,14 @@ _CHILD: Final = b"pubsub\xe8\x03\x00\x00"
 
 
 @cache
-def _small_state() -> "State":
-    from pubsub_emulator.runtime.framework.storage import State
-
+def _small_state() -> State:
     return State.from_entries(_STATE.items(), {_CHILD: {bytes((at,)) * 32: bytes(50) for at in range(9)}.items()})
 
 
 def _state_answers() -> Iterable[bytes]:
     nodes: dict[Hash, bytes] = {}
     _small_state().prove(_STATE, {}, nodes)
-    return [
-        json.dumps({"at": f"0x{bytes(32).hex()}", "proof": [f"0x{node.hex()}" for node in nodes.values()]}).encode()
-    ]
+    yield json.dumps({"at": hexed(bytes(32)), "proof": [hexed(node) for node in nodes.values()]}).encode()
 
 
 class _Told:
@@ -70,7 +91,6 @@ class _Told:
 @target("state-answer", "read proofs of a forked node", _state_answers, "client", text=True)
 def _read_state_answer(data: bytes) -> str:
     from pubsub_emulator.client.live_state import StateProofs
-    from pubsub_emulator.runtime.framework.lazy_state import lazy_state
 
     whole = _small_state()
     source = StateProofs(_Told(parse_json(data, "answer")), Hash(bytes(32)))
@@ -85,24 +105,18 @@ def _read_state_answer(data: bytes) -> str:
 
 def _exported_states() -> Iterable[bytes]:
     from pubsub_emulator.client.state_file import write_state
-    from pubsub_emulator.emulator.fork import Fork
 
-    path = Path(tempfile.mkdtemp(prefix="pubsub-fuzz-")) / "state.json"
+    path = temporary_folder() / "state.json"
     write_state(Fork(_small_state(), 7, Hash(bytes(32)), "small"), path)
     return [path.read_bytes()]
 
 
-@cache
-def _state_path() -> Path:
-    return Path(tempfile.mkdtemp(prefix="pubsub-fuzz-")) / "read.json"
-
-
 @target("exported-state", "an exported state's file", _exported_states, "client", text=True)
-def _read_exported_state(data: bytes) -> str:
+@from_file("read.json")
+def _read_exported_state(path: Path) -> str:
     from pubsub_emulator.client.state_file import read_state
 
-    _state_path().write_bytes(data)
-    return f"{read_state(_state_path()).number < 1000}"
+    return f"{read_state(path).number < 1000}"
 
 
 # JSON-RPC
@@ -133,8 +147,6 @@ def _loop() -> asyncio.AbstractEventLoop:
 @cache
 def _dispatcher() -> "Dispatcher":
     """Of a node that a public would reach: without the development methods, a few blocks old."""
-    from pubsub_emulator.emulator.scenario.file import load_bundled
-    from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.node.chain.live import LiveNetwork
     from pubsub_emulator.node.server.options import Build, Options
     from pubsub_emulator.node.server.server import Server
@@ -147,7 +159,7 @@ def _dispatcher() -> "Dispatcher":
 
 def _requests() -> Iterable[bytes]:
     node = _dispatcher()._node  # noqa: SLF001  # the method table, which nothing else hands out
-    block = "0x" + node.timeline.newest.relay.hash.hex()
+    block = hexed(node.timeline.newest.relay.hash)
     key = "0x26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"
     samples: dict[str, list[object]] = {"state_call": ["Core_version", "0x"], "system_accountNextIndex": ["5C4hrfjw"]}
     for name, method in sorted(node.methods.items()):
@@ -210,18 +222,11 @@ async def _answered(data: bytes) -> str:
 
 
 @cache
-def _relay() -> "tuple[Network, ChainRuntime]":
+def _relay() -> tuple[Network, ChainRuntime]:
     """A relay chain with the profile `accounts`, on which the key that signs owns something."""
-    from pubsub_emulator.emulator.network import Network, NetworkConfig, ParachainConfig
-    from pubsub_emulator.emulator.relay.runtime import RelayConfig
-    from pubsub_emulator.primitives.types import AccountId, ParaId
-    from pubsub_emulator.runtime.framework.origin import Root
-    from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec
-
     spec = RuntimeSpec(ParaId(2000), {}, accounts=True)
     network = Network(NetworkConfig((ParachainConfig(spec),), RelayConfig(accounts=True)))
-    who = AccountId(ed25519.public_key(_SENDER))
-    network.call(Root(), "Balances", "force_set_balance", who, 10**18)
+    network.call(Root(), "Balances", "force_set_balance", _WHO, 10**18)
     network.step(2)
     runtime = network.relay.runtime.accounts
     if runtime is None:
@@ -230,37 +235,25 @@ def _relay() -> "tuple[Network, ChainRuntime]":
 
 
 def _extrinsics() -> Iterable[bytes]:
-    from pubsub_emulator.primitives.signatures import Scheme
-    from pubsub_emulator.primitives.types import AccountId
-    from pubsub_emulator.runtime.accounts.extrinsic import Era, Extra, SignedExtrinsic
-
-    calls = _relay()[1].calls
-    who, other = AccountId(ed25519.public_key(_SENDER)), AccountId(b"\x07" * 32)
+    encode = _relay()[1].calls.encode
     for made in (
-        calls.encode("System", "remark", b"hello"),
-        calls.encode("System", "remark_with_event", b"hello"),
-        calls.encode("Balances", "transfer_allow_death", other, 10**12),
-        calls.encode("Balances", "transfer_keep_alive", other, 5),
-        calls.encode("Balances", "force_set_balance", other, 2**127),
-        calls.encode("Registrar", "register", 4000, b"head"),
-        calls.encode("Registrar", "deregister", 2000),
-        calls.encode("Broadcaster", "register_publisher", 2000),
-        calls.encode("Broadcaster", "force_deregister_publisher", 2000),
-        calls.encode("Sudo", "sudo", calls.encode("System", "set_storage", [(b"key", b"value")])),
+        encode("System", "remark", b"hello"),
+        encode("System", "remark_with_event", b"hello"),
+        encode("Balances", "transfer_allow_death", _OTHER, 10**12),
+        encode("Balances", "transfer_keep_alive", _OTHER, 5),
+        encode("Balances", "force_set_balance", _OTHER, 2**127),
+        encode("Registrar", "register", 4000, b"head"),
+        encode("Registrar", "deregister", 2000),
+        encode("Broadcaster", "register_publisher", 2000),
+        encode("Broadcaster", "force_deregister_publisher", 2000),
+        encode("Sudo", "sudo", encode("System", "set_storage", [(b"key", b"value")])),
     ):
-        yield SignedExtrinsic(who, Scheme.ED25519, bytes(64), Extra(Era(), 0, 0, 0), made, 0).encode()
+        yield SignedExtrinsic(_WHO, Scheme.ED25519, bytes(64), Extra(Era(), 0, 0, 0), made, 0).encode()
 
 
 @target("extrinsic", "an extrinsic, signed again and run", _extrinsics, "runtime")
 def _read_extrinsic(data: bytes) -> str:
     """The extrinsic as its maker would sign it, run in a block; and its call once more as root's."""
-    from pubsub_emulator.primitives.signatures import Scheme
-    from pubsub_emulator.primitives.types import AccountId
-    from pubsub_emulator.runtime.accounts.chain import NextBlock, begin
-    from pubsub_emulator.runtime.accounts.extrinsic import BareExtrinsic, Implicit, SignedExtrinsic, decode, payload
-    from pubsub_emulator.runtime.framework import system
-    from pubsub_emulator.runtime.framework.origin import Root
-
     network, runtime = _relay()
     extrinsic = decode(data, runtime.calls)
     if isinstance(extrinsic, BareExtrinsic):
@@ -272,11 +265,9 @@ def _read_extrinsic(data: bytes) -> str:
     dispatched = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
     hashes = dict(system.BLOCK_HASH.items(network.relay.storage())) | {header.number: header.hash()}
     birth = hashes.get(extrinsic.extra.era.birth(header.number + 1), header.hash())
-    signing = runtime.signing
-    implicit = Implicit(signing.spec_version, signing.transaction_version, hashes[0], birth)
+    implicit = Implicit(runtime.signing.spec_version, runtime.signing.transaction_version, hashes[0], birth)
     signature = ed25519.sign(_SENDER, payload(extrinsic.call.encoded, extrinsic.extra, implicit))
-    who = AccountId(ed25519.public_key(_SENDER))
-    again = SignedExtrinsic(who, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0)
+    again = SignedExtrinsic(_WHO, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0)
     outcome = NextBlock(runtime, state, header).apply(again.encode())
     if state.root() != root:
         raise DefensiveFailure("a block that was not built changed the state")
@@ -289,32 +280,19 @@ def _read_extrinsic(data: bytes) -> str:
 @cache
 def _metadata_bytes() -> bytes:
     """Of a runtime of two pallets, in version 14."""
-    from pubsub_emulator.runtime.metadata.outer import type_names
-    from pubsub_emulator.runtime.metadata.versions import metadata
-
     whole = _relay()[1].definition
-    two = replace(
-        whole, pallets=tuple(each for each in whole.pallets if each.pallet.name in ("System", "Balances")), apis=()
-    )
+    pallets = tuple(each for each in whole.pallets if each.pallet.name in ("System", "Balances"))
+    two = replace(whole, pallets=pallets, apis=())
     return metadata(14, two, lambda: type_names(two))
 
 
 @cache
 def _event_records() -> bytes:
     """The records of a transfer and a remark, as `System.Events` holds them."""
-    from pubsub_emulator.primitives.types import AccountId
-    from pubsub_emulator.runtime.accounts.chain import begin
-    from pubsub_emulator.runtime.framework import events
-    from pubsub_emulator.runtime.framework.origin import Signed
-
     network, runtime = _relay()
-    storage = begin(network.relay.state, network.relay.header)
-    who, other = AccountId(ed25519.public_key(_SENDER)), AccountId(b"\x07" * 32)
-    for made in (
-        runtime.calls.encode("Balances", "transfer_allow_death", other, 10**12),
-        runtime.calls.encode("System", "remark_with_event", b"hello"),
-    ):
-        runtime.calls.dispatch(storage, Signed(who), made)
+    calls, storage = runtime.calls, begin(network.relay.state, network.relay.header)
+    calls.dispatch(storage, Signed(_WHO), calls.encode("Balances", "transfer_allow_death", _OTHER, 10**12))
+    calls.dispatch(storage, Signed(_WHO), calls.encode("System", "remark_with_event", b"hello"))
     return events.encode_records(events.records(storage))
 
 
@@ -340,7 +318,7 @@ def _read_events(data: bytes) -> str:
 def _parachain() -> "tuple[Metadata, RawBlock]":
     """The metadata of a parachain with accounts, and a block of it with messages."""
     from pubsub_emulator.client.metadata import parse_metadata
-    from pubsub_emulator.node.at import At, metadata
+    from pubsub_emulator.node import at
     from pubsub_emulator.spark_audit.fetch.block import RawBlock
     from pubsub_emulator.spark_audit.real_proofs.values import RawHeader
 
@@ -349,20 +327,14 @@ def _parachain() -> "tuple[Metadata, RawBlock]":
     records = [record for step in network.step(4) for record in step.records]
     candidate = next(record.candidate for record in records if record.candidate.inherent.messages.downward)
     chain, header = network.parachain(2000), candidate.header
-    raw = metadata(At(None, chain.header, chain.state, network.relay.header.hash()), 14)
+    raw = at.metadata(at.At(None, chain.header, chain.state, network.relay.header.hash()), 14)
     roots = header.parent_hash, header.state_root, header.extrinsics_root
-    return parse_metadata(raw), RawBlock(
-        RawHeader(header.number, header.hash(), *roots, header.encode()), candidate.body()
-    )
+    of_block = RawHeader(header.number, header.hash(), *roots, header.encode())
+    return parse_metadata(raw), RawBlock(of_block, candidate.body())
 
 
-def _inherents() -> Iterable[bytes]:
-    return [_parachain()[1].extrinsics[0]]
-
-
-@target("inherent", "a real block's inherent", _inherents, "spark_audit.fetch")
+@target("inherent", "a real block's inherent", lambda: [_parachain()[1].extrinsics[0]], "spark_audit.fetch")
 def _read_inherent(data: bytes) -> str:
-    from pubsub_emulator.primitives.types import ParaId
     from pubsub_emulator.spark_audit.fetch.inherent import relay_proof
 
     known, block = _parachain()
@@ -376,21 +348,15 @@ def _keep(proof: "RelayProof") -> None:
     from pubsub_emulator.spark_audit.history.storage import open_store
     from pubsub_emulator.spark_audit.real_proofs.imported import Present, write_segment
 
-    with tempfile.TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
+    with TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
         store = open_store(folder)
         write_segment(store, Present.of(store), [proof])
 
 
 def _exports() -> Iterable[bytes]:
     hash_ = "0x" + "11" * 32
-    head = {
-        "number": 1,
-        "hash": hash_,
-        "parent_hash": hash_,
-        "state_root": hash_,
-        "block_time": "2024-05-01 12:00:00 UTC",
-    }
-    head |= {"relay_block_number": 7, "relay_state_root": hash_}
+    head = {"number": 1, **dict.fromkeys(("hash", "parent_hash", "state_root"), hash_)}
+    head |= {"block_time": "2024-05-01 12:00:00 UTC", "relay_block_number": 7, "relay_state_root": hash_}
     data = {
         "validationData": {"relayParentNumber": 7, "relayParentStorageRoot": hash_, "maxPovSize": 5242880},
         "relayChainState": {"trieNodes": ["0x00", "0x0102"]},
@@ -405,13 +371,12 @@ def _exports() -> Iterable[bytes]:
 @target("export", "rows of exported tables", _exports, "spark_audit.fetch", text=True)
 def _read_export(data: bytes) -> str:
     """A row of each of two tables, as JSON lines."""
-    from pubsub_emulator.primitives.types import ParaId
     from pubsub_emulator.spark_audit.fetch.exports import ExportSource
 
     rows = parse_json(data, "rows")
     if not isinstance(rows, list) or len(rows) < 2:
         return "no two rows"
-    with tempfile.TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
+    with TemporaryDirectory(prefix="pubsub-fuzz-") as folder:
         for name, row in zip(("blocks", "extrinsics"), rows, strict=False):
             (Path(folder) / f"{name}.jsonl").write_text(json.dumps(row), encoding="utf-8")
         source = ExportSource("net", ParaId(1000), folder)
@@ -421,10 +386,6 @@ def _read_export(data: bytes) -> str:
 
 
 def _journals() -> Iterable[bytes]:
-    from pubsub_emulator.emulator.network import actions
-    from pubsub_emulator.emulator.scenario.file import load_bundled
-    from pubsub_emulator.node.chain import journal
-
     head = journal.Head(load_bundled("node"), 1_000_000).line()
     done = (
         actions.Publish(para=1000, key=bytes(32), value=b"a", ttl=3),
@@ -432,14 +393,12 @@ def _journals() -> Iterable[bytes]:
         actions.Travel(slot=1_000_100),
         actions.Rewind(relay=bytes(32)),
     )
-    step = json.dumps({"step": 1, "relay": f"0x{bytes(32).hex()}"})
+    step = json.dumps({"step": 1, "relay": hexed(bytes(32))})
     lines = (head, *(journal.action_line(each) for each in done), step)
-    return ["".join(f"{line}\n" for line in lines).encode()]
+    yield "".join(f"{line}\n" for line in lines).encode()
 
 
 @target("journal", "a node's journal", _journals, "node.chain")
 def _read_journal(data: bytes) -> str:
-    from pubsub_emulator.node.chain.journal import read_journal
-
-    found = read_journal(data, "journal")
+    found = journal.read_journal(data, "journal")
     return f"{min(len(found.entries), 3)} steps, {min(len(found.rest), 3)} left, cut {found.cut}"

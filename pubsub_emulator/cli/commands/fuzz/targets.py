@@ -2,42 +2,31 @@
 
 import io
 import json
-import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 
 from pubsub_emulator.cli.commands.fuzz import event_targets, lying_node, node_targets  # noqa: F401  # their targets
+from pubsub_emulator.cli.commands.fuzz.files import from_file, temporary_folder
+from pubsub_emulator.emulator.network import Network
+from pubsub_emulator.emulator.scenario.file import parse_document
+from pubsub_emulator.laboratory.differences import read_difference
 from pubsub_emulator.laboratory.mutation import DECLARED, target
 from pubsub_emulator.laboratory.targets import judged_blocks
+from pubsub_emulator.laboratory.verifier import Difference, case_of
 from pubsub_emulator.primitives.errors import DefensiveFailure
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
+from pubsub_emulator.primitives.pubsub import key_from_data
+from pubsub_emulator.spark_audit.judge.evidence import Recorded, block_evidence, equivocation_evidence, judge
+from pubsub_emulator.spark_audit.judge.finding_file import check_finding, finding_text
 
 if TYPE_CHECKING:
     from pubsub_emulator.icrc72.stories import Plan
     from pubsub_emulator.spark_audit.history.manifest import FileEntry
-
-
-@cache
-def _folder() -> Path:
-    """A folder of this process for the file that a reader wants to open."""
-    return Path(tempfile.mkdtemp(prefix="pubsub-fuzz-"))
-
-
-def _from_file(name: str) -> Callable[[Callable[[Path], str]], Callable[[bytes], str]]:
-    """Decorator: a reader of a file becomes a reader of bytes."""
-
-    def keep(read: Callable[[Path], str]) -> Callable[[bytes], str]:
-        def run(data: bytes) -> str:
-            path = _folder() / name
-            path.write_bytes(data)
-            return read(path)
-
-        return run
-
-    return keep
 
 
 # Sessions
@@ -52,16 +41,15 @@ def _sessions() -> Iterable[bytes]:
         "subscribers": [{"para": 3000, "subscribe": [{"publishers": "all"}]}],
     }
     from pubsub_emulator.cli.session import Session
-    from pubsub_emulator.emulator.scenario.file import parse_document
 
-    session, path = Session.of(parse_document(scenario, "tiny")), _folder() / "made.json"
+    session, path = Session.of(parse_document(scenario, "tiny")), temporary_folder() / "made.json"
     for line in ("step 1", "publish 1000 key value", "step 1", f"write {path}"):
         list(session.execute(line))
     return [path.read_bytes()]
 
 
 @target("session", "a session's file, played", _sessions, "cli.session", text=True)
-@_from_file("session.json")
+@from_file("session.json")
 def _read_session(path: Path) -> str:
     from pubsub_emulator.cli.session.saved import read
 
@@ -78,27 +66,18 @@ def _read_session(path: Path) -> str:
 
 
 def _differences() -> Iterable[bytes]:
-    from pubsub_emulator.laboratory.verifier import Difference, case_of
-
     for case, candidate, _ in judged_blocks():
         document = case_of(case.judging, candidate.encode(), 1)
-        yield (
-            Difference(case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",)).to_json().encode()
-        )
+        found = Difference(case.strategies, case.shrunk, document, "BadSeal", "no offence", ("BadSeal",))
+        yield found.to_json().encode()
 
 
-@target(
-    "difference",
-    "a kept difference of two verifiers, judged again",
-    _differences,
-    "laboratory.differences",
-    "laboratory.cases",
-    text=True,
-)
-@_from_file("difference.json")
+_ROOMS: Final = ("laboratory.differences", "laboratory.cases")
+
+
+@target("difference", "a kept difference of two verifiers, judged again", _differences, *_ROOMS, text=True)
+@from_file("difference.json")
 def _read_difference(path: Path) -> str:
-    from pubsub_emulator.laboratory.differences import read_difference
-
     found = read_difference(path)
     failure = next((verdict for verdict in found.found or () if verdict.startswith("!")), None)
     if failure is not None:
@@ -110,27 +89,13 @@ def _read_difference(path: Path) -> str:
 
 
 def _relay_proofs() -> Iterable[bytes]:
-    node = "0x00"
-    return [
-        json.dumps(
-            {
-                "chain": "Test",
-                "relay": "relay",
-                "para_id": 1000,
-                "block": 7,
-                "blockHash": "0x" + "11" * 32,
-                "relayParentNumber": 9,
-                "relayParentStorageRoot": "0x" + blake2_256(b"\x00").hex(),
-                "trieNodes": [node],
-                "downwardMessages": [],
-                "horizontalMessages": {},
-            }
-        ).encode()
-    ]
+    block = {"chain": "Test", "relay": "relay", "para_id": 1000, "block": 7, "blockHash": "0x" + "11" * 32}
+    block |= {"relayParentNumber": 9, "relayParentStorageRoot": hexed(blake2_256(b"\x00"))}
+    yield json.dumps({**block, "trieNodes": ["0x00"], "downwardMessages": [], "horizontalMessages": {}}).encode()
 
 
 @target("relay-proof", "a real inherent as JSON", _relay_proofs, "spark_audit.real_proofs", text=True)
-@_from_file("proof.json")
+@from_file("proof.json")
 def _read_relay_proof(path: Path) -> str:
     from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
 
@@ -138,25 +103,17 @@ def _read_relay_proof(path: Path) -> str:
 
 
 def _answers() -> Iterable[bytes]:
-    answer = {"jsonrpc": "2.0", "id": 1, "result": {"at": "0x" + "22" * 32, "proof": ["0x00", "0x0102"]}}
-    request: dict[str, object] = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "state_getReadProof",
-        "params": [["0x3a636f6465"], None],
-    }
+    call: dict[str, object] = {"jsonrpc": "2.0", "id": 1}
+    answer = {**call, "result": {"at": "0x" + "22" * 32, "proof": ["0x00", "0x0102"]}}
+    request = {**call, "method": "state_getReadProof", "params": [["0x3a636f6465"], None]}
     header: dict[str, object] = {"parentHash": "0x" + "00" * 32, "number": "0x1", "stateRoot": "0x" + "33" * 32}
     header |= {"extrinsicsRoot": "0x" + "44" * 32, "digest": {"logs": []}}
     answers = [request, answer, {"jsonrpc": "2.0", "id": 2, "result": header}]
-    return [
-        json.dumps(answers).encode(),
-        json.dumps(answer).encode(),
-        b"\n".join(json.dumps(a).encode() for a in answers),
-    ]
+    return [json.dumps(answers).encode(), json.dumps(answer).encode(), "\n".join(map(json.dumps, answers)).encode()]
 
 
 @target("node-json", "what a node answered", _answers, "spark_audit.real_proofs", text=True)
-@_from_file("node.json")
+@from_file("node.json")
 def _read_answers(path: Path) -> str:
     from pubsub_emulator.spark_audit.real_proofs.node_data import read_node_data
 
@@ -169,11 +126,9 @@ def _read_answers(path: Path) -> str:
 
 @cache
 def _history() -> Path:
-    from pubsub_emulator.emulator.network import Network
-    from pubsub_emulator.primitives.pubsub import key_from_data
     from pubsub_emulator.spark_audit.history.store import HistoryWriter
 
-    folder = Path(tempfile.mkdtemp(prefix="pubsub-fuzz-history-")) / "history"
+    folder = Path(mkdtemp(prefix="pubsub-fuzz-history-")) / "history"
     network = Network.of([1000], {2000: {1000: [key_from_data(b"key")]}}, seed="fuzz")
     writer = HistoryWriter(folder, "fuzz")
     network.observe(writer)
@@ -206,7 +161,7 @@ def _read_manifest(data: bytes) -> str:
         name = manifest.manifest_name(network, int(body["segment"]) % 10**8, digest)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
         pass
-    folder = _folder() / "manifests" / manifest.COMMITS
+    folder = temporary_folder() / "manifests" / manifest.COMMITS
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(data)
     try:
@@ -234,7 +189,7 @@ def _read_table(data: bytes) -> str:
     from pubsub_emulator.spark_audit.history.reader import Fault, read_file
 
     entry, body = _entries()[(data[0] if data else 0) % len(_entries())], data[1:]
-    path = _folder() / "table" / Path(entry.path).name
+    path = temporary_folder() / "table" / Path(entry.path).name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(body)
     file = io.BytesIO(body)
@@ -243,34 +198,27 @@ def _read_table(data: bytes) -> str:
     )
     frame = digest_of(read_stretches(file, entry.outside(len(body)))) if len(body) >= entry.size else ""
     stated = replace(entry, path=path.name, size=len(body), row_groups=groups, frame=frame)
-    found = list(read_file(path.parent, stated))
-    return ", ".join(
-        dict.fromkeys(each.error.split(":")[0][:40] if isinstance(each, Fault) else "rows" for each in found)
-    )
+    found = read_file(path.parent, stated)
+    said = (each.error.split(":")[0][:40] if isinstance(each, Fault) else "rows" for each in found)
+    return ", ".join(dict.fromkeys(said))
 
 
 # Findings
 
 
 def _findings() -> Iterable[bytes]:
-    from pubsub_emulator.spark_audit.judge.evidence import judge
-    from pubsub_emulator.spark_audit.judge.finding_file import finding_text
-
+    row: dict[str, object] = dict.fromkeys(("segment", "position", "number", "block", "collator"))
+    row |= {"network": "fuzz", "chain": 3000, "severity": "error", "verifier": "0", "id": bytes(32)}
     for evidence in _evidence():
         shown = judge(evidence)
-        row = dict.fromkeys(("segment", "position", "number", "block", "collator"))
-        finding = {"network": "fuzz", "chain": 3000, "severity": "error", "detail": shown.detail, "verifier": "0"}
-        yield finding_text(
-            {**row, **finding, "code": shown.code or "", "id": bytes(32), "evidence": evidence, **shown.facts}
-        ).encode()
+        row |= {"detail": shown.detail, "code": shown.code or "", "evidence": evidence}
+        yield finding_text({**row, **shown.facts}).encode()
 
 
 @target("finding", "a finding's file", _findings, "spark_audit.audit", text=True)
-@_from_file("finding.json")
+@from_file("finding.json")
 def _read_finding(path: Path) -> str:
     """A finding as its maker would sign it: with the digest that its content has."""
-    from pubsub_emulator.spark_audit.judge.finding_file import check_finding
-
     try:
         body = json.loads(path.read_bytes())
         rest = {name: value for name, value in body.items() if name != "digest"}
@@ -282,8 +230,6 @@ def _read_finding(path: Path) -> str:
 
 
 def _evidence() -> Iterable[bytes]:
-    from pubsub_emulator.spark_audit.judge.evidence import Recorded, block_evidence, equivocation_evidence
-
     for case, candidate, context in judged_blocks():
         yield block_evidence(case.judging.parent.header, case.judging.parent.state, candidate, context, Recorded(None))
     header = candidate.header.encode()
@@ -292,8 +238,6 @@ def _evidence() -> Iterable[bytes]:
 
 @target("evidence", "the evidence of a finding", _evidence, "spark_audit.audit")
 def _read_evidence(data: bytes) -> str:
-    from pubsub_emulator.spark_audit.judge.evidence import judge
-
     found = judge(data)
     return f"{found.kind} {found.code}"
 
@@ -323,11 +267,8 @@ def _ingress() -> Iterable[bytes]:
     import cbor2
 
     content = {"request_type": "call", "sender": b"\4", "ingress_expiry": 10**9, "arg": b"DIDL\0\0"}
-    for more in (
-        {"canister_id": b"\0\1", "method_name": "m"},
-        {"request_type": "read_state", "paths": [[b"time"], []]},
-    ):
-        yield cbor2.dumps({"content": {**content, **more}})
+    yield cbor2.dumps({"content": {**content, "canister_id": b"\0\1", "method_name": "m"}})
+    yield cbor2.dumps({"content": {**content, "request_type": "read_state", "paths": [[b"time"], []]}})
     delegation = {"delegation": {"pubkey": b"", "expiration": 2**63, "targets": [b"\0\1"]}, "signature": b""}
     yield cbor2.dumps({"content": content, "sender_pubkey": b"", "sender_sig": b"", "sender_delegation": [delegation]})
 
