@@ -133,7 +133,7 @@ OWN = {
     ),
     "files of the user's own: keys, vectors and operations": (
         "distributor/adapter/evm/account.py "
-        "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/run/run.py cli/commands/compare/sides.py"
+        "cli/commands/vectors/run.py cli/commands/prism/run.py cli/commands/run/run.py cli/commands/compare/run.py"
     ),
 }
 

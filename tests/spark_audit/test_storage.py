@@ -15,7 +15,7 @@ from support.audits import drop_a_node, write_history
 from support.object_store import s3_server
 
 from pubsub_emulator.cli.base.errors import InputError
-from pubsub_emulator.cli.commands.report.run import make_report
+from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.spark_audit.audit.run import AuditFailed, audit
 from pubsub_emulator.spark_audit.history import schema, storage

@@ -15,7 +15,7 @@ import click
 from pubsub_emulator.cli.base.own_process import spare_memory
 from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.base.result import Result
-from pubsub_emulator.cli.commands.report.run import make_report
+from pubsub_emulator.cli.commands.report import make_report
 from pubsub_emulator.cli.commands.run.run import show_digest
 from pubsub_emulator.cli.screen import Advance, bar, files, say, stage, table
 from pubsub_emulator.spark_audit.audit.follow import follow
@@ -32,13 +32,7 @@ MOST_FAULTS = 8
 SLOWEST_SHOWN = 0.1
 """The slowest pace that is shown, in units per second."""
 DIGEST_MEANS: Final = "one hash over the rows of all tables: equal histories have equal digests, whichever engine ran"
-PHASES = {
-    "start": "starting the engine",
-    "verify": "units of work",
-    "chains": "networks",
-    "summary": "summary",
-    "tables": "tables",
-}
+PHASES = {"start": "starting the engine", "verify": "units of work", "chains": "networks"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +101,17 @@ def run_audit(request: AuditOptions, *, growing: bool = False, report: bool = Fa
     if result.codes:
         pubsub, out = program(), request.out
         say(f"`{pubsub} evidence {out}` lists the findings, `{pubsub} report {out}` draws all of it")
-    show_head(result)
+    if result.head is None:
+        say("the history has no head: manifests are damaged or missing, and it may have held more")
+    else:
+        say("complete up to this head, as the history itself says; `--head` demands it", f"head: 0x{result.head}")
     show_digest(result.digest, DIGEST_MEANS)
     return Result(document(result, request.out), result.exit_code)
 
 
 def _follow(request: AuditOptions) -> AuditResult:
     """Audit a growing history until an interrupt; returns the last result. Raises `AuditFailed`, `Abort`."""
-    result: AuditResult | None = None
+    result = None
     say(f"following {request.history}; interrupt to end")
     with bar() as advance:
         options = {**_keywords(request), "progress": _watcher(advance)}
@@ -141,14 +138,6 @@ def _turn(result: AuditResult) -> str:
     )
 
 
-def show_head(result: AuditResult) -> None:
-    """Show the end of the history, and whether it is verified."""
-    if result.head is None:
-        say("the history has no head: manifests are damaged or missing, and it may have held more")
-    else:
-        say("complete up to this head, as the history itself says; `--head` demands it", f"head: 0x{result.head}")
-
-
 def document(result: AuditResult, out: str | Path) -> dict[str, object]:
     """The audit's summary as JSON."""
     return {
@@ -168,16 +157,12 @@ def document(result: AuditResult, out: str | Path) -> dict[str, object]:
     }
 
 
-def written(out: str | Path) -> Iterable[tuple[str | Path, str]]:
+def written(out: str | Path) -> Iterable[tuple[str, str]]:
     """The files of an audit."""
     return (
-        (_below(out, "run_report.json"), "what was done, found and quarantined, and which files hold the tables"),
-        (_below(out, TABLES), "the tables: a folder each, Parquet with a Delta log; see `pubsub sql`"),
+        (f"{out}/run_report.json", "what was done, found and quarantined, and which files hold the tables"),
+        (f"{out}/{TABLES}", "the tables: a folder each, Parquet with a Delta log; see `pubsub sql`"),
     )
-
-
-def _below(out: str | Path, name: str) -> str | Path:
-    return out / name if isinstance(out, Path) else f"{out}/{name}"
 
 
 def show_audit(result: AuditResult) -> None:

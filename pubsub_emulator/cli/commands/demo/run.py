@@ -12,7 +12,7 @@ from pubsub_emulator.cli.base.program import program
 from pubsub_emulator.cli.commands.audit.run import AuditOptions, judge, show_audit
 from pubsub_emulator.cli.commands.audit.run import written as audit_written
 from pubsub_emulator.cli.commands.import_relay_proofs import import_bundled, show_import
-from pubsub_emulator.cli.commands.report.run import FOLDER, can_draw, make_report, report_written
+from pubsub_emulator.cli.commands.report import FOLDER, can_draw, make_report, report_written
 from pubsub_emulator.cli.commands.run.run import EXPLORER, HISTORY, find_scenario, show_digest, show_run, simulate
 from pubsub_emulator.cli.screen import files, say
 from pubsub_emulator.emulator.observers.digest import combine

@@ -123,15 +123,8 @@ async def _evm_ledger(given: AdapterOptions, url: str, store: Store) -> NetworkL
     else:
         account = key_of_keystore(given.keystore, os.environ.get(given.password_env, ""))
     finality: Finality = int(given.finality) if given.finality.isdecimal() else given.finality  # type: ignore[assignment]
-    settings = EvmSettings(
-        given.contract,
-        given.first,
-        given.chain_id,
-        not given.not_unique,
-        finality,
-        given.price,
-        stuck=float(given.stuck),
-    )
+    unique, stuck = not given.not_unique, float(given.stuck)
+    settings = EvmSettings(given.contract, given.first, given.chain_id, unique, finality, given.price, stuck=stuck)
     node = EvmNode(await connect(url).__aenter__())
     try:
         ledger = await open_ledger(given.network, node, account, settings, store)

@@ -22,7 +22,8 @@ PROGRESS = 1_000
 def simulate(scenario: str, seed: int, count: int) -> Result:
     """Play scenarios or stories."""
     if scenario == "list":
-        table("Scenarios", ("scenario", "what happens", "rules"), _listed())
+        listed = ((str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items()))
+        table("Scenarios", ("scenario", "what happens", "rules"), listed)
         return Result({"scenarios": {str(number): title for number, (title, _, _) in SCENARIOS.items()}})
     if scenario == "stories":
         return _stories(seed, count)
@@ -38,22 +39,15 @@ def simulate(scenario: str, seed: int, count: int) -> Result:
     return _scenarios((int(scenario),), seed)
 
 
-def _listed() -> list[tuple[str, ...]]:
-    return [(str(number), title, rules) for number, (title, rules, _) in sorted(SCENARIOS.items())]
-
-
 def _scenarios(numbers: Iterable[int], seed: int) -> Result:
     found: dict[str, dict[str, object]] = {}
-    surprising = False
     for number in sorted(numbers):
         stage = play(number, seed)
-        failures = list(stage.failures)
-        say(f"{number:>2}  {SCENARIOS[number][0]}: {'as the rules say' if not failures else '; '.join(failures)}")
-        surprising |= bool(failures)
-        found[str(number)] = {"surprises": failures, "digest": stage.world.digest()}
+        say(f"{number:>2}  {SCENARIOS[number][0]}: {'; '.join(stage.failures) or 'as the rules say'}")
+        found[str(number)] = {"surprises": stage.failures, "digest": stage.world.digest()}
     if len(found) == 1:
         say(f"digest: {next(iter(found.values()))['digest']}")
-    return Result({"scenarios": found}, FINDINGS if surprising else 0)
+    return Result({"scenarios": found}, FINDINGS if any(each["surprises"] for each in found.values()) else 0)
 
 
 def _file(path: Path, seed: int) -> Result:
@@ -62,9 +56,11 @@ def _file(path: Path, seed: int) -> Result:
     for failure in stage.failures:
         say(failure)
     say(f"{scenario.title}: {'as expected, and every invariant holds' if not stage.failures else 'not as expected'}")
-    say(f"digest: {stage.world.digest()}")
-    document = {"title": scenario.title, "surprises": stage.failures, "digest": stage.world.digest()}
-    return Result(document, FINDINGS if stage.failures else 0)
+    digest = stage.world.digest()
+    say(f"digest: {digest}")
+    return Result(
+        {"title": scenario.title, "surprises": stage.failures, "digest": digest}, FINDINGS if stage.failures else 0
+    )
 
 
 def _stories(seed: int, count: int) -> Result:
@@ -97,5 +93,4 @@ def demonstrate(seed: int) -> Result:
     if not found.surprises:
         say("every event is on every network, once; each subscriber got what matches; every invariant holds")
     say(f"digest: {found.digest}")
-    surprising = bool(found.surprises) or not found.settled
-    return Result({**found._asdict()}, FINDINGS if surprising else 0)
+    return Result(found._asdict(), FINDINGS if found.surprises or not found.settled else 0)

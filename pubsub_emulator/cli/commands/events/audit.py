@@ -22,7 +22,7 @@ from pubsub_emulator.spark_audit.deliveries.tables import (
 )
 from pubsub_emulator.spark_audit.spark.context import start_context
 from pubsub_emulator.spark_audit.spark.deliveries import Audited, DeliveriesError, audit_deliveries
-from pubsub_emulator.spark_audit.spark.statuses import StatusesAudited, audit_statuses
+from pubsub_emulator.spark_audit.spark.statuses import audit_statuses
 
 _TOKEN = 16
 """Digits of a subscription's name in the table; `--json` has it whole."""
@@ -52,12 +52,9 @@ def _audited(
     *,
     with_statuses: bool = False,
 ) -> Result:
-    statuses: StatusesAudited | None = None
     has_streams = (deliveries / EVENT_STREAMS.name).is_dir()
-    if not has_streams and not (
-        with_statuses
-        and any((deliveries / each.name).is_dir() for each in (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS))
-    ):
+    of_statuses = (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS) if with_statuses else ()
+    if not has_streams and not any((deliveries / each.name).is_dir() for each in of_statuses):
         raise DeliveriesError(f"{deliveries}: there is no table {EVENT_STREAMS.name}")
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
         folder = Path(name)
@@ -68,11 +65,8 @@ def _audited(
             events = export_log(store, folder)
         context = start_context(master)
         try:
-            audited = Audited([], 0, 0, 0)
-            if has_streams:
-                audited = audit_deliveries(context, folder)
-            if with_statuses:
-                statuses = audit_statuses(context, deliveries)
+            audited = audit_deliveries(context, folder) if has_streams else Audited([], 0, 0, 0)
+            statuses = audit_statuses(context, deliveries) if with_statuses else None
         finally:
             context.stop()
     say(f"{audited.deliveries:,} deliveries in {audited.streams:,} streams against {events:,} events of the log")
@@ -82,17 +76,12 @@ def _audited(
         say("nothing is missing, doubled, out of order, not asked for, altered or invented")
     document = {"findings": audited.findings, "streams": audited.streams, "deliveries": audited.deliveries}
     document |= {"taken_back": audited.taken_back, "events": events}
-    if statuses is None:
-        return Result(document, FINDINGS if audited.findings else 0)
-    _say_statuses(statuses)
-    document["statuses"] = statuses._asdict()
-    return Result(document, FINDINGS if audited.findings or statuses.findings else 0)
-
-
-def _say_statuses(statuses: StatusesAudited) -> None:
-    say(f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation each")
-    if not _say_findings(statuses.findings, "operation", "first_position"):
-        say("no status is doubled, out of order, altered, invented or withheld")
+    if statuses is not None:
+        say(f"{statuses.answers:,} statuses told in {statuses.streams:,} streams of one operation each")
+        if not _say_findings(statuses.findings, "operation", "first_position"):
+            say("no status is doubled, out of order, altered, invented or withheld")
+        document["statuses"] = statuses._asdict()
+    return Result(document, FINDINGS if audited.findings or (statuses and statuses.findings) else 0)
 
 
 def _say_findings(findings: list[dict[str, object]], stream: str, first: str) -> bool:

@@ -54,9 +54,8 @@ async def _serve(given: Serve, store: SqlStore, recorder: Recorder | None) -> No
     limits = Limits(given.streams_per_client, given.streams, heartbeat_seconds=given.heartbeat)
     callers = read_callers(given.tokens)
     names = Names(given.host, given.names, any_host=callers.names is not None)
-    registry = SqlRegistry(
-        store.database, per_client=given.subscriptions_per_client, keep_seconds=given.keep_days * 86_400
-    )
+    most, kept = given.subscriptions_per_client, given.keep_days * 86_400
+    registry = SqlRegistry(store.database, per_client=most, keep_seconds=kept)
     ended = asked_to_end()
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(EventService(store, registry, limits, recorder))

@@ -22,12 +22,10 @@ def check(path: Path) -> Result:
     size = len(finding["evidence"])
     collator = "nobody" if finding["collator"] is None else _plain(finding["collator"])
     say(f"{finding['code']} ({finding['severity']}) in {finding['network']}, chain {finding['chain']}")
-    for name, value in (("block", finding["number"]), ("hash", _plain(finding["block"])), ("collator", collator)):
-        say(f"  {name:9}{value}")
-    for line in _shown(finding, judgement):
-        say(f"  {'shown':9}{line}")
-    for line in judgement.rests_on:
-        say(f"  {'rests on':9}{line}")
+    lines = [("block", finding["number"]), ("hash", _plain(finding["block"])), ("collator", collator)]
+    lines += [("shown", line) for line in _shown(finding, judgement)]
+    lines += [("rests on", line) for line in judgement.rests_on]
+    say(*(f"  {name:9}{value}" for name, value in lines))
     if checked.proven:
         say(f"borne out by its evidence of {size:,} bytes")
     else:

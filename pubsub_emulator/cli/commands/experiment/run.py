@@ -31,11 +31,11 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
     known = [field.name for field in fields(Measurement) if field.name != "workload"]
     if y not in known:
         raise UnknownParameter(f"a measurement has no figure {y!r}; it has {', '.join(known)}")
-    base = Workload()
-    for setting in settings:
-        base = with_field(base, *_assignment(setting))
+    base, given = Workload(), []
+    for name, value in map(_assignment, settings):
+        base = with_field(base, name, value)
+        given.append(name)
     parameter, text = _assignment(swept)
-    given = [name for name, _ in map(_assignment, settings)]
     for name in given:
         if name == parameter:
             raise UnknownParameter(f"{name} is given in both --sweep and --set; give it once")
@@ -47,17 +47,13 @@ def run_sweep(swept: str, settings: Sequence[str], policies: Sequence[CachePolic
     total = len(values) * len(policies)
     if not total:
         raise UnknownParameter(f"--sweep {parameter}: no values")
+    number = count()
     with stage(f"measuring {total} workloads", total) as advance:
-        number = count()
-        found = list(
-            sweep(
-                parameter,
-                values,
-                policies,
-                base,
-                lambda w: advance(next(number), total, f"{parameter} {w.value_of(parameter)}, {w.cache.value}"),
-            )
-        )
+
+        def watch(load: Workload) -> None:
+            advance(next(number), total, f"{parameter} {load.value_of(parameter)}, {load.cache.value}")
+
+        found = list(sweep(parameter, values, policies, base, watch))
     return write((sweep_figure(parameter, y, found),), out, lambda: _compare(parameter, found))
 
 
@@ -110,8 +106,7 @@ def write(figures: Sequence[Figure], out: Path, show: Callable[[], None] | None 
     files("written:", written)
     if undrawn:
         say(f"no plot was drawn: {undrawn}", aside=True)
-    figured = [{"name": figure.name, "title": figure.title, "rows": figure.rows} for figure in figures]
-    return Result({"figures": figured, "files": [path for path, _ in written]})
+    return Result({"figures": [_document(figure) for figure in figures], "files": [path for path, _ in written]})
 
 
 def _cell(value: float | str) -> int | str:
@@ -129,6 +124,9 @@ def _write_table(figure: Figure, folder: Path) -> list[Path]:
         writer = csv.DictWriter(file, tuple(figure.rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows({name: cell(value) for name, value in row.items()} for row in figure.rows)
-    body = {"name": figure.name, "title": figure.title, "rows": figure.rows}
-    as_json.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+    as_json.write_text(json.dumps(_document(figure), indent=1) + "\n", encoding="utf-8")
     return [as_csv, as_json]
+
+
+def _document(figure: Figure) -> dict[str, object]:
+    return {"name": figure.name, "title": figure.title, "rows": figure.rows}

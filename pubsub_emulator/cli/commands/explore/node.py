@@ -92,13 +92,11 @@ async def _relay_block(
 ) -> Header:
     header = await reader.at(number)
     if header.parent_hash != parent.hash():
-        raise Disagrees(
-            f"{reader.url}: relay block {number} does not follow block {number - 1}: the node reverted blocks"
-        )
+        said = f"relay block {number} does not follow block {number - 1}: the node reverted blocks"
+        raise Disagrees(f"{reader.url}: {said}")
     listed = await _together(reader.candidates(chain.para, number) for chain in chains)
-    records = [
-        await _judged(chain, found, number) for chain, each in zip(chains, listed, strict=True) for found in each
-    ]
+    pairs = zip(chains, listed, strict=True)
+    records = [await _judged(chain, found, number) for chain, each in pairs for found in each]
     newest = max((record.slot_now for record in records), default=Slot(0))
     recorder.relay_block(RelayRecord(RelayBlockNumber(number), header.hash(), header.state_root, newest))
     for record in records:
@@ -173,9 +171,7 @@ class _Node:
 
     async def paras(self, at: Header) -> list[ParaId]:
         """Every parachain that has a block as of a relay block."""
-        name = f"0x{at.hash().hex()}"
-        prefix = f"0x{HEADS.prefix.hex()}"
-        keys = await self.ask(KEYS, "state_getKeysPaged", prefix, 1000, None, name)
+        keys = await self.ask(KEYS, "state_getKeysPaged", hexed(HEADS.prefix), 1000, None, hexed(at.hash()))
         return sorted({ParaId(int.from_bytes(key[-4:], "little")) for key in keys})
 
     async def start(self, para: ParaId, at: Header, recorder: Recorder) -> _Chain:
@@ -188,9 +184,8 @@ class _Node:
         async with connect(f"{self.url}/{para}") as rpc:
             state = await self._state(rpc, hexed(header.hash()))
         if state.root() != header.state_root:
-            raise Disagrees(
-                f"{self.url}/{para}: the state of block {header.number} does not have the root in its header"
-            )
+            said = f"the state of block {header.number} does not have the root in its header"
+            raise Disagrees(f"{self.url}/{para}: {said}")
         keys = tuple(AUTHORITIES.get(Storage(state)))
         recorder.authorities(AuthorityRecord(para, ParaBlockNumber(header.number), keys))
         recorder.checkpoint(CheckpointRecord(para, 0, header, state))

@@ -1,6 +1,8 @@
 """Sources of `pubsub explore` besides scenarios: histories, saved sessions, fixtures, cases and findings."""
 
+from collections import defaultdict
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -79,20 +81,18 @@ def _case(path: Path) -> str:
 
 
 def _case_cards(case: Case) -> Iterator[tuple[str, str]]:
-    judging = case.judging
+    judging, parent = case.judging, case.judging.parent
     if case.block is None:
-        for heading, nodes in (
-            ("the honest proof", case.proof),
-            ("the changed proof", case.changed_proof(case.shrunk)),
-        ):
+        changed = case.changed_proof(case.shrunk)
+        for heading, nodes in (("the honest proof", case.proof), ("the changed proof", changed)):
             title = f"{len(nodes)} nodes under 0x{judging.root.hex()[:16]}…"
             yield heading, Picture(draw_trie(judging.root, nodes), title)._repr_html_()
         return
-    chain = runtime_spec(Storage(judging.parent.state)).para_id
-    changed = case.changed_block(case.block, case.shrunk)
-    for heading, block in (("the honest block", case.block), ("the changed block", changed)):
-        again = judge_again(chain, judging.parent.header, judging.parent.state, block, judging.context(block))
-        yield heading, block_card(again, judging.parent.state)
+    chain = runtime_spec(Storage(parent.state)).para_id
+    blocks = (("the honest block", case.block), ("the changed block", case.changed_block(case.block, case.shrunk)))
+    for heading, block in blocks:
+        again = judge_again(chain, parent.header, parent.state, block, judging.context(block))
+        yield heading, block_card(again, parent.state)
 
 
 def _finding(path: Path) -> str:
@@ -127,18 +127,17 @@ def _history(path: Path, network: str | None, most: int) -> str:
     if chosen not in networks:
         raise InputError(f"{path}: --network {chosen}: it holds {', '.join(networks)}")
     recorder = Recorder()
-    history = record_.history
-    relays = [
-        row for row in record_.rows(tuple(history.files(schema.RELAY_HEADERS, chosen))) if row["number"] is not None
-    ]
-    for row in record_.rows(tuple(history.files(schema.AUTHORITIES, chosen))):
+
+    def rows(table: schema.Table) -> "list[Row]":
+        return record_.rows(tuple(record_.history.files(table, chosen)))
+
+    relays = sorted((row for row in rows(schema.RELAY_HEADERS) if row["number"] is not None), key=itemgetter("number"))
+    for row in rows(schema.AUTHORITIES):
         keys = tuple(row["keys"])
         recorder.authorities(AuthorityRecord(ParaId(row["chain"]), ParaBlockNumber(row["from_block"]), keys))
-    subscribing = {
-        row["chain"] for row in record_.rows(tuple(history.files(schema.SUBSCRIPTIONS, chosen))) if row["items"]
-    }
+    subscribing = {row["chain"] for row in rows(schema.SUBSCRIPTIONS) if row["items"]}
     chains = [chain for name, chain in record_.chains if name == chosen]
-    first = min((row["number"] for row in relays), default=0)
+    first, newest = (relays[0]["number"], relays[-1]["number"]) if relays else (0, 0)
     last = first + most
     found: list[BlockRecord] = []
     with stage(f"executing the blocks of {len(chains)} chains again", len(chains)) as advance:
@@ -148,8 +147,7 @@ def _history(path: Path, network: str | None, most: int) -> str:
                 recorder.chains[ParaId(chain)].subscribes = True
             advance(done, len(chains), f"executing blocks again: chain {chain}")
     _tell(recorder, relays, found, last)
-    said = f"Relay blocks {first} to {min(last, max((row['number'] for row in relays), default=0))} of {path}."
-    return page_html(recorder, chosen, said)
+    return page_html(recorder, chosen, f"Relay blocks {first} to {min(last, newest)} of {path}.")
 
 
 def _blocks(record_: "HistoryRecord", network: str, chain: int, last: int, recorder: Recorder) -> Iterator[BlockRecord]:
@@ -157,9 +155,7 @@ def _blocks(record_: "HistoryRecord", network: str, chain: int, last: int, recor
     from pubsub_emulator.spark_audit.history import schema
 
     rows = record_.rows(tuple(record_.history.files(schema.BLOCKS, network, chain)))
-    rows = sorted(
-        (row for row in rows if row["status"] != "imported"), key=lambda row: (row["segment"], row["position"])
-    )
+    rows = sorted((row for row in rows if row["status"] != "imported"), key=itemgetter("segment", "position"))
     parent: Header | None = None
     state = State()
     for row, judged in zip(rows, record_.blocks(network, chain), strict=True):
@@ -169,17 +165,8 @@ def _blocks(record_: "HistoryRecord", network: str, chain: int, last: int, recor
             parent, state = judged.pre()
             recorder.checkpoint(CheckpointRecord(ParaId(chain), row["segment"], parent, state))
         unpruned = tuple((ParaId(each["publisher"]), each["bytes"]) for each in row["unpruned"] or ())
-        again = judge_again(
-            chain,
-            parent,
-            state,
-            judged.candidate,
-            judged.relay,
-            row["included_at"],
-            row["segment"],
-            unpruned,
-            row["strategy"],
-        )
+        place = (row["included_at"], row["segment"])
+        again = judge_again(chain, parent, state, judged.candidate, judged.relay, *place, unpruned, row["strategy"])
         if again.outcome is not None and row["status"] == "included":
             parent, state = judged.candidate.header, again.outcome.state
         yield again
@@ -187,14 +174,14 @@ def _blocks(record_: "HistoryRecord", network: str, chain: int, last: int, recor
 
 def _tell(recorder: Recorder, relays: "list[Row]", found: list[BlockRecord], last: int) -> None:
     """Give a recorder the blocks in the order in which they were judged."""
-    by_block: dict[int, list[BlockRecord]] = {}
+    by_block = defaultdict[int, list[BlockRecord]](list)
     for each in found:
-        by_block.setdefault(each.included_at, []).append(each)
-    for row in sorted(relays, key=lambda row: row["number"]):
+        by_block[each.included_at].append(each)
+    for row in relays:
         if row["number"] > last:
             break
         number = RelayBlockNumber(row["number"])
         header = Hash(row["hash"]) if row["hash"] is not None else EMPTY_TRIE_ROOT
         recorder.relay_block(RelayRecord(number, header, Hash(row["storage_root"]), Slot(row["slot"] or 0)))
-        for each in by_block.get(row["number"], ()):
+        for each in by_block[row["number"]]:
             recorder.candidate(each)

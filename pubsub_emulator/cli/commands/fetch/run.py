@@ -43,8 +43,7 @@ class FetchOptions:
 
 def run_fetch(options: FetchOptions) -> Result:
     """Fetch blocks of a parachain into a history, and show what was added."""
-    given = [bool(options.nodes), options.chunks is not None, options.export is not None]
-    if sum(given) != 1:
+    if [bool(options.nodes), options.chunks is not None, options.export is not None].count(True) != 1:
         raise click.UsageError("give one of --node, --chunks and --export")
     began = monotonic()
     try:
@@ -113,6 +112,5 @@ def _show(fetched: Fetched, seconds: float) -> None:
     if fetched.fetched:
         say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
     if fetched.differing:
-        say(
-            f"{fetched.differing:,} inherents state another relay root than the relay chain: `pubsub audit` tells which"
-        )
+        other = "inherents state another relay root than the relay chain"
+        say(f"{fetched.differing:,} {other}: `pubsub audit` tells which")

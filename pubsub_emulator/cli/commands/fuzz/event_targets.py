@@ -5,9 +5,15 @@ from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
+from pubsub_emulator.distributor.event import BadEventError, parse_notification, parse_publication, parse_row
 from pubsub_emulator.emulator.untrusted import parse_json
+from pubsub_emulator.events.filters.codec import from_json, to_json
+from pubsub_emulator.events.filters.normal import normalize
+from pubsub_emulator.events.subscriptions.cursor import Cursor, decode_cursor, encode_cursor
 from pubsub_emulator.laboratory.mutation import target
 from pubsub_emulator.primitives.errors import DefensiveFailure
+from pubsub_emulator.prism.core.messages import AddKey, Usage
+from pubsub_emulator.prism.core.metadata import object_of
 
 if TYPE_CHECKING:
     from pubsub_emulator.prism.make import Secret, Signed
@@ -29,9 +35,6 @@ def _filters() -> Iterable[bytes]:
 
 @target("filter", "a filter of events", _filters, "events.filters", text=True)
 def _read_filter(data: bytes) -> str:
-    from pubsub_emulator.events.filters.codec import from_json, to_json
-    from pubsub_emulator.events.filters.normal import normalize
-
     read = from_json(parse_json(data, "filter"))
     if from_json(to_json(read)) != read:
         raise DefensiveFailure("a filter reads back as another")
@@ -43,16 +46,12 @@ _TAG: Final = bytes(8)
 
 
 def _cursors() -> Iterable[bytes]:
-    from pubsub_emulator.events.subscriptions.cursor import Cursor, encode_cursor
-
     for cursor in (Cursor(1, 0), Cursor(2**32 - 1, 2**64 - 1)):
         yield encode_cursor(cursor, _TAG).encode()
 
 
 @target("cursor", "a cursor of the event log", _cursors, "events.subscriptions")
 def _read_cursor(data: bytes) -> str:
-    from pubsub_emulator.events.subscriptions.cursor import decode_cursor, encode_cursor
-
     text = data.decode("latin-1")
     if encode_cursor(decode_cursor(text, _TAG), _TAG) != text:
         raise DefensiveFailure("a cursor has two texts")
@@ -71,7 +70,6 @@ def _secret() -> "Secret":
 def _operations() -> "list[Signed]":
     """A DID that is made, changed, issues, revokes and ends."""
     from pubsub_emulator.prism import make
-    from pubsub_emulator.prism.core.messages import AddKey, Usage
 
     key = _secret()
     usages = {"master0": Usage.MASTER_KEY, "issuing0": Usage.ISSUING_KEY, "revoke0": Usage.REVOCATION_KEY}
@@ -118,8 +116,6 @@ def _metadata() -> Iterable[bytes]:
 
 @target("metadatum", "metadata of Cardano, CBOR or JSON", _metadata, "prism")
 def _read_metadata(data: bytes) -> str:
-    from pubsub_emulator.prism.core.metadata import object_of
-
     text = data[1:].decode("utf-8", "replace") if data[:1] == b"\0" else None
     return f"{min(len(object_of(text, data)), 9)} bytes"
 
@@ -138,8 +134,6 @@ def _publications() -> Iterable[bytes]:
 
 @target("publication", "bodies that a distributor is sent", _publications, "distributor", text=True)
 def _read_publication(data: bytes) -> str:
-    from pubsub_emulator.distributor.event import BadEventError, parse_notification, parse_publication, parse_row
-
     body, said = parse_json(data, "body"), []
     readers: tuple[Callable[[object], object], ...] = (parse_publication, parse_notification, parse_row)
     for read in readers:
@@ -152,9 +146,8 @@ def _read_publication(data: bytes) -> str:
 
 
 def _settings() -> Iterable[bytes]:
-    adapter = (
-        b'[adapters.alpha]\nurl = "http://127.0.0.1:1"\nprofile = "legacy"\nchain_id = "1"\nenvironments = ["a"]\n'
-    )
+    adapter = b'[adapters.alpha]\nurl = "http://127.0.0.1:1"\nprofile = "legacy"\n'
+    adapter += b'chain_id = "1"\nenvironments = ["a"]\n'
     yield b'public_url = "http://127.0.0.1:8090"\nport = 8080\nsince = "now"\nretain = 5\n' + adapter
     token = b'access.tokens = [{ name = "a", sha256 = "' + b"0" * 64 + b'", rights = ["read"] }]\n'
     yield b'public_url = "http://127.0.0.1:8090"\nstore = "redis://127.0.0.1"\n' + token + adapter

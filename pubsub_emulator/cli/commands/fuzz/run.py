@@ -17,31 +17,24 @@ MANY = {2: "two at once", 3: "three at once"}
 
 
 def run_fuzz(request: Campaign) -> Result:
-    """The command.
-
-    Ctrl-C ends the campaign after the case under way, and what was found is shown.
-    """
+    """The command. Ctrl-C ends the campaign after the case under way, and what was found is shown."""
     first = [case for _, case in corpus()]
     cases, kept, began = request.most, request.corpus, monotonic()
     interrupts = Interrupts()
     wanted = f"{cases:,} cheats" if cases is not None else f"cheats for {request.minutes:g} minutes"
-    with stage(f"replaying {len(first)} kept cases, then trying {wanted}", cases) as advance:
-
-        def watch(done: int, most: int | None) -> None:
-            advance(done, most, "trying cheats")
-
-        with interrupts.taken():
-            result = campaign(
-                cases,
-                request.seed,
-                request.strategies or None,
-                watch,
-                request.out,
-                first,
-                minutes=request.minutes,
-                kept=kept,
-                stop=lambda: interrupts.noted,
-            )
+    said = f"replaying {len(first)} kept cases, then trying {wanted}"
+    with stage(said, cases) as advance, interrupts.taken():
+        result = campaign(
+            cases,
+            request.seed,
+            request.strategies or None,
+            lambda done, most: advance(done, most, "trying cheats"),
+            request.out,
+            first,
+            minutes=request.minutes,
+            kept=kept,
+            stop=lambda: interrupts.noted,
+        )
     show_campaign(result, len(first), monotonic() - began)
     if result.files:
         files("the smallest case of each group, for `pubsub replay`:", ((path, "") for path in result.files))
@@ -86,23 +79,18 @@ def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:
     for names, verdicts in result.by_strategy.items():
         count = names.count("+") + 1
         rows.setdefault(MANY.get(count, names), Counter()).update(verdicts)
-    singles = [name for name in STRATEGIES if name in rows]
-    table(
-        "cheats by the first verdict that they met",
-        ("strategy", "cases", "verdicts"),
-        (
-            (name, rows[name].total(), ", ".join(f"{verdict} {count:,}" for verdict, count in rows[name].most_common()))
-            for name in (*singles, *(name for name in MANY.values() if name in rows))
-        ),
+    shown = (
+        (name, rows[name].total(), ", ".join(f"{verdict} {count:,}" for verdict, count in rows[name].most_common()))
+        for name in (*STRATEGIES, *MANY.values())
+        if name in rows
     )
+    table("cheats by the first verdict that they met", ("strategy", "cases", "verdicts"), shown)
     rate = f", {result.cases / seconds:,.0f} cases per second" if seconds > 1 else ""
     say(
         f"{kept} kept cases replayed; {result.cases:,} cheats tried; honest blocks: {result.honest:,}, of which "
-        f"{result.stopped:,} stopped for their budget{rate}"
-    )
-    say(
+        f"{result.stopped:,} stopped for their budget{rate}",
         f"{result.rejected:,} refused; {result.accepted_equal:,} accepted rightly: what is left of them is "
-        f"valid; {result.found.total} surprising"
+        f"valid; {result.found.total} surprising",
     )
     idle = sum(count.get(NO_EFFECT, 0) for count in result.by_strategy.values())
     if idle:
@@ -119,32 +107,16 @@ def _show_surprises(result: CampaignResult) -> None:
     say()
     if wrongly:
         say(f"{wrongly:,} ACCEPTED WRONGLY: the verifier takes what it must refuse")
-    table(
-        "surprises by verdict and place",
-        ("kind", "due", "found", "changed", "cases"),
-        (
-            (
-                key.kind.value,
-                ", ".join(key.due) or "accepted",
-                ", ".join(key.found) or "accepted",
-                key.place,
-                group.count,
-            )
-            for key, group in found.ordered()
-        ),
+    rows = (
+        (key.kind.value, *(", ".join(each) or "accepted" for each in (key.due, key.found)), key.place, group.count)
+        for key, group in found.ordered()
     )
+    table("surprises by verdict and place", ("kind", "due", "found", "changed", "cases"), rows)
 
 
 def list_strategies() -> Result:
     """Every strategy, what it is after, and the verdicts that it must meet."""
-    rows = (
-        (each.name, each.gain, ", ".join(verdict.value for verdict in each.meets) or "by the case")
-        for each in STRATEGIES.values()
-    )
+    meets = [(each.name, each.gain, [verdict.value for verdict in each.meets]) for each in STRATEGIES.values()]
+    rows = ((name, gain, ", ".join(met) or "by the case") for name, gain, met in meets)
     table("strategies", ("name", "to gain", "meets"), rows)
-    return Result(
-        {
-            each.name: {"gain": each.gain, "meets": [verdict.value for verdict in each.meets]}
-            for each in STRATEGIES.values()
-        }
-    )
+    return Result({name: {"gain": gain, "meets": met} for name, gain, met in meets})

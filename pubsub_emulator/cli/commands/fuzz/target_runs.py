@@ -37,17 +37,17 @@ def run_targets(names: tuple[str, ...], request: Campaign) -> Result:
             def watch(done: int, before: int = at * (request.most or 0), name: str = target.name) -> None:
                 advance(before + done, total, name)
 
-            result = mutate_target(
-                target, request.counted, request.seed, share, request.out / "corpus" / target.name, watch
-            )
-            found.append(result)
-            written += _write(result, request.out)
+            corpus = request.out / "corpus" / target.name
+            found.append(mutate_target(target, request.counted, request.seed, share, corpus, watch))
+            written += _write(found[-1], request.out)
     _show(found)
     if written:
         files("surprises:", ((path, "") for path in written))
-    documents = [_document(result) for result in found]
     surprises = sum(len(result.surprises) for result in found)
-    return Result({"targets": documents, "surprising": surprises, "files": written}, FINDINGS if surprises else 0)
+    return Result(
+        {"targets": list(map(_document, found)), "surprising": surprises, "files": written},
+        FINDINGS if surprises else 0,
+    )
 
 
 def replay_targets(names: tuple[str, ...], path: Path) -> Result:

@@ -33,9 +33,9 @@ def run_verifier(command: str, request: Campaign) -> Result:
             stop=lambda: monotonic() >= until,
         )
     table("cases by our first verdict", ("verdict", "cases"), found.by_verdict.most_common())
-    if found.differences:
-        rows = [(group, len(each)) for group, each in sorted(found.differences.items())]
-        table("differences", ("what each says", "cases"), rows)
+    groups = {group: len(each) for group, each in sorted(found.differences.items())}
+    if groups:
+        table("differences", ("what each says", "cases"), groups.items())
     written = keep(found, request.out)
     if written:
         files("the smallest difference of each kind:", ((path, "") for path in written))
@@ -48,7 +48,7 @@ def run_verifier(command: str, request: Campaign) -> Result:
         "by_verdict": dict(found.by_verdict),
         "judged": sorted(found.judged),
         "differing": found.differing,
-        "groups": {group: len(each) for group, each in sorted(found.differences.items())},
+        "groups": groups,
         "files": written,
     }
-    return Result(document, FINDINGS if found.differences else 0)
+    return Result(document, FINDINGS if groups else 0)

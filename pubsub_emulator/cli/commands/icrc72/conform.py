@@ -56,9 +56,8 @@ def conform(
 
     if role == "publisher" and publish is None:
         raise Icrc72Error("--publisher needs --publish: the update, of a nat, that makes an event")
-    candidate = Candidate(
-        partial(canister_of, wasm, bare=bare), say_publish if publish else None, say_handled if handled else None
-    )
+    made = partial(canister_of, wasm, bare=bare)
+    candidate = Candidate(made, say_publish if publish else None, say_handled if handled else None)
     trial = _TRIALS[role](candidate, seed.encode(), refuse)
     if trace is not None:
         write_whole(trace, _trace(trial))

@@ -9,7 +9,6 @@ from pubsub_emulator.icrc72.ic.principal import Principal
 from pubsub_emulator.icrc72.ic.wasm.canister import NOTHING, WasmCanister
 from pubsub_emulator.icrc72.ic.wasm.module import ModuleError, load
 from pubsub_emulator.icrc72.scenario import Modules
-from pubsub_emulator.icrc72.scenario_file import ModuleModel
 
 
 def read_module(place: Path) -> bytes:
@@ -31,8 +30,4 @@ def canister_of(wasm: bytes, who: Principal, *, bare: bool) -> WasmCanister:
 
 def modules_of(place: str) -> Modules:
     """What makes the canisters of a scenario, whose files are named from its folder on."""
-
-    def made(model: ModuleModel, orchestrator: Principal) -> WasmCanister:
-        return canister_of(read_module(Path(place).parent / model.wasm), orchestrator, bare=model.bare)
-
-    return made
+    return lambda model, who: canister_of(read_module(Path(place).parent / model.wasm), who, bare=model.bare)

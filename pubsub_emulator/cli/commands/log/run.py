@@ -63,8 +63,7 @@ def _copy_history(root: Path, store: SqlStore, until: int | None) -> None:
     networks = history_networks(root)
     if len(networks) != 1 and store.network not in networks:
         raise SourceError(f"{root} holds the networks {', '.join(networks)}; select one with --network")
-    name = store.network if store.network in networks else networks[0]
-    blocks = history_blocks(root, name)
+    blocks = history_blocks(root, store.network if store.network in networks else networks[0])
     copy_all(store, (block for block in blocks if until is None or block.number <= until))
 
 
@@ -82,8 +81,7 @@ def read_log(  # noqa: PLR0917  # the options of the command
     """Print matching rows of a log, and wait for more if wanted. Raises `PubsubError`."""
     where = _where(kinds, chain, text)
     with closing(existing_store(place)) as store:
-        left = limit
-        epoch = store.head().epoch
+        left, epoch = limit, store.head().epoch
         while left is None or left > 0:
             page = store.read(after, _PAGE if left is None else min(left, _PAGE), where)
             if page.head.epoch != epoch:

@@ -22,13 +22,14 @@ def command(file: Path | None, like: str | None, *, schema: bool, listing: bool)
 
     A scenario defines who publishes what and how often, who subscribes, and who cheats.
     """
-    from pubsub_emulator.cli.commands.new.run import list_scenarios, print_schema, write_scenario
+    from pubsub_emulator.cli.commands.new.run import list_scenarios, schema_text, write_scenario
+    from pubsub_emulator.cli.screen import say_document
 
     if listing:
         list_scenarios()
     elif file is not None:
         write_scenario(file, like, schema=schema)
     elif schema and like is None:
-        print_schema()
+        say_document(schema_text().rstrip("\n"))
     else:
         raise click.UsageError("FILE is missing, for example: pubsub new mine.toml")

@@ -6,7 +6,7 @@ from typing import Final
 
 from pubsub_emulator.cli.base.errors import InputError
 from pubsub_emulator.cli.base.program import program
-from pubsub_emulator.cli.screen import files, say, say_document, table
+from pubsub_emulator.cli.screen import files, say, table
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, parse_scenario
 from pubsub_emulator.emulator.scenario.json_schema import scenario_schema
@@ -17,17 +17,10 @@ SCHEMA: Final = "scenario.schema.json"
 
 def list_scenarios() -> None:
     """The scenarios that come with the project, with what each is."""
-    rows = []
-    for name in BUNDLE.names():
-        scenario = load_bundled(name)
-        rows.append((name, scenario.relay_blocks, scenario.description))
+    found = [(name, load_bundled(name)) for name in BUNDLE.names()]
+    rows = ((name, scenario.relay_blocks, scenario.description) for name, scenario in found)
     table("scenarios that come with the project", ("name", "relay blocks", "what it is"), rows)
     say("`pubsub new my.toml --like NAME` copies one; every command that wants a scenario takes its name, too")
-
-
-def print_schema() -> None:
-    """The JSON Schema on standard output."""
-    say_document(schema_text().rstrip("\n"))
 
 
 def schema_text() -> str:
@@ -44,22 +37,17 @@ def write_scenario(path: Path, like: str | None, *, schema: bool) -> None:
         raise InputError(f"{path}: the file exists; name another one or remove it")
     if path.suffix != ".toml":
         raise InputError(f"{path}: the name of a scenario file must end with .toml")
-    text = TEMPLATE.read_text(encoding="utf-8") if like is None else BUNDLE.text(like)
-    if like is None:
-        text = text.replace("NAME", _name(path))
+    kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in path.stem)
+    name = kept.lstrip("-") or "mine"
+    text = TEMPLATE.read_text(encoding="utf-8").replace("NAME", name) if like is None else BUNDLE.text(like)
     if schema:
         text = f"#:schema ./{SCHEMA}\n{text}"
     parse_scenario(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
+    written = [(path, "a scenario; docs/scenarios.md has every field")]
     if schema:
+        written.append((path.with_name(SCHEMA), "for editors that know `#:schema`, such as those with Taplo"))
         write_whole(path.with_name(SCHEMA), schema_text())
     write_whole(path, text)
-    beside = ((path.with_name(SCHEMA), "for editors that know `#:schema`, such as those with Taplo"),) if schema else ()
-    files("written:", ((path, "a scenario; docs/scenarios.md has every field"), *beside))
-    say(f"next: {program()} step {path}, or {program()} run {path} --out out/{_name(path)}")
-
-
-def _name(path: Path) -> str:
-    """A valid scenario name from a file's name."""
-    kept = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in path.stem)
-    return kept.lstrip("-") or "mine"
+    files("written:", written)
+    say(f"next: {program()} step {path}, or {program()} run {path} --out out/{name}")

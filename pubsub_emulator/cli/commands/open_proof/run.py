@@ -15,6 +15,7 @@ from pubsub_emulator.explorer.svg import arrange, render
 from pubsub_emulator.explorer.tree import Below, Drawn, Fate, Sources, TreeQuery, draw
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.pubsub import PublishedEntry, derive_child_key
 from pubsub_emulator.primitives.storage_keys import CHILD_STORAGE_PREFIX, child_root_key
 from pubsub_emulator.primitives.types import U32_MAX, Hash, ParaId
@@ -60,7 +61,9 @@ def open_files(  # noqa: PLR0917  # the options of the command
     data = read_node_data([*files, *([] if header is None else [header])])
     if not data.proofs:
         raise NodeDataError(f"{', '.join(map(str, files))}: no read proof, only {len(data.headers)} headers")
-    given = None if root is None else _state_root(root)
+    given = None if root is None else Hash(_hex("--root", root))
+    if given is not None and len(given) != 32:
+        raise NodeDataError(f"--root has {len(given)} bytes, not 32")
     opened = []
     for proof in data.proofs:
         under = root_of(proof, data.headers) if given is None else given
@@ -92,15 +95,11 @@ def _attribute(proof: NodeProof, root: Hash, child: str | None, keys: Sequence[s
         attribute_reads(root, proof.nodes, {trie: ()})  # raises where the trie's root is left open
     # Without a request it may be a subscriber's own proof: what that chain has stored is left out of it.
     found = attribute(root, proof.nodes, absences=True, cached=True)
-    if trie != TOP:
-        _ensure_there(trie, found)
+    if trie != TOP and not any(part.trie == trie for part in found.parts):
+        for part in found.parts:
+            if part.trie == TOP and part.key == child_root_key(trie) and part.value is not None:
+                raise ProofError(f"the root node of {child_trie_name(trie)}, {part.value.hex()}, is not in the proof")
     return found
-
-
-def _ensure_there(trie: bytes, found: Attribution) -> None:
-    root = next((part for part in found.parts if part.trie == TOP and part.key == child_root_key(trie)), None)
-    if root is not None and root.value is not None and not any(part.trie == trie for part in found.parts):
-        raise ProofError(f"the root node of {child_trie_name(trie)}, {root.value.hex()}, is not in the proof")
 
 
 def _child_key(text: str) -> bytes:
@@ -110,13 +109,6 @@ def _child_key(text: str) -> bytes:
     if not text.startswith("0x"):
         raise NodeDataError(f"--child {text}: neither a parachain's id nor a storage key in hex")
     return _hex("--child", text).removeprefix(CHILD_STORAGE_PREFIX)
-
-
-def _state_root(text: str) -> Hash:
-    raw = _hex("--root", text)
-    if len(raw) != 32:
-        raise NodeDataError(f"--root has {len(raw)} bytes, not 32")
-    return Hash(raw)
 
 
 def _hex(option: str, text: str) -> bytes:
@@ -145,22 +137,15 @@ def _show(opened: Opened) -> None:
     found, proof = opened.found, opened.proof
     of = "" if proof.at is None else f" of block 0x{proof.at.hex()}"
     say(f"{proof.place}: {found.weight:,} bytes in {found.nodes} nodes{of}, state root 0x{opened.root.hex()}")
-    rows = (
-        (
-            part.kind,
-            _short(part.name),
-            part.nodes,
-            part.weight,
-            "" if part.path_bytes is None else part.path_bytes,
-            _said(part),
-        )
-        for part in found.parts
-    )
+    rows: list[tuple[object, ...]] = []
+    for part in found.parts:
+        path = "" if part.path_bytes is None else part.path_bytes
+        rows.append((part.kind, _short(part.name), part.nodes, part.weight, path, _said(part)))
     table("", ("", "what", "nodes", "own bytes", "whole path", "value"), rows)
     for node_hash in found.unread:
-        say(f"unread node 0x{node_hash.hex()}")
+        say(f"unread node {hexed(node_hash)}")
     for node_hash in found.unplaced:
-        say(f"unplaced node 0x{node_hash.hex()}: no node of the proof leads to it")
+        say(f"unplaced node {hexed(node_hash)}: no node of the proof leads to it")
 
 
 def _short(name: str) -> str:
@@ -172,26 +157,26 @@ def _as_json(opened: Opened) -> dict[str, object]:
     found, proof = opened.found, opened.proof
     return {
         "place": proof.place,
-        "block": None if proof.at is None else f"0x{proof.at.hex()}",
-        "state_root": f"0x{opened.root.hex()}",
+        "block": None if proof.at is None else hexed(proof.at),
+        "state_root": hexed(opened.root),
         "nodes": found.nodes,
         "bytes": found.weight,
         "parts": [
             {
                 "kind": part.kind,
                 "name": part.name,
-                "trie": None if part.trie == TOP else f"0x{part.trie.hex()}",
-                "key": None if part.key is None else f"0x{part.key.hex()}",
+                "trie": None if part.trie == TOP else hexed(part.trie),
+                "key": None if part.key is None else hexed(part.key),
                 "state": part.state,
-                "value": None if part.value is None else f"0x{part.value.hex()}",
+                "value": None if part.value is None else hexed(part.value),
                 "nodes": part.nodes,
                 "bytes": part.weight,
                 "path_bytes": part.path_bytes,
             }
             for part in found.parts
         ],
-        "unread": [f"0x{node_hash.hex()}" for node_hash in found.unread],
-        "unplaced": [f"0x{node_hash.hex()}" for node_hash in found.unplaced],
+        "unread": list(map(hexed, found.unread)),
+        "unplaced": list(map(hexed, found.unplaced)),
     }
 
 

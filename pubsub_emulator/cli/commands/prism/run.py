@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, aclosing, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,8 @@ from pubsub_emulator.events.log.sql_store import SqlStore, open_store
 from pubsub_emulator.events.subscriptions.callers import Callers, check_reach, read_callers
 from pubsub_emulator.events.subscriptions.grpc_server import Tls
 from pubsub_emulator.events.subscriptions.service import Recorder
-from pubsub_emulator.prism.client import ClientSubscription, Message, PrismClient, TakenBack
+from pubsub_emulator.primitives.hexadecimal import unhex
+from pubsub_emulator.prism.client import ClientSubscription, PrismClient, TakenBack
 from pubsub_emulator.prism.core.filters import OWNERS, Filter, FilterType
 from pubsub_emulator.prism.core.identifiers import is_hex_hash
 from pubsub_emulator.prism.core.process import Status
@@ -186,9 +187,8 @@ def subscribe_to(given: Subscribe) -> None:
     if known is None and not given.filters:
         raise click.UsageError("give a --filter, or --state with the file of a subscription")
     if known is not None and given.filters:
-        raise click.UsageError(
-            f"{given.state} holds a subscription with its filters; give no --filter, or another file"
-        )
+        said = "holds a subscription with its filters; give no --filter, or another file"
+        raise click.UsageError(f"{given.state} {said}")
     filters = [read_filter(each, given.status) for each in given.filters]
     asyncio.run(_subscribe(given, filters, known))
 
@@ -202,7 +202,9 @@ async def _subscribe(given: Subscribe, filters: Sequence[Filter], known: ClientS
                 async with aclosing(client.events(at)) as messages:
                     async for message in messages:
                         at = message.subscription
-                        _print(message)
+                        for event in message.events:
+                            say_document(json.dumps(_event(event)))
+                        sys.stdout.flush()
                         _keep(given.state, at)
                         if message.live and given.until_live:
                             return
@@ -242,12 +244,6 @@ def read_filter(text: str, status: str | None) -> Filter:
     return Filter(kind, status=outcome)
 
 
-def _print(message: Message) -> None:
-    for event in message.events:
-        say_document(json.dumps(_event(event)))
-    sys.stdout.flush()
-
-
 def _event(event: pb.SubscriptionEvent) -> dict[str, object]:
     return {
         "seq_no": event.seq_no,
@@ -274,16 +270,14 @@ def _update(update: pb.OperationStatusUpdate) -> dict[str, object]:
     return found
 
 
-def _operations(path: Path) -> list[bytes]:
+def _operations(path: Path) -> Iterator[bytes]:
     text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    found: list[bytes] = []
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
-                found.append(bytes.fromhex(line.strip().removeprefix("0x")))
+                yield unhex(line.strip())
             except ValueError:
                 raise click.UsageError(f"{path}:{number}: not hex") from None
-    return found
 
 
 def _kept(path: Path | None) -> ClientSubscription | None:

@@ -19,8 +19,7 @@ from pubsub_emulator.testing.proof_sizes import (
 
 def write_snapshot(name: str, out: Path) -> None:
     """Measure a scenario and write its proof sizes."""
-    scenario = find_scenario(name)
-    sizes = _measure(scenario)
+    sizes = _measure(find_scenario(name))
     sizes.write(out)
     say(f"written: {out}, {_total(sizes)}")
 
@@ -40,10 +39,8 @@ def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> b
         table(f"{scenario.name}: in {kept_in} and now", ("", "kept", "now", "change", ""), map(_row, shown))
     found = verdict(kept, now, share)
     if found:
-        say(
-            f"{len(found)} of {len(now.figures)} figures exceed the tolerance of {tolerance}; "
-            "--out writes the present ones"
-        )
+        many = f"{len(found)} of {len(now.figures)} figures"
+        say(f"{many} exceed the tolerance of {tolerance}; --out writes the present ones")
     else:
         say(f"{kept_in}: within {tolerance}, {_total(now)}")
     return bool(found)

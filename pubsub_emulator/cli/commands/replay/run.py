@@ -13,7 +13,7 @@ from pubsub_emulator.cli.screen import say
 from pubsub_emulator.collator.cheats.steps import to_json
 from pubsub_emulator.emulator.fixtures import read_fixture, replay_fixture
 from pubsub_emulator.emulator.untrusted import read_json
-from pubsub_emulator.laboratory.campaign import ReplayResult, replay
+from pubsub_emulator.laboratory.campaign import replay
 from pubsub_emulator.laboratory.cases import Found
 from pubsub_emulator.laboratory.differences import read_difference
 
@@ -29,9 +29,7 @@ def run_replay(paths: Sequence[Path]) -> Result:
             differences = _PLAYED[kind](file)
             replayed.append({"file": file, "kind": kind, "as_expected": not differences, "differences": differences})
             surprising += bool(differences)
-            say(f"{file}: {'as expected' if not differences else 'SURPRISING'}")
-            for line in differences:
-                say(f"  {line}")
+            say(f"{file}: {'as expected' if not differences else 'SURPRISING'}", *(f"  {each}" for each in differences))
     say(f"{len(replayed)} played, {surprising} surprising")
     return Result({"played": len(replayed), "surprising": surprising, "files": replayed}, FINDINGS if surprising else 0)
 
@@ -58,33 +56,6 @@ def _kind(path: Path) -> str | None:
 def _play_case(path: Path) -> list[str]:
     """The differences between a case and its replay."""
     result = replay(path)
-    _show_case(result)
-    lines = []
-    if result.surprising:
-        lines.append(f"shrunk: due {_names(result.case.expected)}, found {_names(result.shrunk)}")
-        if result.full != result.shrunk:
-            lines.append(f"full sequence: found {_names(result.full)}")
-    return lines
-
-
-def _play_difference(path: Path) -> list[str]:
-    """Our verifier's present verdicts, if they still differ from the other's."""
-    found = read_difference(path)
-    say(f"{' + '.join(found.strategies) or 'the honest block'} on chain {found.chain}, judged by two verifiers")
-    say(f"  recorded: ours {found.ours}, theirs {found.theirs}")
-    verdicts = "the bytes do not decode" if found.found is None else _names(found.found)
-    say(f"  ours now: {verdicts}")
-    return [] if found.now == found.theirs else [f"the two still differ: ours {found.now}, theirs {found.theirs}"]
-
-
-_PLAYED: Final[dict[str, Callable[[Path], list[str]]]] = {
-    "case": _play_case,
-    "fixture": lambda path: replay_fixture(read_fixture(path)),
-    "difference": _play_difference,
-}
-
-
-def _show_case(result: ReplayResult) -> None:
     case = result.case
     what = "a proof alone" if case.block is None else f"block {case.block.header.number}"
     say(f"{' + '.join(case.strategies) or 'the honest block'} on {what}, {len(case.proof)} honest proof nodes")
@@ -95,7 +66,26 @@ def _show_case(result: ReplayResult) -> None:
     if len(case.shrunk) > MOST_STEPS:
         say(f"    and {len(case.shrunk) - MOST_STEPS} more")
     recorded = "" if result.reproduced else f", {_names(case.verdicts)} when it was recorded"
-    say(f"  due {_names(case.expected)}, found {_names(result.shrunk)}{recorded}")
+    verdicts = f"due {_names(case.expected)}, found {_names(result.shrunk)}"
+    say(f"  {verdicts}{recorded}")
+    full = [] if result.full == result.shrunk else [f"full sequence: found {_names(result.full)}"]
+    return [f"shrunk: {verdicts}", *full] if result.surprising else []
+
+
+def _play_difference(path: Path) -> list[str]:
+    """Our verifier's present verdicts, if they still differ from the other's."""
+    found = read_difference(path)
+    say(f"{' + '.join(found.strategies) or 'the honest block'} on chain {found.chain}, judged by two verifiers")
+    say(f"  recorded: ours {found.ours}, theirs {found.theirs}")
+    say(f"  ours now: {'the bytes do not decode' if found.found is None else _names(found.found)}")
+    return [] if found.now == found.theirs else [f"the two still differ: ours {found.now}, theirs {found.theirs}"]
+
+
+_PLAYED: Final[dict[str, Callable[[Path], list[str]]]] = {
+    "case": _play_case,
+    "fixture": lambda path: replay_fixture(read_fixture(path)),
+    "difference": _play_difference,
+}
 
 
 def _names(found: Found) -> str:

@@ -43,10 +43,8 @@ def command(scenario: str, out: Path, history: str | None, *, explorer: bool, ke
     docs/scenarios.md has every field; `pubsub step SCENARIO` runs one step by step. The digest printed last is one
     hash over every relay block, candidate, verdict and delivery: equal runs have equal digests, on any machine.
     """
-    from pubsub_emulator.cli.commands.run.run import run_scenario
+    from pubsub_emulator.cli.commands.run.run import run_again_and_again, run_scenario
 
     if watch:
-        from pubsub_emulator.cli.commands.run.watch import run_again_and_again
-
         return run_again_and_again(scenario, lambda: run_scenario(scenario, out, history, explorer=explorer))
     return run_scenario(scenario, out, history, explorer=explorer, keep=keep)

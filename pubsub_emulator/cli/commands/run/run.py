@@ -1,13 +1,16 @@
-"""`pubsub run`: a scenario from its file to a history, a summary and a digest."""
+"""`pubsub run`: a scenario from its file to a history, a summary and a digest, and again when a file changes."""
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from time import sleep
 from typing import Final
 
 from pubsub_emulator.cli.base.extras import brings
+from pubsub_emulator.cli.base.figures import lines_of, of_run, show_differences
 from pubsub_emulator.cli.base.output import MARKER, new_folder
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.screen import files, say, stage, table
@@ -18,14 +21,17 @@ from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import BUNDLE, load_bundled, load_scenario, parse_document
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.emulator.untrusted import Unreadable, read_json
+from pubsub_emulator.emulator.user_file import read_rules
+from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import Hash
-from pubsub_emulator.runtime.rules import chosen
+from pubsub_emulator.runtime.rules import choose, chosen
 from pubsub_emulator.spark_audit.report.words import percent, size
 
 HISTORY: Final = "history"
 EXPLORER: Final = "explorer.html"
 ARROW: Final = "pyarrow"
+_POLL_SECONDS: Final = 0.3
 
 DIGEST_MEANS: Final = "one hash over every relay block, candidate, verdict and delivery: equal runs have equal digests"
 
@@ -45,13 +51,8 @@ class Run:
     def document(self) -> dict[str, object]:
         """The content of `summary.json`."""
         rules = {"rules": hexed(self.rules)} if self.rules else {}
-        return {
-            "scenario": self.scenario.name,
-            "digest": hexed(self.digest),
-            **rules,
-            **self.summary.json(),
-            "deposits": self.deposits,
-        }
+        named = {"scenario": self.scenario.name, "digest": hexed(self.digest), **rules}
+        return {**named, **self.summary.json(), "deposits": self.deposits}
 
 
 def find_scenario(name: str) -> Scenario:
@@ -114,13 +115,6 @@ def simulate(
     return run
 
 
-def _scenario_of(session: Path) -> Scenario:
-    """The scenario in the file of a session. Raises `CommandError`, and `SettingsError` for the scenario inside."""
-    from pubsub_emulator.cli.session.saved import read_document
-
-    return parse_document(read_document(session)["scenario"], str(session))
-
-
 def _is_a_run(folder: Path) -> bool:
     """Whether all of a folder is what a run wrote."""
     try:
@@ -139,7 +133,12 @@ def run_scenario(
     Without Arrow it writes no history, and says so.
     """
     session = Path(name) if name.endswith(".json") else None
-    scenario = find_scenario(name) if session is None else _scenario_of(session)
+    if session is None:
+        scenario = find_scenario(name)
+    else:
+        from pubsub_emulator.cli.session.saved import read_document
+
+        scenario = parse_document(read_document(session)["scenario"], name)
     history = find_spec(ARROW) is not None
     with new_folder(out, replace=not keep and _is_a_run(out)) as folder:
         run = simulate(scenario, folder, explorer=explorer, history=history, history_out=history_out, session=session)
@@ -157,6 +156,42 @@ def run_scenario(
     return Result({**run.document(), "history": place if history else None, "summary": out / MARKER, **page})
 
 
+def run_again_and_again(scenario: str, run: Callable[[], Result]) -> Result:
+    """Run, and again after each change of the scenario or of the file of rules, and compare with the last run.
+
+    Ends when it is interrupted, with the last result. An error is said and waited out.
+    """
+    rules = Path(chosen().path) if chosen().path else None
+    watched = [path for path in (Path(scenario), rules) if path is not None and path.is_file()]
+    if not watched:
+        raise PubsubError(f"{scenario}: there is no file to watch")
+    seen = _states(watched)
+    last = run()
+    try:
+        while True:
+            say(f"watching {', '.join(map(str, watched))}; interrupt to end")
+            while seen == _states(watched):
+                sleep(_POLL_SECONDS)
+            seen = _states(watched)
+            try:
+                if rules is not None:
+                    choose(read_rules(rules))
+                result = run()
+            except (PubsubError, OSError) as error:
+                say(f"pubsub: {error}")
+                continue
+            lines = lines_of([of_run(last.document), of_run(result.document)])
+            show_differences(("last run", "this run"), [line for line in lines if line.differs])
+            last = result
+    except KeyboardInterrupt:
+        return last
+
+
+def _states(paths: list[Path]) -> list[bytes | None]:
+    """The contents of the files; `None` for one that an editor is replacing."""
+    return [path.read_bytes() if path.is_file() else None for path in paths]
+
+
 def show_digest(digest: str, means: str) -> None:
     """Print a digest and what it covers."""
     say(f"the digest is {means}")
@@ -165,9 +200,9 @@ def show_digest(digest: str, means: str) -> None:
 
 def show_run(run: Run) -> None:
     """Print tables of chains, caught cheats and byte usage."""
-    _show_subscribers(run)
-    _show_publishers(run.summary)
     summary = run.summary
+    _show_subscribers(run.scenario, summary)
+    _show_publishers(summary)
     if summary.verdicts:
         caught = ((strategy, verdict, count) for (strategy, verdict), count in sorted(summary.cheats.items()))
         table(f"cheats caught: {summary.verdicts.total()}", ("strategy", "verdict", "blocks"), caught)
@@ -178,54 +213,26 @@ def show_run(run: Run) -> None:
         say(f"NOT caught: {summary.undetected} blocks")
 
 
-def _show_subscribers(run: Run) -> None:
-    scenario, summary = run.scenario, run.summary
-    subscribers = [(each, summary.chains[each.para]) for each in scenario.subscribers if each.para in summary.chains]
-    rows = (
-        (
-            f"{each.para} {each.name}",
-            each.cache,
-            chain.blocks,
-            chain.refused,
-            chain.delivered,
-            chain.removed,
-            chain.stops,
-            size(chain.messages_bytes),
-        )
-        for each, chain in subscribers
-    )
+def _show_subscribers(scenario: Scenario, summary: Summary) -> None:
+    rows: list[tuple[object, ...]] = []
+    shares: list[tuple[str, ...]] = []
+    for each in scenario.subscribers:
+        if each.para in summary.chains:
+            name, chain = f"{each.para} {each.name}", summary.chains[each.para]
+            counts = (chain.blocks, chain.refused, chain.delivered, chain.removed, chain.stops)
+            rows.append((name, each.cache, *counts, size(chain.messages_bytes)))
+            blocks = max(chain.blocks, 1)
+            used = (chain.budget_bytes // blocks, chain.used_bytes // blocks)
+            proofs = (chain.largest_proof, chain.proof_bytes, chain.unpruned_bytes)
+            saved = percent(chain.unpruned_bytes - chain.proof_bytes, chain.unpruned_bytes)
+            state = map(size, (chain.own_state_bytes, chain.cache_state_bytes))
+            weight = (f"{chain.ref_time / blocks / 1e6:,.1f} µs", size(chain.proof_size // blocks))
+            shares.append((name, *map(size, (*used, *proofs)), saved, *state, *weight))
     header = ("subscriber", "cache", "blocks", "refused", "delivered", "removed", "stops", "messages")
     table(f"{scenario.name}: {summary.relay_blocks} relay blocks", header, rows)
-    shares = (
-        (
-            f"{each.para} {each.name}",
-            size(chain.budget_bytes // max(chain.blocks, 1)),
-            size(chain.used_bytes // max(chain.blocks, 1)),
-            size(chain.largest_proof),
-            size(chain.proof_bytes),
-            size(chain.unpruned_bytes),
-            percent(chain.unpruned_bytes - chain.proof_bytes, chain.unpruned_bytes),
-            size(chain.own_state_bytes),
-            size(chain.cache_state_bytes),
-            f"{chain.ref_time / max(chain.blocks, 1) / 1e6:,.1f} µs",
-            size(chain.proof_size // max(chain.blocks, 1)),
-        )
-        for each, chain in subscribers
-    )
-    columns = (
-        "bytes",
-        "budget/block",
-        "used/block",
-        "largest proof",
-        "all proofs",
-        "unpruned",
-        "saved",
-        "own state read",
-        "of it cache",
-        "ref_time/block",
-        "proof_size/block",
-    )
-    table("what used the bytes", columns, shares)
+    columns = ("bytes", "budget/block", "used/block", "largest proof", "all proofs", "unpruned", "saved")
+    others = ("own state read", "of it cache", "ref_time/block", "proof_size/block")
+    table("what used the bytes", (*columns, *others), shares)
 
 
 def _show_publishers(summary: Summary) -> None:
@@ -248,13 +255,9 @@ def _show_publishers(summary: Summary) -> None:
     if summary.failed_calls:
         say(f"{summary.failed_calls.total():,} calls on the relay chain failed: {_counted(summary.failed_calls)}", "")
     weight, heaviest, blocks = summary.weight, summary.heaviest, max(summary.relay_blocks, 1)
-    rows = (
-        (
-            "ref_time, µs",
-            *(f"{each / 1e6:,.1f}" for each in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time)),
-        ),
-        ("proof_size, bytes", weight.proof_size, weight.proof_size // blocks, heaviest.proof_size),
-    )
+    times = (f"{each / 1e6:,.1f}" for each in (weight.ref_time, weight.ref_time / blocks, heaviest.ref_time))
+    sizes = (weight.proof_size, weight.proof_size // blocks, heaviest.proof_size)
+    rows = (("ref_time, µs", *times), ("proof_size, bytes", *sizes))
     table("weight of the relay chain", ("dimension", "all blocks", "a block", "heaviest block"), rows)
     if summary.lost_downward:
         say(f"{summary.lost_downward:,} downward messages were lost: their queues were full", "")

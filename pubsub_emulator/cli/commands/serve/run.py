@@ -87,12 +87,12 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
             "a journal or history cannot hold a forked state: --fork cannot be given with --journal, --replay or --out"
         )
     replayed = None if given.replay is None else _read(given.replay)
-    if replayed is not None:
-        if name is not None:
-            raise BadOption(f"{given.replay} names its scenario; give no SCENARIO with --replay")
+    if replayed is None:
+        scenario, slot = find_scenario(name or "node"), _genesis_slot(given.genesis_time)
+    elif name is None:
         scenario, slot = replayed.head.scenario, replayed.head.genesis_slot
     else:
-        scenario, slot = find_scenario(name or "node"), _genesis_slot(given.genesis_time)
+        raise BadOption(f"{given.replay} names its scenario; give no SCENARIO with --replay")
     with ExitStack() as stack:
         observers = None if given.out is None else _histories(stack, given.out, scenario)
         keeps = options.dev or replayed is not None
@@ -104,9 +104,8 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
             say(line)
         live = LiveNetwork(simulation, observers, keep_snapshots=keeps)
         writer = None if given.journal is None else stack.enter_context(_journal(given.journal, scenario, slot))
-        asyncio.run(
-            _serve(Server(live, options, writer, LivePage(scenario)), replayed, str(given.replay), writer, opened_page)
-        )
+        server = Server(live, options, writer, LivePage(scenario))
+        asyncio.run(_serve(server, replayed, str(given.replay), writer, opened_page))
     sys.exit(INTERRUPTED)
 
 
@@ -128,8 +127,8 @@ async def _serve(
     server: Server,
     replayed: journal.Journal | None,
     name: str,
-    writer: JournalFile | None = None,
-    opened_page: Callable[[str], object] | None = None,
+    writer: JournalFile | None,
+    opened_page: Callable[[str], object] | None,
 ) -> None:
     ended = asked_to_end()
     if replayed is not None:

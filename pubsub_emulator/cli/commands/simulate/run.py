@@ -20,13 +20,12 @@ def run_simulate(wanted: Simulation, out: str, *, master: str | None, engine: st
         spare_memory()
     networks = wanted.networks
     with stage(f"simulating {networks} networks of {wanted.blocks:,} blocks ", networks) as advance:
-
-        def watch(done: float, total: int) -> None:
-            advance(done, total, "simulating: networks")
-
         try:
             simulated = simulate(
-                wanted, out, lambda: open_mapper(choose_engine(engine, master, networks), master), watch
+                wanted,
+                out,
+                lambda: open_mapper(choose_engine(engine, master, networks), master),
+                lambda done, total: advance(done, total, "simulating: networks"),
             )
         except KeyboardInterrupt:
             say("interrupted: networks that are whole and segments are kept, and the same command goes on")
@@ -34,16 +33,9 @@ def run_simulate(wanted: Simulation, out: str, *, master: str | None, engine: st
     show_simulated(simulated)
     files("written:", ((out, "the history, for `pubsub audit`; its table `truth` is for `pubsub score`"),))
     say(f"digest: 0x{simulated.digest}")
-    return Result(
-        {
-            "networks": len(simulated.receipts),
-            "made_now": simulated.made,
-            "blocks": simulated.candidates,
-            "cheats": dict(sorted(simulated.cheats.items())),
-            "history": out,
-            "digest": f"0x{simulated.digest}",
-        }
-    )
+    document = {"networks": len(simulated.receipts), "made_now": simulated.made, "blocks": simulated.candidates}
+    cheats = dict(sorted(simulated.cheats.items()))
+    return Result({**document, "cheats": cheats, "history": out, "digest": f"0x{simulated.digest}"})
 
 
 def show_simulated(simulated: Simulated) -> None:
@@ -92,5 +84,5 @@ def run_score(history: str, audit: str) -> Result:
         "precision": scored.precision,
         "recall": scored.recall,
     }
-    right = not scored.missed and not scored.wrong
-    return Result(document, INCOMPLETE if right and scored.faults else 0 if right else FINDINGS)
+    wrong = scored.missed or scored.wrong
+    return Result(document, FINDINGS if wrong else INCOMPLETE if scored.faults else 0)

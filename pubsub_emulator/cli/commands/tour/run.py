@@ -6,6 +6,7 @@ digest is the same on every machine.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
@@ -82,12 +83,9 @@ class Tour:
         """Build relay blocks and call `after` after each."""
         while self.network.number < until:
             step = self.simulation.step()
-            self.delivered += sum(
-                each.value is not None
-                for record in step.records
-                if record.outcome is not None
-                for each in record.outcome.deliveries
-            )
+            for record in step.records:
+                if record.outcome is not None:
+                    self.delivered += sum(each.value is not None for each in record.outcome.deliveries)
             after()
 
     def published(self) -> list[Row]:
@@ -210,14 +208,11 @@ def _must(holds: bool, what: str) -> None:
         raise TourFailed(f"the tour failed: {what}")
 
 
+_TRACE: Final = "pubsub icrc72 trace demo --namespace org.example.price --event 12"
 ACTS: Final = (
     ("Publish and subscribe over the relay chain (RFC-0160)", Tour.relay_chain, "pubsub step oracle"),
     ("PRISM: identities in the events of that chain", Tour.prism, "pubsub serve --prism, then pubsub prism --help"),
-    (
-        "ICRC-72: canisters subscribe to that chain",
-        Tour.icrc72,
-        "pubsub icrc72 trace demo --namespace org.example.price --event 12",
-    ),
+    ("ICRC-72: canisters subscribe to that chain", Tour.icrc72, _TRACE),
     ("ICRC-77: what a canister missed is replayed", Tour.replay, "pubsub icrc72 demo"),
     ("The distributor: the same event on three networks", Tour.distributor, "pubsub distributor demo"),
 )
@@ -226,8 +221,7 @@ ACTS: Final = (
 
 def take_tour() -> Result:
     """Play all acts, and print the digest of them. Raises `TourFailed`."""
-    log = open_store(":memory:", "tour")
-    try:
+    with closing(open_store(":memory:", "tour")) as log:
         tour = Tour(log)
         results = []
         for number, (title, act, further) in enumerate(ACTS, start=1):
@@ -236,12 +230,9 @@ def take_tour() -> Result:
             for line in act(tour):
                 say(f"   {line}")
                 lines.append(line)
-            say(f"   try next: {callable_here(further)}")
-            say()
+            say(f"   try next: {callable_here(further)}", "")
             results.append({"act": title, "told": lines, "next": further})
         digest = f"0x{tour.digest().hex()}"
         say("the digest is one hash over all five acts: the same on every machine")
         say(f"digest: {digest}")
         return Result({"acts": results, "digest": digest})
-    finally:
-        log.close()

@@ -51,7 +51,7 @@ def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
     """Check all files. Returns whether every case passes. Raises `InputError` before anything is checked."""
     formats = [each for module in MODULES for each in import_module(module).FORMATS]
     found = [(path, document, _format_of(path, document, formats)) for path, document in _documents(paths)]
-    results = [check_document(path, document, fitting) for path, document, fitting in found]
+    results = [check_document(*each) for each in found]
     if as_json:
         say_document(json.dumps([each.document() for each in results], indent=1))
     else:
@@ -83,17 +83,13 @@ def _documents(paths: Sequence[Path]) -> Iterator[tuple[Path, Document]]:
         if not listed:
             raise InputError(f"{path}: the folder has no .json file")
         for each in listed:
-            yield each, _read(each)
-
-
-def _read(path: Path) -> Document:
-    try:
-        document = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        raise InputError(f"{path}: not JSON") from None
-    if not isinstance(document, dict):
-        raise InputError(f"{path}: unknown format")
-    return document
+            try:
+                document = json.loads(each.read_bytes())
+            except (ValueError, RecursionError):
+                raise InputError(f"{each}: not JSON") from None
+            if not isinstance(document, dict):
+                raise InputError(f"{each}: unknown format")
+            yield each, document
 
 
 def _format_of(path: Path, document: Document, formats: Sequence[Format]) -> Format:

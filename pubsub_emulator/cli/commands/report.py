@@ -4,13 +4,34 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
+import click
+
+from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.errors import InputError
-from pubsub_emulator.cli.base.output import new_folder
-from pubsub_emulator.cli.base.result import Result
-from pubsub_emulator.cli.screen import files, stage
+from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.spark_audit.report import CHARTS, PAGE
 
 FOLDER = "report"
+
+
+@click.command(
+    "report",
+    epilog="\b\nExamples:\n  pubsub report out/demo/audit\n  pubsub report out/audit --out out/report-of-may\n",
+)
+@click.argument("audit", type=options.HISTORY)
+@option("--out", type=options.OUT, help="Folder for the report, AUDIT/report by default; an existing one is replaced.")
+@with_json_option
+def command(audit: str, out: Path | None) -> Result:
+    """Write the report of an AUDIT: report.html, one page that opens offline, and its charts as SVG and PNG.
+
+    AUDIT is the output folder of `pubsub audit`; nothing else is read. Needs the extra `plot`.
+    """
+    from pubsub_emulator.cli.screen import files
+
+    written = tuple(make_report(audit, out))
+    files("written:", written)
+    return Result({"page": written[0][0], "charts": written[1][0]})
 
 
 def can_draw() -> bool:
@@ -18,18 +39,13 @@ def can_draw() -> bool:
     return all(map(find_spec, ("altair", "jinja2", "vl_convert")))
 
 
-def run_report(audit: str, out: Path | None) -> Result:
-    """Write the report of an audit, and show its files."""
-    written = tuple(make_report(audit, out))
-    files("written:", written)
-    return Result({"page": written[0][0], "charts": written[1][0]})
-
-
 def make_report(audit: str | Path, out: Path | None = None) -> Iterable[tuple[Path, str]]:
     """Write the report of an audit beside its tables or to another folder, replacing an older one. Returns the files.
 
     Raises `ResultError`, `InputError`, `OSError`.
     """
+    from pubsub_emulator.cli.base.output import new_folder
+    from pubsub_emulator.cli.screen import stage
     from pubsub_emulator.spark_audit.history.address import is_remote
     from pubsub_emulator.spark_audit.report.page import write_report
 
