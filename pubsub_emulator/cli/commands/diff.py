@@ -39,14 +39,6 @@ def command(a: Path, b: Path) -> Result:
             say(f"  and {len(names) - MOST} more")
     if result.equal:
         say("equal: every block, verdict, proof, callback and state root")
-    document = {
-        "a": a,
-        "b": b,
-        "equal": result.equal,
-        "compared": result.compared,
-        "different_genesis": result.genesis,
-        "first": first,
-        "others": result.others,
-        "unmatched": result.unmatched,
-    }
-    return Result(document, 0 if result.equal else FINDINGS)
+    document = {"a": a, "b": b, "equal": result.equal, "compared": result.compared}
+    differing = {"different_genesis": result.genesis, "first": first, "others": result.others}
+    return Result({**document, **differing, "unmatched": result.unmatched}, 0 if result.equal else FINDINGS)

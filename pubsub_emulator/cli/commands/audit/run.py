@@ -140,21 +140,13 @@ def _turn(result: AuditResult) -> str:
 
 def document(result: AuditResult, out: str | Path) -> dict[str, object]:
     """The audit's summary as JSON."""
-    return {
-        "digest": f"0x{result.digest}",
-        "exit_code": result.exit_code,
-        "head": None if result.head is None else f"0x{result.head}",
-        "engine": result.engine,
-        "out": out,
-        "candidates": result.candidates,
-        "judged": result.judged,
-        "proof_bytes": result.proof_bytes,
-        "units": {"judged": result.units_judged, "known": result.units_skipped},
-        "quarantined": result.quarantined,
-        "findings": result.findings,
-        "codes": result.codes,
-        "chains": [dict(row) for row in result.chains],
-    }
+    head = None if result.head is None else f"0x{result.head}"
+    outcome = {"digest": f"0x{result.digest}", "exit_code": result.exit_code, "head": head}
+    sums = {"candidates": result.candidates, "judged": result.judged, "proof_bytes": result.proof_bytes}
+    units = {"judged": result.units_judged, "known": result.units_skipped}
+    found = {"quarantined": result.quarantined, "findings": result.findings, "codes": result.codes}
+    chains = [dict(row) for row in result.chains]
+    return {**outcome, "engine": result.engine, "out": out, **sums, "units": units, **found, "chains": chains}
 
 
 def written(out: str | Path) -> Iterable[tuple[str, str]]:
@@ -169,17 +161,11 @@ def show_audit(result: AuditResult) -> None:
     """Show tables of chains and findings; verified small chains are only counted."""
     ranked = sorted(result.chains, key=lambda row: (row["status"] != "not verified", -row["proof_bytes"]))
     shown = [row for at, row in enumerate(ranked) if row["status"] == "not verified" or at < MOST_CHAINS]
-    rows = (
-        (
-            " ".join(filter(None, (row["network"], str(row["chain"]), row["name"]))),
-            row["status"],
-            row["segments"],
-            _judged(row["judged"], row["candidates"]),
-            size(row["proof_bytes"]),
-            "; ".join(row["reasons"]),
-        )
-        for row in shown
-    )
+    rows = []
+    for row in shown:
+        name = " ".join(filter(None, (row["network"], str(row["chain"]), row["name"])))
+        figures = (row["segments"], _judged(row["judged"], row["candidates"]), size(row["proof_bytes"]))
+        rows.append((name, row["status"], *figures, "; ".join(row["reasons"])))
     table("audit: chains", ("chain", "status", "segments", "judged", "proofs", "reasons"), rows)
     left = Counter(row["status"] for row in ranked[len(shown) :])
     if left:

@@ -64,13 +64,8 @@ def run_compare(
     beyond = [] if tolerance is None else [line.name for line in lines if line.beyond(tolerance)]
     if beyond:
         say(f"beyond {tolerance:g} %: {', '.join(beyond)}", aside=as_markdown)
-    document = {
-        "sides": labels,
-        "figures": {line.name: _document(line) for line in lines},
-        "first": first,
-        "beyond": beyond,
-        "files": pictures,
-    }
+    figures = {line.name: _document(line) for line in lines}
+    document = {"sides": labels, "figures": figures, "first": first, "beyond": beyond, "files": pictures}
     return Result(document, FINDINGS if beyond else 0)
 
 

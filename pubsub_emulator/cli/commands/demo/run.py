@@ -38,16 +38,14 @@ def demonstrate(out: Path, master: str | None, engine: str) -> None:
     show_run(run)
     show_import(imported)
     show_audit(result)
-    files(
-        "written:",
-        (
-            (out / HISTORY, "every block and every real proof"),
-            (out / MARKER, "the run in figures"),
-            (out / EXPLORER, "every block and its proof, for a browser"),
-            *audit_written(out / AUDIT),
-            *(report_written(out / AUDIT / FOLDER) if can_draw() else ()),
-        ),
+    written = (
+        (out / HISTORY, "every block and every real proof"),
+        (out / MARKER, "the run in figures"),
+        (out / EXPLORER, "every block and its proof, for a browser"),
+        *audit_written(out / AUDIT),
+        *(report_written(out / AUDIT / FOLDER) if can_draw() else ()),
     )
+    files("written:", written)
     if result.exit_code >= INCOMPLETE:
         sys.exit(result.exit_code)
     known, found = dict(run.summary.verdicts), verdicts_found(result)
@@ -80,20 +78,15 @@ def _show_next(out: Path) -> None:
     """Show what to do next."""
     pubsub = program()
     report = ((f"open {out / AUDIT / FOLDER / PAGE}", "what the audit found, as a page"),) if can_draw() else ()
-    files(
-        "next:",
-        (
-            (f"open {out / EXPLORER}", "every block, its proof drawn as a trie"),
-            *report,
-            (
-                f"{pubsub} evidence {out / AUDIT}",
-                "the findings; --finding ID --out FILE writes one that anybody can check",
-            ),
-            (f"{pubsub} step oracle", "build blocks one by one, publish, cheat, look"),
-            (f"{pubsub} new mine.toml", "a network of your own"),
-            (f"{pubsub} tour", "the other systems: PRISM, ICRC-72, replay, the distributor"),
-        ),
+    commands = (
+        (f"open {out / EXPLORER}", "every block, its proof drawn as a trie"),
+        *report,
+        (f"{pubsub} evidence {out / AUDIT}", "the findings; --finding ID --out FILE writes one that anybody can check"),
+        (f"{pubsub} step oracle", "build blocks one by one, publish, cheat, look"),
+        (f"{pubsub} new mine.toml", "a network of your own"),
+        (f"{pubsub} tour", "the other systems: PRISM, ICRC-72, replay, the distributor"),
     )
+    files("next:", commands)
 
 
 def verdicts_found(result: AuditResult) -> dict[str, int]:

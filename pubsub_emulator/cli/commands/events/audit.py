@@ -13,13 +13,7 @@ from pubsub_emulator.events.log.sql_store import existing_store
 from pubsub_emulator.events.subscriptions.deliveries import Exported, export_log
 from pubsub_emulator.prism.tables.operations import OperationLog
 from pubsub_emulator.prism.tables.schema import prepare
-from pubsub_emulator.spark_audit.deliveries.tables import (
-    EVENT_DELIVERIES,
-    EVENT_STREAMS,
-    STATUS_ANSWERS,
-    STATUS_STREAMS,
-    STATUS_TRUTHS,
-)
+from pubsub_emulator.spark_audit.deliveries import tables
 from pubsub_emulator.spark_audit.spark.context import start_context
 from pubsub_emulator.spark_audit.spark.deliveries import Audited, DeliveriesError, audit_deliveries
 from pubsub_emulator.spark_audit.spark.statuses import audit_statuses
@@ -52,13 +46,13 @@ def _audited(
     *,
     with_statuses: bool = False,
 ) -> Result:
-    has_streams = (deliveries / EVENT_STREAMS.name).is_dir()
-    of_statuses = (STATUS_TRUTHS, STATUS_ANSWERS, STATUS_STREAMS) if with_statuses else ()
+    has_streams = (deliveries / tables.EVENT_STREAMS.name).is_dir()
+    of_statuses = (tables.STATUS_TRUTHS, tables.STATUS_ANSWERS, tables.STATUS_STREAMS) if with_statuses else ()
     if not has_streams and not any((deliveries / each.name).is_dir() for each in of_statuses):
-        raise DeliveriesError(f"{deliveries}: there is no table {EVENT_STREAMS.name}")
+        raise DeliveriesError(f"{deliveries}: there is no table {tables.EVENT_STREAMS.name}")
     with tempfile.TemporaryDirectory(prefix="pubsub-events-") as name:
         folder = Path(name)
-        for wanted in (EVENT_STREAMS.name, EVENT_DELIVERIES.name):
+        for wanted in (tables.EVENT_STREAMS.name, tables.EVENT_DELIVERIES.name):
             if (deliveries / wanted).is_dir():
                 shutil.copytree(deliveries / wanted, folder / wanted)
         with opened() as store:

@@ -2,25 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from typing import Final, TypeVar
 
 from pydantic import TypeAdapter
 
-from pubsub_emulator.client.answers import (
-    BYTES,
-    HEAD,
-    KEYS,
-    MAYBE_HASH,
-    TEXT,
-    Answer,
-    Bytes,
-    Changes,
-    Count,
-    Text,
-    read,
-)
-from pubsub_emulator.client.answers import Hash as Sha
+from pubsub_emulator.client import answers
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused
 from pubsub_emulator.client.rpc import Rpc, connect
 from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
@@ -67,7 +55,7 @@ async def _page(url: str, blocks: int, advance: Advance) -> tuple[str, int]:
         best = await reader.header(None)
         first = max(best.number - blocks, 0)
         start = await reader.at(first)
-        name = await reader.ask(TEXT, "system_chain")
+        name = await reader.ask(answers.TEXT, "system_chain")
         recorder = Recorder()
         chains = [await reader.start(para, start, recorder) for para in await reader.paras(start)]
         if not chains:
@@ -119,26 +107,26 @@ async def _judged(chain: _Chain, found: "_Candidate", number: int) -> BlockRecor
     return record
 
 
-class _Named(Answer):
+class _Named(answers.Answer):
     """A candidate by its hash."""
 
-    hash: Bytes
+    hash: answers.Bytes
 
 
-class _Candidate(Answer):
+class _Candidate(answers.Answer):
     """A candidate, and what became of it."""
 
-    bytes: Bytes
-    relay_root: Sha | None
-    slot_now: Count
-    strategy: Text | None = None
-    verdict: Text | None
-    status: Text
+    bytes: answers.Bytes
+    relay_root: answers.Hash | None
+    slot_now: answers.Count
+    strategy: answers.Text | None = None
+    verdict: answers.Text | None
+    status: answers.Text
 
 
 _LISTED: Final[TypeAdapter[tuple[_Named, ...] | None]] = TypeAdapter(tuple[_Named, ...] | None)
 _CANDIDATE: Final = TypeAdapter(_Candidate)
-_PAGE: Final[TypeAdapter[tuple[Changes]]] = TypeAdapter(tuple[Changes])
+_PAGE: Final[TypeAdapter[tuple[answers.Changes]]] = TypeAdapter(tuple[answers.Changes])
 
 
 class _Node:
@@ -150,10 +138,10 @@ class _Node:
 
     async def ask(self, kind: TypeAdapter[T], method: str, *params: object, rpc: Rpc | None = None) -> T:
         """An answer of a type."""
-        return read(kind, await (rpc or self._relay).call(method, *params), f"{self.url}: {method}")
+        return answers.read(kind, await (rpc or self._relay).call(method, *params), f"{self.url}: {method}")
 
     async def header(self, name: bytes | None) -> Header:
-        found = await self.ask(HEAD, "chain_getHeader", *([] if name is None else [hexed(name)]))
+        found = await self.ask(answers.HEAD, "chain_getHeader", *([] if name is None else [hexed(name)]))
         try:
             header = found.header()
         except ScaleError as error:
@@ -164,19 +152,19 @@ class _Node:
 
     async def at(self, number: int) -> Header:
         """The relay block of a height."""
-        name = await self.ask(MAYBE_HASH, "chain_getBlockHash", number)
+        name = await self.ask(answers.MAYBE_HASH, "chain_getBlockHash", number)
         if name is None:
             raise Disagrees(f"{self.url}: the node no longer keeps relay block {number}; draw fewer blocks")
         return await self.header(name)
 
     async def paras(self, at: Header) -> list[ParaId]:
         """Every parachain that has a block as of a relay block."""
-        keys = await self.ask(KEYS, "state_getKeysPaged", hexed(HEADS.prefix), 1000, None, hexed(at.hash()))
+        keys = await self.ask(answers.KEYS, "state_getKeysPaged", hexed(HEADS.prefix), 1000, None, hexed(at.hash()))
         return sorted({ParaId(int.from_bytes(key[-4:], "little")) for key in keys})
 
     async def start(self, para: ParaId, at: Header, recorder: Recorder) -> _Chain:
         """A parachain as the relay block knows it, its state read and compared with its root."""
-        raw = await self.ask(BYTES, "state_getStorage", hexed(HEADS.key_for(para)), hexed(at.hash()))
+        raw = await self.ask(answers.BYTES, "state_getStorage", hexed(HEADS.key_for(para)), hexed(at.hash()))
         try:
             header = Header.decode(HEADS.codec.read(Reader(raw)))
         except ScaleError as error:
@@ -206,7 +194,8 @@ class _Node:
         rows: dict[bytes, bytes | None] = {}
         after: bytes | None = None
         size = 0
-        while keys := await self.ask(KEYS, "state_getKeysPaged", "0x", PAGE, after and hexed(after), name, rpc=rpc):
+        keys_of = partial(self.ask, answers.KEYS, "state_getKeysPaged", "0x", PAGE, rpc=rpc)
+        while keys := await keys_of(after and hexed(after), name):
             if any(one >= other for one, other in pairwise([*([] if after is None else [after]), *keys])):
                 raise BadAnswer(f"{self.url}: state_getKeysPaged: the keys do not ascend")
             (page,) = await self.ask(_PAGE, "state_queryStorageAt", [hexed(key) for key in keys], name, rpc=rpc)

@@ -54,20 +54,10 @@ def run_fetch(options: FetchOptions) -> Result:
         raise
     _show(fetched, monotonic() - began)
     files("written:", ((options.out, "a history, for `pubsub audit`"),))
-    return Result(
-        {
-            "network": options.network,
-            "chain": options.chain,
-            "from": fetched.first,
-            "to": fetched.last,
-            "fetched": fetched.fetched,
-            "there_already": fetched.there,
-            "nodes": fetched.nodes,
-            "proof_bytes": fetched.proof_bytes,
-            "other_relay_roots": fetched.differing,
-            "history": options.out,
-        }
-    )
+    place = {"network": options.network, "chain": options.chain, "from": fetched.first, "to": fetched.last}
+    added = {"fetched": fetched.fetched, "there_already": fetched.there}
+    proofs = {"nodes": fetched.nodes, "proof_bytes": fetched.proof_bytes, "other_relay_roots": fetched.differing}
+    return Result({**place, **added, **proofs, "history": options.out})
 
 
 class _Watch:

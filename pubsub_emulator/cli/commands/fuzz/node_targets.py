@@ -24,16 +24,8 @@ from pubsub_emulator.primitives.hashing import blake2_256
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.signatures import Scheme
 from pubsub_emulator.primitives.types import AccountId, Hash, ParaId
+from pubsub_emulator.runtime.accounts import extrinsic as extrinsics
 from pubsub_emulator.runtime.accounts.chain import ChainRuntime, NextBlock, begin
-from pubsub_emulator.runtime.accounts.extrinsic import (
-    BareExtrinsic,
-    Era,
-    Extra,
-    Implicit,
-    SignedExtrinsic,
-    decode,
-    payload,
-)
 from pubsub_emulator.runtime.framework import events, system
 from pubsub_emulator.runtime.framework.lazy_state import lazy_state
 from pubsub_emulator.runtime.framework.origin import Root, Signed
@@ -235,7 +227,7 @@ def _relay() -> tuple[Network, ChainRuntime]:
 
 
 def _extrinsics() -> Iterable[bytes]:
-    encode = _relay()[1].calls.encode
+    encode, extra = _relay()[1].calls.encode, extrinsics.Extra(extrinsics.Era(), 0, 0, 0)
     for made in (
         encode("System", "remark", b"hello"),
         encode("System", "remark_with_event", b"hello"),
@@ -248,15 +240,15 @@ def _extrinsics() -> Iterable[bytes]:
         encode("Broadcaster", "force_deregister_publisher", 2000),
         encode("Sudo", "sudo", encode("System", "set_storage", [(b"key", b"value")])),
     ):
-        yield SignedExtrinsic(_WHO, Scheme.ED25519, bytes(64), Extra(Era(), 0, 0, 0), made, 0).encode()
+        yield extrinsics.SignedExtrinsic(_WHO, Scheme.ED25519, bytes(64), extra, made, 0).encode()
 
 
 @target("extrinsic", "an extrinsic, signed again and run", _extrinsics, "runtime")
 def _read_extrinsic(data: bytes) -> str:
     """The extrinsic as its maker would sign it, run in a block; and its call once more as root's."""
     network, runtime = _relay()
-    extrinsic = decode(data, runtime.calls)
-    if isinstance(extrinsic, BareExtrinsic):
+    extrinsic = extrinsics.decode(data, runtime.calls)
+    if isinstance(extrinsic, extrinsics.BareExtrinsic):
         return "nobody signed it"
     if extrinsic.encode() != data:
         raise DefensiveFailure("an extrinsic reads back as other bytes")
@@ -265,9 +257,9 @@ def _read_extrinsic(data: bytes) -> str:
     dispatched = runtime.calls.dispatch(begin(state, header), Root(), extrinsic.call)
     hashes = dict(system.BLOCK_HASH.items(network.relay.storage())) | {header.number: header.hash()}
     birth = hashes.get(extrinsic.extra.era.birth(header.number + 1), header.hash())
-    implicit = Implicit(runtime.signing.spec_version, runtime.signing.transaction_version, hashes[0], birth)
-    signature = ed25519.sign(_SENDER, payload(extrinsic.call.encoded, extrinsic.extra, implicit))
-    again = SignedExtrinsic(_WHO, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0)
+    implicit = extrinsics.Implicit(runtime.signing.spec_version, runtime.signing.transaction_version, hashes[0], birth)
+    signature = ed25519.sign(_SENDER, extrinsics.payload(extrinsic.call.encoded, extrinsic.extra, implicit))
+    again = extrinsics.SignedExtrinsic(_WHO, Scheme.ED25519, signature, extrinsic.extra, extrinsic.call, 0)
     outcome = NextBlock(runtime, state, header).apply(again.encode())
     if state.root() != root:
         raise DefensiveFailure("a block that was not built changed the state")

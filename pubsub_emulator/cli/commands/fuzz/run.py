@@ -47,7 +47,10 @@ def run_fuzz(request: Campaign) -> Result:
 
 
 def _document(result: CampaignResult) -> dict[str, object]:
-    found = result.found
+    found, groups = result.found, []
+    for key, group in found.ordered():
+        verdicts = {"kind": key.kind.value, "due": list(key.due), "found": list(key.found)}
+        groups.append({**verdicts, "place": key.place, "cases": group.count, "file": group.file})
     return {
         "cases": result.cases,
         "honest_blocks": result.honest,
@@ -56,17 +59,7 @@ def _document(result: CampaignResult) -> dict[str, object]:
         "valid_because_canonical": result.accepted_equal,
         "surprising": found.total,
         "accepted_wrongly": found.count(Kind.ACCEPTED),
-        "groups": [
-            {
-                "kind": key.kind.value,
-                "due": list(key.due),
-                "found": list(key.found),
-                "place": key.place,
-                "cases": group.count,
-                "file": group.file,
-            }
-            for key, group in found.ordered()
-        ],
+        "groups": groups,
         "files": result.files,
         "never_tried": list(result.missed),
         "by_strategy": result.by_strategy,

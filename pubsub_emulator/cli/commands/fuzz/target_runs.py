@@ -83,18 +83,11 @@ def _write(result: Mutated, out: Path) -> list[Path]:
 
 
 def _show(found: list[Mutated]) -> None:
-    rows = (
-        (
-            each.target,
-            f"{each.tried:,}",
-            f"{each.tried / each.seconds:,.0f}" if each.seconds else "",
-            len(each.outcomes),
-            each.lines,
-            each.corpus,
-            len(each.surprises),
-        )
-        for each in found
-    )
+    rows: list[tuple[object, ...]] = []
+    for each in found:
+        pace = f"{each.tried / each.seconds:,.0f}" if each.seconds else ""
+        counts = (len(each.outcomes), each.lines, each.corpus, len(each.surprises))
+        rows.append((each.target, f"{each.tried:,}", pace, *counts))
     table("mutations by target", ("target", "tried", "a second", "outcomes", "lines", "corpus", "surprises"), rows)
     for each in found:
         for surprise in each.surprises:

@@ -43,12 +43,7 @@ def run_verifier(command: str, request: Campaign) -> Result:
     if missing:
         say(f"not judged by the other verifier: {', '.join(missing)}")
     say(f"{found.cases:,} cases judged by both; {found.differing:,} differ")
-    document = {
-        "cases": found.cases,
-        "by_verdict": dict(found.by_verdict),
-        "judged": sorted(found.judged),
-        "differing": found.differing,
-        "groups": groups,
-        "files": written,
-    }
-    return Result(document, FINDINGS if groups else 0)
+    judged = {"cases": found.cases, "by_verdict": dict(found.by_verdict), "judged": sorted(found.judged)}
+    return Result(
+        {**judged, "differing": found.differing, "groups": groups, "files": written}, FINDINGS if groups else 0
+    )

@@ -52,23 +52,19 @@ def run_scenario(place: str) -> Result:
 
 
 def _document(outcome: Outcome) -> dict[str, object]:
-    return {
-        "rounds": outcome.rounds,
-        "digest": outcome.digest,
-        "published": outcome.published,
-        "taken": outcome.taken,
-        "refused": outcome.refused,
-        "away": outcome.away,
-        "handled": {
-            name: {"handled": had, "due": due, "in_order": in_order}
-            for name, (had, due, in_order) in outcome.handled.items()
-        },
-        "replays": {str(number): state for number, state in outcome.replays.items()},
-        "findings": [
-            {"cheat": each.cheat, "actor": each.actor.text, "round": each.round, "evidence": each.evidence}
-            for each in outcome.findings
-        ],
+    run = {"rounds": outcome.rounds, "digest": outcome.digest}
+    sent = {"published": outcome.published, "taken": outcome.taken}
+    gone = {"refused": outcome.refused, "away": outcome.away}
+    handled = {
+        name: {"handled": had, "due": due, "in_order": in_order}
+        for name, (had, due, in_order) in outcome.handled.items()
     }
+    replays = {str(number): state for number, state in outcome.replays.items()}
+    findings = [
+        {"cheat": each.cheat, "actor": each.actor.text, "round": each.round, "evidence": each.evidence}
+        for each in outcome.findings
+    ]
+    return {**run, **sent, **gone, "handled": handled, "replays": replays, "findings": findings}
 
 
 def trace_event(place: str, namespace: str, number: int, svg: Path | None) -> Result:

@@ -161,23 +161,17 @@ def _as_json(opened: Opened) -> dict[str, object]:
         "state_root": hexed(opened.root),
         "nodes": found.nodes,
         "bytes": found.weight,
-        "parts": [
-            {
-                "kind": part.kind,
-                "name": part.name,
-                "trie": None if part.trie == TOP else hexed(part.trie),
-                "key": None if part.key is None else hexed(part.key),
-                "state": part.state,
-                "value": None if part.value is None else hexed(part.value),
-                "nodes": part.nodes,
-                "bytes": part.weight,
-                "path_bytes": part.path_bytes,
-            }
-            for part in found.parts
-        ],
+        "parts": list(map(_part_as_json, found.parts)),
         "unread": list(map(hexed, found.unread)),
         "unplaced": list(map(hexed, found.unplaced)),
     }
+
+
+def _part_as_json(part: ProofShare) -> dict[str, object]:
+    trie = None if part.trie == TOP else hexed(part.trie)
+    key, value = (None if each is None else hexed(each) for each in (part.key, part.value))
+    place = {"kind": part.kind, "name": part.name, "trie": trie, "key": key, "state": part.state, "value": value}
+    return {**place, "nodes": part.nodes, "bytes": part.weight, "path_bytes": part.path_bytes}
 
 
 def _tree(opened: Opened) -> list[Drawn]:

@@ -6,15 +6,7 @@ from pubsub_emulator.cli.commands.run.run import find_scenario
 from pubsub_emulator.cli.screen import say, stage, table
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.testing.proof_sizes import (
-    Change,
-    ProofSizes,
-    compare,
-    parse_tolerance,
-    read_sizes,
-    scenario_hash,
-    verdict,
-)
+from pubsub_emulator.testing import proof_sizes
 
 
 def write_snapshot(name: str, out: Path) -> None:
@@ -26,18 +18,18 @@ def write_snapshot(name: str, out: Path) -> None:
 
 def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> bool:
     """Measure a scenario and show what grew by more than the tolerance. Returns whether anything grew."""
-    share = parse_tolerance(tolerance)
-    kept = read_sizes(kept_in)
+    share = proof_sizes.parse_tolerance(tolerance)
+    kept = proof_sizes.read_sizes(kept_in)
     scenario = find_scenario(name)
-    if scenario_hash(scenario) != kept.scenario_hash:
+    if proof_sizes.scenario_hash(scenario) != kept.scenario_hash:
         say(f"{kept_in}: not a snapshot of this version of {scenario.name}; --out writes a new one")
         return True
     now = _measure(scenario)
-    changes = compare(kept, now, share)
+    changes = proof_sizes.compare(kept, now, share)
     shown = changes if diff else [change for change in changes if change.exceeds]
     if shown:
         table(f"{scenario.name}: in {kept_in} and now", ("", "kept", "now", "change", ""), map(_row, shown))
-    found = verdict(kept, now, share)
+    found = proof_sizes.verdict(kept, now, share)
     if found:
         many = f"{len(found)} of {len(now.figures)} figures"
         say(f"{many} exceed the tolerance of {tolerance}; --out writes the present ones")
@@ -46,18 +38,18 @@ def check_snapshot(name: str, kept_in: Path, tolerance: str, *, diff: bool) -> b
     return bool(found)
 
 
-def _measure(scenario: Scenario) -> ProofSizes:
+def _measure(scenario: Scenario) -> proof_sizes.ProofSizes:
     simulation = Simulation(scenario)
     with stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance:
-        return ProofSizes.of(simulation, advance)
+        return proof_sizes.ProofSizes.of(simulation, advance)
 
 
-def _row(change: Change) -> tuple[str, ...]:
+def _row(change: proof_sizes.Change) -> tuple[str, ...]:
     kept, now = ("-" if figure is None else f"{figure:,}" for figure in (change.kept, change.now))
     return change.name, kept, now, change.share, "exceeds" if change.exceeds else ""
 
 
-def _total(sizes: ProofSizes) -> str:
+def _total(sizes: proof_sizes.ProofSizes) -> str:
     whole = sum(figure for name, figure in sizes.figures.items() if name.endswith(".proof_bytes"))
     blocks = sum(figure for name, figure in sizes.figures.items() if name.endswith(".blocks"))
     return f"{whole:,} bytes of proof in {blocks:,} blocks"

@@ -69,20 +69,16 @@ def run_score(history: str, audit: str) -> Result:
             say(f"{title}: {code} in {network}, chain {chain}, block {number} {block.hex()}, by {who}")
         if len(charges) > MOST_SHOWN:
             say(f"{title}: {len(charges) - MOST_SHOWN:,} more")
-    for fault in scored.faults:
-        say(f"not readable: {fault.path}: {fault.error}")
+    faults = [f"{fault.path}: {fault.error}" for fault in scored.faults]
+    for fault in faults:
+        say(f"not readable: {fault}")
     say(
         f"planted {scored.planted.total():,}, found {scored.caught.total():,}, found without being planted "
         f"{len(scored.wrong):,}: precision {scored.precision:.6f}, recall {scored.recall:.6f}"
     )
-    document = {
-        "planted": dict(sorted(scored.planted.items())),
-        "found": dict(sorted(scored.caught.items())),
-        "missed": len(scored.missed),
-        "found_and_not_planted": len(scored.wrong),
-        "not_readable": [f"{fault.path}: {fault.error}" for fault in scored.faults],
-        "precision": scored.precision,
-        "recall": scored.recall,
-    }
+    planted, found = (dict(sorted(each.items())) for each in (scored.planted, scored.caught))
+    wrongly = {"missed": len(scored.missed), "found_and_not_planted": len(scored.wrong)}
+    rates = {"precision": scored.precision, "recall": scored.recall}
+    document = {"planted": planted, "found": found, **wrongly, "not_readable": faults, **rates}
     wrong = scored.missed or scored.wrong
-    return Result(document, FINDINGS if wrong else INCOMPLETE if scored.faults else 0)
+    return Result(document, FINDINGS if wrong else INCOMPLETE if faults else 0)
