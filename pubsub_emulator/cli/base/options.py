@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -12,9 +12,16 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 T = TypeVar("T")
+FC = TypeVar("FC", bound=Callable[..., Any])
 
 option: Final = partial(click.option, show_default=True)
 """An option whose help names its default."""
+
+
+def repeatable(*names: str, says: str, **more: Any) -> Callable[[FC], FC]:
+    """An option that may be given repeatedly, as its help says."""
+    return click.option(*names, multiple=True, help=f"{says}; may be given repeatedly.", **more)
+
 
 OUT: Final = click.Path(file_okay=False, path_type=Path)
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)

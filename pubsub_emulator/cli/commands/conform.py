@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 from pubsub_emulator.cli.exits import FINDINGS
 
@@ -23,7 +23,7 @@ from pubsub_emulator.cli.exits import FINDINGS
     "--mapping", "file", type=options.FILE, help="TOML file with the chain's names and encodings, where they differ."
 )
 @option("--para", "paras", multiple=True, metavar="ID=URL", help="A parachain's node; by default URL/ID.")
-@option("--rule", "rules", multiple=True, metavar="NAME", help="Test this rule only; may be given repeatedly.")
+@repeatable("--rule", "rules", metavar="NAME", says="Test this rule only")
 @with_json_option
 def command(url: str, file: Path | None, paras: tuple[str, ...], rules: tuple[str, ...]) -> Result:
     """Hold the relay chain at URL and its parachains to the rules of publishing, one by one.

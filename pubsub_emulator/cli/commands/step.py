@@ -66,5 +66,4 @@ def command(
             session = resume(path, forks)
         else:
             session = Session.of(find_scenario(scenario), accounts=accounts, forks=forks)
-        code = run_session(session)
-    sys.exit(code)
+        sys.exit(run_session(session))

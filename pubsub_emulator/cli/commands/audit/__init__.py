@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
@@ -32,12 +32,8 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     default="warning",
     help="Exit with code 1 if a finding has at least this severity.",
 )
-@option(
-    "--trust",
-    "trusted",
-    multiple=True,
-    metavar="HASH",
-    help="Hash in hex of a header that a chain may start at instead of genesis; may be given repeatedly.",
+@repeatable(
+    "--trust", "trusted", metavar="HASH", says="Hash in hex of a header that a chain may start at instead of genesis"
 )
 @option(
     "--head",

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
@@ -16,7 +16,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "  pubsub experiment --preset attacker --out out/attacker\n",
 )
 @option("--sweep", "swept", metavar="FIELD=V1,V2,…", help="The field of the workload to vary, and its values.")
-@option("--set", "settings", metavar="FIELD=VALUE", multiple=True, help="Another field; may be given repeatedly.")
+@repeatable("--set", "settings", metavar="FIELD=VALUE", says="Another field")
 @option("--cache", "policies", default="none,nodes,slots", help="Cache policies to compare.")
 @option("--y", default="pov", help="What the plot shows.")
 @option(

@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
@@ -16,13 +16,9 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "  pubsub fetch --export exported/ --network kusama --chain 1000 --from 1800000 --out out/exported\n"
     "  pubsub audit out/asset-hub --out out/asset-hub-audit\n",
 )
-@option("--node", "nodes", multiple=True, metavar="URL", help="Node of the parachain; may be given repeatedly.")
-@option(
-    "--relay-node",
-    "relay_nodes",
-    multiple=True,
-    metavar="URL",
-    help="Node of its relay chain, whose headers prove relay roots; may be given repeatedly.",
+@repeatable("--node", "nodes", metavar="URL", says="Node of the parachain")
+@repeatable(
+    "--relay-node", "relay_nodes", metavar="URL", says="Node of its relay chain, whose headers prove relay roots"
 )
 @option(
     "--chunks", type=options.HISTORY, metavar="ADDRESS", help="Folder or URI of chunks, as SQD's substrate-dump writes."

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
@@ -23,14 +23,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @option("--cases", type=click.IntRange(min=0), help="Cases to try: 5000 by default, or as many as --minutes allow.")
 @option("--seed", default="0", help="The same seed tries the same cheats.")
-@option(
-    "--strategy",
-    "strategies",
-    multiple=True,
-    metavar="NAME",
-    help="Only this one; may be given repeatedly.",
-    shell_complete=options.complete_strategy,
-)
+@repeatable("--strategy", "strategies", metavar="NAME", says="Only this one", shell_complete=options.complete_strategy)
 @options.own_cheats
 @options.rules
 @option("--out", type=options.OUT, default=Path("out/surprises"), help="Folder for surprises.")

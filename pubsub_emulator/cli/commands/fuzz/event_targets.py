@@ -23,9 +23,6 @@ _SENDER: Final = bytes(range(32))
 _CONTRACT: Final = "0x" + "c0" * 20
 
 
-# The event log
-
-
 def _filters() -> Iterable[bytes]:
     yield b'{"any": true}'
     yield b'{"all": [{"kind": "Balances.*"}, {"not": {"chain": 2000}}, {"one_of": [{"chain": null}]}]}'
@@ -56,9 +53,6 @@ def _read_cursor(data: bytes) -> str:
     if encode_cursor(decode_cursor(text, _TAG), _TAG) != text:
         raise DefensiveFailure("a cursor has two texts")
     return "read"
-
-
-# PRISM
 
 
 def _secret() -> "Secret":
@@ -118,9 +112,6 @@ def _metadata() -> Iterable[bytes]:
 def _read_metadata(data: bytes) -> str:
     text = data[1:].decode("utf-8", "replace") if data[:1] == b"\0" else None
     return f"{min(len(object_of(text, data)), 9)} bytes"
-
-
-# The distributor, canisters
 
 
 def _publications() -> Iterable[bytes]:

@@ -47,9 +47,6 @@ _WHO: Final = AccountId(ed25519.public_key(_SENDER))
 _OTHER: Final = AccountId(b"\x07" * 32)
 
 
-# Forked states
-
-
 _STATE: Final = {bytes((at, at % 7)) * 8: bytes(at % 60) for at in range(40)} | {
     bytes.fromhex("26aa394eea5630e07c48ae0c9558cef702a5c1b19ab7a04f536c519aca4983ac"): (7).to_bytes(4, "little")
 }
@@ -109,9 +106,6 @@ def _read_exported_state(path: Path) -> str:
     from pubsub_emulator.client.state_file import read_state
 
     return f"{read_state(path).number < 1000}"
-
-
-# JSON-RPC
 
 
 class _Deaf:
@@ -210,9 +204,6 @@ async def _answered(data: bytes) -> str:
     return " ".join(sorted({"answered" if error is None else f"refused {error['code']}" for error in errors}))
 
 
-# Extrinsics
-
-
 @cache
 def _relay() -> tuple[Network, ChainRuntime]:
     """A relay chain with the profile `accounts`, on which the key that signs owns something."""
@@ -264,9 +255,6 @@ def _read_extrinsic(data: bytes) -> str:
     if state.root() != root:
         raise DefensiveFailure("a block that was not built changed the state")
     return f"{extrinsic.call.pallet}: {outcome.error is None}, {dispatched.error is None}"
-
-
-# What a node answers
 
 
 @cache
@@ -349,12 +337,10 @@ def _exports() -> Iterable[bytes]:
     hash_ = "0x" + "11" * 32
     head = {"number": 1, **dict.fromkeys(("hash", "parent_hash", "state_root"), hash_)}
     head |= {"block_time": "2024-05-01 12:00:00 UTC", "relay_block_number": 7, "relay_state_root": hash_}
-    data = {
-        "validationData": {"relayParentNumber": 7, "relayParentStorageRoot": hash_, "maxPovSize": 5242880},
-        "relayChainState": {"trieNodes": ["0x00", "0x0102"]},
-        "downwardMessages": [{"sentAt": 3, "msg": "0x00"}],
-        "horizontalMessages": {"1000": [{"sentAt": 4, "data": "0x01"}]},
-    }
+    parent = {"relayParentNumber": 7, "relayParentStorageRoot": hash_, "maxPovSize": 5242880}
+    data: dict[str, object] = {"validationData": parent, "relayChainState": {"trieNodes": ["0x00", "0x0102"]}}
+    data |= {"downwardMessages": [{"sentAt": 3, "msg": "0x00"}]}
+    data |= {"horizontalMessages": {"1000": [{"sentAt": 4, "data": "0x01"}]}}
     call = {"block_number": 1, "section": "parachainSystem", "method": "setValidationData", "params": {"data": data}}
     yield json.dumps([head, call]).encode()
     yield json.dumps([head, {**call, "params": json.dumps({"data": data})}]).encode()

@@ -47,17 +47,12 @@ class Row:
 
 def _rows() -> tuple[Row, ...]:
     table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return tuple(
-        Row(
-            what,
-            row["reader"],
-            tuple(_limit(row["reader"], text) for text in row.get("limits", ())),
-            row.get("more", ""),
-            row.get("bad", "one line with file and field; exit code 2"),
-            row.get("target", ""),
-        )
-        for what, row in table.items()
-    )
+    rows = []
+    for what, row in table.items():
+        limits = tuple(_limit(row["reader"], text) for text in row.get("limits", ()))
+        bad = row.get("bad", "one line with file and field; exit code 2")
+        rows.append(Row(what, row["reader"], limits, row.get("more", ""), bad, row.get("target", "")))
+    return tuple(rows)
 
 
 def _limit(reader: str, text: str) -> Limit:

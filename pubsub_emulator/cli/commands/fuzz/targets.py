@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from pubsub_emulator.spark_audit.history.manifest import FileEntry
 
 
-# Sessions
-
-
 def _sessions() -> Iterable[bytes]:
     scenario = {
         "name": "tiny",
@@ -62,9 +59,6 @@ def _read_session(path: Path) -> str:
     return "played"
 
 
-# Differences of two verifiers
-
-
 def _differences() -> Iterable[bytes]:
     for case, candidate, _ in judged_blocks():
         document = case_of(case.judging, candidate.encode(), 1)
@@ -83,9 +77,6 @@ def _read_difference(path: Path) -> str:
     if failure is not None:
         raise DefensiveFailure(f"a difference ends in {failure}")
     return found.now
-
-
-# Real proofs
 
 
 def _relay_proofs() -> Iterable[bytes]:
@@ -119,9 +110,6 @@ def _read_answers(path: Path) -> str:
 
     data = read_node_data([path])
     return f"{min(len(data.proofs), 3)} proofs, {min(len(data.headers), 3)} headers"
-
-
-# Histories
 
 
 @cache
@@ -203,9 +191,6 @@ def _read_table(data: bytes) -> str:
     return ", ".join(dict.fromkeys(said))
 
 
-# Findings
-
-
 def _findings() -> Iterable[bytes]:
     row: dict[str, object] = dict.fromkeys(("segment", "position", "number", "block", "collator"))
     row |= {"network": "fuzz", "chain": 3000, "severity": "error", "verifier": "0", "id": bytes(32)}
@@ -240,9 +225,6 @@ def _evidence() -> Iterable[bytes]:
 def _read_evidence(data: bytes) -> str:
     found = judge(data)
     return f"{found.kind} {found.code}"
-
-
-# Canisters
 
 
 def _candid() -> Iterable[bytes]:
@@ -297,7 +279,7 @@ def _read_module(data: bytes) -> str:
     return f"{min(len(WasmCanister(data).module.exports), 9)} functions"
 
 
-def _story_cases() -> Iterable[bytes]:
+def _stories() -> Iterable[bytes]:
     from pubsub_emulator.icrc72.campaign import written
     from pubsub_emulator.icrc72.stories import drawn
 
@@ -322,7 +304,7 @@ def _story(data: bytes) -> "int | Plan":
     return replace(plan, rounds=min(plan.rounds, 120), refuse=min(plan.refuse, 40), delay=min(plan.delay, 3))
 
 
-def _shrink_story(data: bytes) -> bytes:
+def _shrunk(data: bytes) -> bytes:
     from pubsub_emulator.icrc72.campaign import shrink, written
 
     plan = _story(data)
@@ -332,14 +314,7 @@ def _shrink_story(data: bytes) -> bytes:
     return json.dumps({**written(smallest.plan), "cheat": -1}).encode() if smallest.surprise else data
 
 
-@target(
-    "icrc",
-    "a story of subnets and canisters, played and audited",
-    _story_cases,
-    "icrc72",
-    text=True,
-    shrink=_shrink_story,
-)
+@target("icrc", "a story of subnets and canisters, played and audited", _stories, "icrc72", text=True, shrink=_shrunk)
 def _play(data: bytes) -> str:
     """Play a story, or let a cheat act: drawn schedules, crashes and cheats."""
     from pubsub_emulator.icrc72.campaign import play_cheat, play_plan

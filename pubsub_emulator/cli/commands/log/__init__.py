@@ -4,7 +4,7 @@ import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.groups import Group
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 
 place = option(
     "--log", "place", required=True, metavar="PLACE", help="The log: a file (SQLite) or a postgresql:// URL."
@@ -26,7 +26,7 @@ def command() -> None:
 @click.argument("source", shell_complete=options.complete_scenario)
 @place
 @option("--network", default="network", help="Name of the network; a log holds one network.")
-@option("--para", "paras", multiple=True, metavar="ID=URL", help="A parachain's node; may be given repeatedly.")
+@repeatable("--para", "paras", metavar="ID=URL", says="A parachain's node")
 @option("--from", "first", type=click.IntRange(0), help="First leading block; by default the newest final one.")
 @option("--until", type=click.IntRange(0), help="Last leading block; by default continue until Ctrl-C.")
 def follow(**given: object) -> None:

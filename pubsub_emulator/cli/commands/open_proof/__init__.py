@@ -5,7 +5,7 @@ import sys
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.exits import FINDINGS
 
 
@@ -20,7 +20,7 @@ from pubsub_emulator.cli.exits import FINDINGS
 @option("--header", type=options.FILE, help="The header of the proven block.")
 @option("--root", metavar="0x…", help="The state root, instead of a header.")
 @option("--child", metavar="PARA", help="The proven child trie: a publisher's id, or a storage key.")
-@option("--key", "keys", metavar="0x…", multiple=True, help="A requested key; may be given repeatedly.")
+@repeatable("--key", "keys", metavar="0x…", says="A requested key")
 @option("--json", "as_json", is_flag=True, help="Print JSON on standard output.")
 @option("--draw", "drawing", type=options.NEW_FILE, help="File to draw the proof to, as SVG.")
 def command(**given: object) -> None:

@@ -8,7 +8,7 @@ import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.groups import Group
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 FC = TypeVar("FC", bound=Callable[..., object])
@@ -113,9 +113,7 @@ def submit(files: tuple[Path, ...], node: str, token_env: str | None, tls_ca: Pa
     "\n\b\nExamples:\n  pubsub prism subscribe --filter create-did --state wallet.json\n"
     "  pubsub prism subscribe --filter did=9b51… --status APPLIED --everything --until-live\n",
 )
-@option(
-    "--filter", "filters", multiple=True, metavar="FILTER", help="Which operations to receive; may be given repeatedly."
-)
+@repeatable("--filter", "filters", metavar="FILTER", says="Which operations to receive")
 @option("--status", type=click.Choice(["APPLIED", "REJECTED"]), help="Only operations with this status.")
 @option("--batches", is_flag=True, help="Receive up to 100 events per message.")
 @option("--everything", is_flag=True, help="Start at the first operation instead of now.")

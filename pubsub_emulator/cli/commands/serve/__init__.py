@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.options import option
+from pubsub_emulator.cli.base.options import option, repeatable
 
 
 @click.command(
@@ -47,12 +47,7 @@ from pubsub_emulator.cli.base.options import option
 @option("--unsafe-external", is_flag=True, help="Allow --dev on an address that others can reach.")
 @options.fork
 @options.fork_para
-@option(
-    "--rpc-cors",
-    multiple=True,
-    metavar="ORIGIN",
-    help="A further web origin whose pages may call; may be given repeatedly.",
-)
+@repeatable("--rpc-cors", metavar="ORIGIN", says="A further web origin whose pages may call")
 def command(scenario: str | None, *, build: str, rpc_cors: tuple[str, ...], **given: object) -> None:
     """Serve the chains of SCENARIO as JSON-RPC nodes, by WebSocket and HTTP, until Ctrl-C.
 

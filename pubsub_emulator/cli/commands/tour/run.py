@@ -5,7 +5,7 @@ and the distributor publishes the last of them on three other networks. Everythi
 digest is the same on every machine.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -79,14 +79,14 @@ class Tour:
         self.follower = self.subnets.create(1, listener)
         self.subnets.step(20)
 
-    def build(self, until: int, after: Callable[[], None] = lambda: None) -> None:
-        """Build relay blocks and call `after` after each."""
+    def build(self, until: int) -> None:
+        """Build relay blocks; the subnets take some rounds after each."""
         while self.network.number < until:
             step = self.simulation.step()
             for record in step.records:
                 if record.outcome is not None:
                     self.delivered += sum(each.value is not None for each in record.outcome.deliveries)
-            after()
+            self.subnets.step(_ROUNDS)
 
     def published(self) -> list[Row]:
         """The values published so far, from the log."""
@@ -100,7 +100,7 @@ class Tour:
 
     def relay_chain(self) -> Iterator[str]:
         """Publish and subscribe over the relay chain."""
-        self.build(_LIVE, lambda: self.subnets.step(_ROUNDS))
+        self.build(_LIVE)
         self.writer.flush()
         published = len(self.published())
         yield f"In {_LIVE} relay blocks two oracles published {published} prices into tries of the relay chain."
@@ -121,7 +121,7 @@ class Tour:
         forged = update_did(created.suffix, good.hash, added, "master0", issuing)
         who = AccountId(ALICE)
         self.network.call(Signed(who), "Prism", "anchor", atala_object([created.raw, good.raw, forged.raw]))
-        self.build(self.network.number + 1, lambda: self.subnets.step(_ROUNDS))
+        self.build(self.network.number + 1)
         self.writer.flush()
         processor = Processor(self.log.database, self.log, depth=0)
         processor.run()
@@ -147,9 +147,9 @@ class Tour:
         """Stop the canister and kill the broadcaster, then let what was missed be replayed."""
         before = len(self._heard())
         self.subnets.stop(self.follower)
-        self.build(_MISSED, lambda: self.subnets.step(_ROUNDS))
+        self.build(_MISSED)
         self.subnets.uninstall(self.canisters.broadcasters[1])
-        self.build(_END, lambda: self.subnets.step(_ROUNDS))
+        self.build(_END)
         self.writer.flush()
         self.subnets.start(self.follower)
         self.subnets.step(_SETTLE)
