@@ -197,7 +197,7 @@ def test_a_demonstration_replaces_its_own_output_and_no_one_elses(
     tmp_path: Path, scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tiny = run.find_scenario(str(scenario))
-    monkeypatch.setattr("pubsub_emulator.cli.commands.demo.run.find_scenario", lambda _name: tiny)
+    monkeypatch.setattr("pubsub_emulator.cli.commands.run.run.find_scenario", lambda _name: tiny)
     digests = set()
     for _ in range(2):
         assert pubsub(monkeypatch, "demo", "--out", tmp_path / "out", "--engine", "python") == 0

@@ -75,12 +75,8 @@ def command(*, targets: tuple[str, ...], again: Path | None, listing: bool, **gi
         if request.corpus is not None:
             raise click.UsageError("--target stores its corpus in --out and takes no --corpus")
         return list_targets() if listing else run_targets(targets, request)
-    from pubsub_emulator.cli.commands.fuzz.run import list_strategies, run_fuzz
+    from pubsub_emulator.cli.commands.fuzz.run import list_strategies, run_fuzz, run_verifier
 
     if listing:
         return list_strategies()
-    if request.verifier is None:
-        return run_fuzz(request)
-    from pubsub_emulator.cli.commands.fuzz.verifier import run_verifier
-
-    return run_verifier(request.verifier, request)
+    return run_fuzz(request) if request.verifier is None else run_verifier(request.verifier, request)

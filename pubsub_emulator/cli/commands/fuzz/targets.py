@@ -30,13 +30,9 @@ if TYPE_CHECKING:
 
 
 def _sessions() -> Iterable[bytes]:
-    scenario = {
-        "name": "tiny",
-        "seed": "tiny",
-        "relay_blocks": 8,
-        "publishers": [{"paras": [1000], "keys": 4}],
-        "subscribers": [{"para": 3000, "subscribe": [{"publishers": "all"}]}],
-    }
+    scenario: dict[str, object] = {"name": "tiny", "seed": "tiny", "relay_blocks": 8}
+    scenario["publishers"] = [{"paras": [1000], "keys": 4}]
+    scenario["subscribers"] = [{"para": 3000, "subscribe": [{"publishers": "all"}]}]
     from pubsub_emulator.cli.session import Session
 
     session, path = Session.of(parse_document(scenario, "tiny")), temporary_folder() / "made.json"
