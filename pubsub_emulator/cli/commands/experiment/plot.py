@@ -68,18 +68,12 @@ def specification(figure: Figure) -> dict[str, object]:
         chart = chart.properties(width=2 * WIDTH, height=alt.Step(8))
     else:
         ticks = sorted({float(row[figure.x]) for row in rows}) if figure.log_x else None
+        axis = alt.Axis(values=ticks) if ticks else alt.Axis()
+        across = alt.Scale(type="log" if figure.log_x else "linear", nice=not figure.log_x)
+        upward = alt.Scale(type="log" if figure.log_y else "linear")
         chart = base.mark_line(point=True).encode(
-            x=alt.X(
-                f"{_escaped(figure.x)}:Q",
-                title=_title(figure.x),
-                scale=alt.Scale(type="log" if figure.log_x else "linear", nice=not figure.log_x),
-                axis=alt.Axis(values=ticks) if ticks else alt.Axis(),
-            ),
-            y=alt.Y(
-                f"{_escaped(figure.y)}:Q",
-                title=_title(figure.y),
-                scale=alt.Scale(type="log" if figure.log_y else "linear"),
-            ),
+            x=alt.X(f"{_escaped(figure.x)}:Q", title=_title(figure.x), scale=across, axis=axis),
+            y=alt.Y(f"{_escaped(figure.y)}:Q", title=_title(figure.y), scale=upward),
             color=color,
             strokeDash=alt.StrokeDash(f"{figure.series}:N", sort=order, legend=None),
         )

@@ -59,9 +59,6 @@ def _session(path: Path) -> str:
     return page_of(recorders[0], session.scenario)
 
 
-# One block
-
-
 def _fixture(path: Path) -> str:
     from pubsub_emulator.spark_audit.compare import judged_fixture
 
@@ -108,9 +105,6 @@ def _finding(path: Path) -> str:
     state = partial_state(found.parent.state_root, nodes.get)
     again = judge_again(checked.finding["chain"] or 0, found.parent, state, found.candidate, found.relay)
     return cards_page(title, said, [("the block, on what its evidence holds of the state", block_card(again, state))])
-
-
-# A history
 
 
 def _history(path: Path, network: str | None, most: int) -> str:

@@ -82,9 +82,6 @@ def _answering(answers: Answers) -> str:
     return _url()
 
 
-# The commands
-
-
 def _explore(url: str) -> str:
     from pubsub_emulator.cli.commands.explore.node import page_of_node
 
@@ -166,9 +163,6 @@ _COMMANDS: Final[dict[str, Callable[[str], str]]] = {
     "step": _session,
     "conform": _conform,
 }
-
-
-# What an honest node says to each
 
 
 @contextmanager

@@ -54,19 +54,11 @@ def _document(result: CampaignResult) -> dict[str, object]:
     for key, group in found.ordered():
         verdicts = {"kind": key.kind.value, "due": list(key.due), "found": list(key.found)}
         groups.append({**verdicts, "place": key.place, "cases": group.count, "file": group.file})
-    return {
-        "cases": result.cases,
-        "honest_blocks": result.honest,
-        "stopped_for_their_budget": result.stopped,
-        "refused": result.rejected,
-        "valid_because_canonical": result.accepted_equal,
-        "surprising": found.total,
-        "accepted_wrongly": found.count(Kind.ACCEPTED),
-        "groups": groups,
-        "files": result.files,
-        "never_tried": list(result.missed),
-        "by_strategy": result.by_strategy,
-    }
+    tried = {"cases": result.cases, "honest_blocks": result.honest, "stopped_for_their_budget": result.stopped}
+    rightly = {"refused": result.rejected, "valid_because_canonical": result.accepted_equal}
+    wrongly = {"surprising": found.total, "accepted_wrongly": found.count(Kind.ACCEPTED)}
+    by_strategy = {"never_tried": list(result.missed), "by_strategy": result.by_strategy}
+    return {**tried, **rightly, **wrongly, "groups": groups, "files": result.files, **by_strategy}
 
 
 def show_campaign(result: CampaignResult, kept: int, seconds: float) -> None:

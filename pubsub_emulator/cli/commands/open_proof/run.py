@@ -155,16 +155,11 @@ def _short(name: str) -> str:
 
 def _as_json(opened: Opened) -> dict[str, object]:
     found, proof = opened.found, opened.proof
-    return {
-        "place": proof.place,
-        "block": None if proof.at is None else hexed(proof.at),
-        "state_root": hexed(opened.root),
-        "nodes": found.nodes,
-        "bytes": found.weight,
-        "parts": list(map(_part_as_json, found.parts)),
-        "unread": list(map(hexed, found.unread)),
-        "unplaced": list(map(hexed, found.unplaced)),
-    }
+    block = None if proof.at is None else hexed(proof.at)
+    place = {"place": proof.place, "block": block, "state_root": hexed(opened.root)}
+    parts = {"nodes": found.nodes, "bytes": found.weight, "parts": list(map(_part_as_json, found.parts))}
+    left = {"unread": list(map(hexed, found.unread)), "unplaced": list(map(hexed, found.unplaced))}
+    return {**place, **parts, **left}
 
 
 def _part_as_json(part: ProofShare) -> dict[str, object]:

@@ -245,18 +245,12 @@ def read_filter(text: str, status: str | None) -> Filter:
 
 
 def _event(event: pb.SubscriptionEvent) -> dict[str, object]:
-    return {
-        "seq_no": event.seq_no,
-        "operation_id": event.operation_id.hex(),
-        "type": pb.OperationType.Name(event.type),
-        "status": "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED",
-        "reason": pb.RejectReason.Name(event.reason),
-        "did_suffix": event.did_suffix or None,
-        "credential_batch_id": event.credential_batch_id or None,
-        "block": event.position.number,
-        "time": event.position.time,
-        "signed_operation": event.signed_operation.hex(),
-    }
+    signed, status = event.signed_operation.hex(), "APPLIED" if event.status == pb.OUTCOME_APPLIED else "REJECTED"
+    operation = {"operation_id": event.operation_id.hex(), "type": pb.OperationType.Name(event.type)}
+    outcome = {"status": status, "reason": pb.RejectReason.Name(event.reason)}
+    owner = {"did_suffix": event.did_suffix or None, "credential_batch_id": event.credential_batch_id or None}
+    place = {"block": event.position.number, "time": event.position.time}
+    return {"seq_no": event.seq_no, **operation, **outcome, **owner, **place, "signed_operation": signed}
 
 
 def _update(update: pb.OperationStatusUpdate) -> dict[str, object]:

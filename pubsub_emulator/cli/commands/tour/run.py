@@ -96,8 +96,6 @@ class Tour:
         """Add an act's result to the digest."""
         self.parts.append(blake2_256(repr(what).encode()))
 
-    # The acts
-
     def relay_chain(self) -> Iterator[str]:
         """Publish and subscribe over the relay chain."""
         self.build(_LIVE)
