@@ -22,9 +22,3 @@ MEANINGS: Final = {
     INTERRUPTED: "interrupted; nothing half-written was kept",
     PIPE_CLOSED: "whoever read the output stopped reading; it says nothing of the result",
 }
-
-
-def explained() -> str:
-    """The codes as text for help."""
-    lines = "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
-    return f"\b\nExit codes:\n{lines}\n"

@@ -17,7 +17,7 @@ import click
 from pubsub_emulator.cli.base.extras import EXTRAS, brings
 from pubsub_emulator.cli.base.groups import Group
 from pubsub_emulator.cli.base.own_process import OwnProcess
-from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, PIPE_CLOSED, USAGE, explained
+from pubsub_emulator.cli.exits import DEFECT, INFRASTRUCTURE, INTERRUPTED, MEANINGS, PIPE_CLOSED, USAGE
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.version import VERSION
@@ -86,6 +86,7 @@ Examples:
 Where a command wants a SCENARIO, it takes a TOML file or one of these names: {names}.
 `pubsub new --list` says what they are.
 """
+_CODES: Final = "\b\nExit codes:\n" + "".join(f"  {code:>3}  {meaning}\n" for code, meaning in MEANINGS.items())
 
 
 class _PipeClosed(Exception):  # not an `OSError`, which click would take for its own
@@ -148,7 +149,7 @@ class Commands(Group):
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=f"{_EXAMPLES.format(names=', '.join(SCENARIOS))}\n{explained()}",
+    epilog=f"{_EXAMPLES.format(names=', '.join(SCENARIOS))}\n{_CODES}",
 )
 @click.version_option(VERSION, "-V", "--version", prog_name="pubsub")
 def pubsub() -> None:
@@ -185,10 +186,14 @@ def _run() -> None:
         click.echo(error.format_message(), err=True)
         sys.exit(USAGE)
     except click.ClickException as error:
-        _fail(_usage(error), USAGE)
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        hint = f" (see {context.command_path} --help)" if context is not None else ""
+        _fail(error.format_message().replace("\n", " ").rstrip(".") + hint, USAGE)
     except PubsubError as error:
-        infrastructure = error.is_infrastructure or _is_machines(error.__cause__)
-        _fail(str(error), INFRASTRUCTURE if infrastructure else USAGE)
+        named = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+        # the machine is at fault (a full disk), and not the request (a missing file)
+        machines = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, named)
+        _fail(str(error), INFRASTRUCTURE if error.is_infrastructure or machines else USAGE)
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
         if extra is None:
@@ -204,18 +209,6 @@ def _run() -> None:
 
         click.echo("\n".join(map(safe, traceback.format_exc().splitlines())), err=True)
         _fail(f"a defect of this program: {type(error).__name__}: {error}", DEFECT)
-
-
-def _is_machines(cause: BaseException | None) -> bool:
-    """Whether the machine is at fault (a full disk) and not the request (a missing file)."""
-    named = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-    return isinstance(cause, OSError) and not isinstance(cause, named)
-
-
-def _usage(error: click.ClickException) -> str:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    hint = f" (see {context.command_path} --help)" if context is not None else ""
-    return error.format_message().replace("\n", " ").rstrip(".") + hint
 
 
 def _fail(message: str, code: int) -> None:

@@ -11,7 +11,7 @@ from support.prism import Wallet
 from support.prism_log import Chain
 
 from pubsub_emulator.cli.commands.events import audit as event_audit
-from pubsub_emulator.cli.commands.events.audit import run_prism_audit
+from pubsub_emulator.cli.commands.events.audit import run_audit
 from pubsub_emulator.cli.main import pubsub
 from pubsub_emulator.events.log.sql_store import open_store
 from pubsub_emulator.prism.core.identifiers import sha256
@@ -89,5 +89,5 @@ def test_ev_40_honest_statuses_pass_and_a_false_one_is_named_with_its_operation(
 
 def test_a_folder_without_tables_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(DeliveriesError, match="there is no table event_streams") as refused:
-        run_prism_audit(tmp_path, str(tmp_path / "prism.db"), None)
+        run_audit(tmp_path, str(tmp_path / "prism.db"), None, with_statuses=True)
     assert str(refused.value).startswith(str(tmp_path))

@@ -28,6 +28,8 @@ FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 ANY: Final = click.Path(exists=True, path_type=Path)
+PORT: Final = click.IntRange(0, 65535)
+POSITIVE: Final = click.IntRange(1)
 
 
 def filled(kind: Callable[..., T], given: Mapping[str, object]) -> T:

@@ -12,9 +12,9 @@ from pubsub_emulator.cli.base.options import option
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @options.own_cheats
 @options.rules
-@option("--port", type=click.IntRange(0, 65535), default=0, help="0 selects a free one.")
+@option("--port", type=options.PORT, default=0, help="0 selects a free one.")
 @option("--no-open", is_flag=True, help="Print the page's address and open no browser.")
-@option("--history", type=click.IntRange(1), default=16384, help="Relay blocks that are kept to look at.")
+@option("--history", type=options.POSITIVE, default=16384, help="Relay blocks that are kept to look at.")
 def command(scenario: str | None, *, port: int, no_open: bool, history: int) -> None:
     """See, step and attack the network of SCENARIO in a browser, until Ctrl-C.
 

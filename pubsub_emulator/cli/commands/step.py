@@ -49,9 +49,8 @@ def command(
 
     if scenario is None:
         if accounts:
-            raise click.UsageError(
-                "--accounts cannot be given with --connect: the node determines whether its chains have accounts"
-            )
+            why = "the node determines whether its chains have accounts"
+            raise click.UsageError(f"--accounts cannot be given with --connect: {why}")
         if fork or fork_para:
             raise click.UsageError("--fork cannot be given with --connect; give a SCENARIO")
         with closing(Session.at(str(url))) as remote:
@@ -60,9 +59,8 @@ def command(
     with opened(fork, fork_para) as forks:
         if path.suffix == ".json":
             if accounts:
-                raise click.UsageError(
-                    "--accounts cannot be given with a saved session: its file determines whether chains have accounts"
-                )
+                why = "its file determines whether chains have accounts"
+                raise click.UsageError(f"--accounts cannot be given with a saved session: {why}")
             session = resume(path, forks)
         else:
             session = Session.of(find_scenario(scenario), accounts=accounts, forks=forks)

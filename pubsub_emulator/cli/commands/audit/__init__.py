@@ -3,7 +3,7 @@
 import click
 
 from pubsub_emulator.cli.base import options
-from pubsub_emulator.cli.base.options import option, repeatable
+from pubsub_emulator.cli.base.options import AUDIT_OUT, option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 
@@ -17,12 +17,7 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "  5 findings, and quarantined or incomplete\n",
 )
 @click.argument("history", type=options.HISTORY)
-@option(
-    "--out",
-    type=options.AUDIT_OUT,
-    required=True,
-    help="Folder or URI for the audit's tables. A later audit adds to it.",
-)
+@option("--out", type=AUDIT_OUT, required=True, help="Folder or URI for the audit's tables. A later audit adds to it.")
 @options.rules
 @options.master
 @options.engine

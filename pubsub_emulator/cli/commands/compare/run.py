@@ -59,7 +59,11 @@ def run_compare(
         say_document(_markdown(labels, shown, first))
     else:
         show_differences(labels, shown)
-        _show_first(labels, first)
+        for label, why in first.items():
+            if why:
+                say(f"the first block in which {label} differs from {labels[0]}:", *(f"  {line}" for line in why))
+            else:
+                say(f"{label}: no block differs", "")
     pictures = [] if plot is None else _draw(labels, shown, plot)
     beyond = [] if tolerance is None else [line.name for line in lines if line.beyond(tolerance)]
     if beyond:
@@ -87,12 +91,6 @@ def _draw(labels: Sequence[str], lines: Sequence[Line], folder: Path) -> list[Pa
         written = draw(Figure("changes", title, rows, "change, %", "figure", "side", bars=True), made)
     files("written:", [(folder / path.name, "the changes") for path in written])
     return [folder / path.name for path in written]
-
-
-def _show_first(labels: Sequence[str], first: dict[str, list[str]]) -> None:
-    for label, why in first.items():
-        say(f"the first block in which {label} differs from {labels[0]}:" if why else f"{label}: no block differs")
-        say(*(f"  {line}" for line in why))
 
 
 def _first(labels: Sequence[str], sides: Sequence[Side]) -> dict[str, list[str]]:

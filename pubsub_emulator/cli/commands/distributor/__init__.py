@@ -40,14 +40,14 @@ def _serve(config: Path) -> None:
 @click.argument("network")
 @option("--host", default="127.0.0.1", help="Address to listen on.")
 @options.names
-@option("--port", type=click.IntRange(0, 65535), default=8081, help="0 selects a free one.")
+@option("--port", type=options.PORT, default=8081, help="0 selects a free one.")
 @option("--store", default="memory:", help="Where to store subscriptions, and with --evm transactions.")
 @option("--node", metavar="URL", help="Node of a chain with pallet DomeEvents; by default a chain in this process.")
 @option("--seed-env", metavar="NAME", help="Environment variable with the publisher's Ed25519 seed in hex.")
 @option("--evm", "url", metavar="URL", help="Node of an EVM chain, http:// or ws://; see --contract and --keystore.")
 @option("--contract", metavar="0x…", help="The contract; by default the store's, or else one that is made now.")
 @option("--from-block", "first", type=click.IntRange(min=0), default=0, help="A block before its events.")
-@option("--chain-id", type=click.IntRange(min=1), help="Refuse a node of another chain than this.")
+@option("--chain-id", type=options.POSITIVE, help="Refuse a node of another chain than this.")
 @option(
     "--finality",
     metavar="N|safe|finalized",
@@ -57,7 +57,7 @@ def _serve(config: Path) -> None:
 @option(
     "--gas-price", "price", type=click.IntRange(min=0), help="Legacy transactions at this price in wei; 0: free of gas."
 )
-@option("--stuck", type=click.IntRange(min=1), default=30, help="Seconds to a higher fee.")
+@option("--stuck", type=options.POSITIVE, default=30, help="Seconds to a higher fee.")
 @option("--keystore", type=options.FILE, help="Keystore file of the account that publishes.")
 @option("--password-env", metavar="NAME", help="Environment variable with its password; else it is asked for.")
 @option("--key-env", metavar="NAME", help="Environment variable with the account's key, 32 bytes in hex.")
@@ -85,7 +85,7 @@ def adapter(**given: object) -> None:
 )
 @click.argument("scenario")
 @_seed
-@option("--cases", type=click.IntRange(min=1), default=100, help="Number of stories.")
+@option("--cases", type=options.POSITIVE, default=100, help="Number of stories.")
 @with_json_option
 def simulate(scenario: str, seed: int, cases: int) -> Result:
     """Play a scenario of the rules in virtual time and check every invariant; `list` shows them, `all` plays all.

@@ -24,13 +24,11 @@ def command() -> None:
 @option("--host", default="127.0.0.1", help="Address to listen on.")
 @options.names
 @options.tokens
-@option("--port", type=click.IntRange(0, 65535), default=8080, help="For HTTP; 0 selects a free one.")
-@option(
-    "--grpc-port", type=click.IntRange(0, 65535), help="For gRPC; 0 selects a free one. Without it, there is no gRPC."
-)
-@option("--streams", type=click.IntRange(1), default=1_000, help="Most open streams.")
-@option("--streams-per-client", type=click.IntRange(1), default=16, help="Most open streams per caller.")
-@option("--subscriptions-per-client", type=click.IntRange(1), default=100, help="Most subscriptions per caller.")
+@option("--port", type=options.PORT, default=8080, help="For HTTP; 0 selects a free one.")
+@option("--grpc-port", type=options.PORT, help="For gRPC; 0 selects a free one. Without it, there is no gRPC.")
+@option("--streams", type=options.POSITIVE, default=1_000, help="Most open streams.")
+@option("--streams-per-client", type=options.POSITIVE, default=16, help="Most open streams per caller.")
+@option("--subscriptions-per-client", type=options.POSITIVE, default=100, help="Most subscriptions per caller.")
 @option(
     "--keep-days",
     type=click.FloatRange(0.01),

@@ -2,15 +2,14 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 from pubsub_emulator.cli.base.result import Result
 from pubsub_emulator.cli.exits import FINDINGS
 from pubsub_emulator.cli.screen import say, table
 from pubsub_emulator.events.log.sql_store import existing_store
-from pubsub_emulator.events.subscriptions.deliveries import Exported, export_log
+from pubsub_emulator.events.subscriptions.deliveries import export_log
 from pubsub_emulator.prism.tables.operations import OperationLog
 from pubsub_emulator.prism.tables.schema import prepare
 from pubsub_emulator.spark_audit.deliveries import tables
@@ -22,30 +21,8 @@ _TOKEN = 16
 """Digits of a subscription's name in the table; `--json` has it whole."""
 
 
-def run_audit(deliveries: Path, place: str, master: str | None) -> Result:
-    """`pubsub events audit`. Raises `PubsubError`."""
-    return _audited(deliveries, master, lambda: closing(existing_store(place)))
-
-
-def run_prism_audit(deliveries: Path, place: str, master: str | None) -> Result:
-    """`pubsub prism audit`. Raises `PubsubError`."""
-
-    @contextmanager
-    def operations() -> Iterator[OperationLog]:
-        with closing(existing_store(place)) as store:
-            prepare(store.database)
-            yield OperationLog(store.database)
-
-    return _audited(deliveries, master, operations, with_statuses=True)
-
-
-def _audited(
-    deliveries: Path,
-    master: str | None,
-    opened: Callable[[], AbstractContextManager[Exported]],
-    *,
-    with_statuses: bool = False,
-) -> Result:
+def run_audit(deliveries: Path, place: str, master: str | None, *, with_statuses: bool = False) -> Result:
+    """`pubsub events audit`, and with the statuses of operations `pubsub prism audit`. Raises `PubsubError`."""
     has_streams = (deliveries / tables.EVENT_STREAMS.name).is_dir()
     of_statuses = (tables.STATUS_TRUTHS, tables.STATUS_ANSWERS, tables.STATUS_STREAMS) if with_statuses else ()
     if not has_streams and not any((deliveries / each.name).is_dir() for each in of_statuses):
@@ -55,8 +32,10 @@ def _audited(
         for wanted in (tables.EVENT_STREAMS.name, tables.EVENT_DELIVERIES.name):
             if (deliveries / wanted).is_dir():
                 shutil.copytree(deliveries / wanted, folder / wanted)
-        with opened() as store:
-            events = export_log(store, folder)
+        with closing(existing_store(place)) as store:
+            if with_statuses:
+                prepare(store.database)
+            events = export_log(OperationLog(store.database) if with_statuses else store, folder)
         context = start_context(master)
         try:
             audited = audit_deliveries(context, folder) if has_streams else Audited([], 0, 0, 0)

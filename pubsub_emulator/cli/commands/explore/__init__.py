@@ -22,7 +22,7 @@ from pubsub_emulator.cli.base.options import option
 @option("--network", metavar="NAME", help="The network, if a history has several.")
 @option(
     "--blocks",
-    type=click.IntRange(min=1),
+    type=options.POSITIVE,
     default=500,
     help="Relay blocks to draw: a history's first ones, a node's newest ones.",
 )

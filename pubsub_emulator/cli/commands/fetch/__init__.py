@@ -32,8 +32,8 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
 )
 @option("--network", required=True, help="Name of the relay chain, such as polkadot.")
 @option("--chain", type=click.IntRange(0, 2**32 - 1), required=True, help="ParaId.")
-@option("--from", "first", type=click.IntRange(min=1), required=True, help="First block.")
-@option("--to", "last", type=click.IntRange(min=1), help="Last block; by default the newest final one.")
+@option("--from", "first", type=options.POSITIVE, required=True, help="First block.")
+@option("--to", "last", type=options.POSITIVE, help="Last block; by default the newest final one.")
 @option("--out", type=options.AUDIT_OUT, required=True, help="History to add to; created if missing.")
 @option(
     "--unit",

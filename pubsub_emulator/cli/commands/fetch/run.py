@@ -52,7 +52,16 @@ def run_fetch(options: FetchOptions) -> Result:
     except KeyboardInterrupt:
         say("interrupted: whole units are in the history, and the same command goes on")
         raise
-    _show(fetched, monotonic() - began)
+    seconds = monotonic() - began
+    known = f", {fetched.there:,} were there already" if fetched.there else ""
+    rate = fetched.fetched / max(seconds, 1e-3)
+    pace = f" ({rate:,.{0 if rate >= _WHOLE else 1}f} a second)" if fetched.fetched else ""
+    say(f"blocks {fetched.first:,} to {fetched.last:,}: {fetched.fetched:,} fetched in {seconds:,.1f} s{pace}{known}")
+    if fetched.fetched:
+        say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
+    if fetched.differing:
+        other = "inherents state another relay root than the relay chain"
+        say(f"{fetched.differing:,} {other}: `pubsub audit` tells which")
     files("written:", ((options.out, "a history, for `pubsub audit`"),))
     place = {"network": options.network, "chain": options.chain, "from": fetched.first, "to": fetched.last}
     added = {"fetched": fetched.fetched, "there_already": fetched.there}
@@ -92,15 +101,3 @@ async def _fetch(options: FetchOptions, watch: _Watch) -> Fetched:
             nodes = await stack.enter_async_context(Endpoints(options.nodes, limits, watch.resting))
             source = NodeSource(options.network, chain, nodes, relay)
         return await fetch(source, Range(options.first, options.last, options.unit), options.out, watch)
-
-
-def _show(fetched: Fetched, seconds: float) -> None:
-    known = f", {fetched.there:,} were there already" if fetched.there else ""
-    rate = fetched.fetched / max(seconds, 1e-3)
-    pace = f" ({rate:,.{0 if rate >= _WHOLE else 1}f} a second)" if fetched.fetched else ""
-    say(f"blocks {fetched.first:,} to {fetched.last:,}: {fetched.fetched:,} fetched in {seconds:,.1f} s{pace}{known}")
-    if fetched.fetched:
-        say(f"{fetched.nodes:,} distinct proof nodes, proofs of {size(fetched.proof_bytes)} in all")
-    if fetched.differing:
-        other = "inherents state another relay root than the relay chain"
-        say(f"{fetched.differing:,} {other}: `pubsub audit` tells which")

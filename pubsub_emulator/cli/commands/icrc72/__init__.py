@@ -87,7 +87,7 @@ def stories(cases: int, first: int, seed: str, out: Path, again: Path | None, *,
 @option(
     "--origin", "origins", multiple=True, metavar="ORIGIN", help="A further origin of pages that may call; repeatable."
 )
-@option("--port", type=click.IntRange(0, 65535), default=4943, help="0 selects a free one.")
+@option("--port", type=options.PORT, default=4943, help="0 selects a free one.")
 def _serve(scenario: str, host: str, names: tuple[str, ...], origins: tuple[str, ...], port: int) -> None:
     """Serve SCENARIO to agents over the HTTP interface of the Internet Computer, until Ctrl-C.
 

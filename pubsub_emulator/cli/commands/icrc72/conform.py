@@ -61,9 +61,8 @@ def conform(
     trial = _TRIALS[role](candidate, seed.encode(), refuse)
     if trace is not None:
         write_whole(trace, _trace(trial))
-    _say(trial.book.verdicts, "not met")
     end = f"; the trace is in {trace}" if trace else ""
-    return _summed(role, trial.book.verdicts, {"rounds": trial.network.round}, end)
+    return _told(role, trial.book.verdicts, "not met", {"rounds": trial.network.round}, end=end)
 
 
 def conform_url(
@@ -80,10 +79,8 @@ def conform_url(
         return _ids(canister, handled or "", agent.query(handled or "", NOTHING))
 
     verdicts, note = visit(role, agent, other, namespace, ids if handled else None)
-    _say(verdicts, "not testable here")
-    if note:
-        say(note + ("" if proxy else "; --proxy sends calls through a canister"))
-    return _summed(role, verdicts, {"url": url, "canister": canister}, "")
+    note += "; --proxy sends calls through a canister" if note and not proxy else ""
+    return _told(role, verdicts, "not testable here", {"url": url, "canister": canister}, note=note)
 
 
 def _ids(place: str, method: str, answer: Answer) -> list[int]:
@@ -95,7 +92,10 @@ def _ids(place: str, method: str, answer: Answer) -> list[int]:
         raise Icrc72Error(f"{place}: {method} does not answer `vec nat`: {error}") from error
 
 
-def _say(verdicts: Sequence[Verdict], unmet: str) -> None:
+def _told(
+    role: str, verdicts: Sequence[Verdict], unmet: str, about: dict[str, object], *, note: str = "", end: str = ""
+) -> Result:
+    """Say what holds; `unmet` is the word for a rule that was not met, `end` ends the last line."""
     width = max(len(unmet), 8)
     for each in verdicts:
         word = "broken" if each.broken else "holds" if each.shown else unmet
@@ -104,9 +104,8 @@ def _say(verdicts: Sequence[Verdict], unmet: str) -> None:
             say(f"{'':<{width}} {words}")
         if len(each.broken) > _SHOWN:
             say(f"{'':<{width}} and {len(each.broken) - _SHOWN} more")
-
-
-def _summed(role: str, verdicts: Sequence[Verdict], about: dict[str, object], end: str) -> Result:
+    if note:
+        say(note)
     broken = [each.rule for each in verdicts if each.broken]
     met = sum(each.shown > 0 or not each.holds for each in verdicts)
     say("", f"{role}: {met - len(broken)} of {met} rules hold{end}")

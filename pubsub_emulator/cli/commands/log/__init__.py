@@ -1,5 +1,7 @@
 """`pubsub log`: its commands, their arguments and help."""
 
+from contextlib import closing
+
 import click
 
 from pubsub_emulator.cli.base import options
@@ -49,7 +51,7 @@ def follow(**given: object) -> None:
 )
 @place
 @option("--after", type=click.IntRange(0), default=0, help="Start after this seq.")
-@option("--limit", type=click.IntRange(1), help="Most rows to print.")
+@option("--limit", type=options.POSITIVE, help="Most rows to print.")
 @option("--kind", "kinds", multiple=True, metavar="KIND", help="Pallet.Event or Pallet.*; any of those given.")
 @option("--chain", metavar="ID", help="A para id, or `leading` for the leading chain.")
 @option("--filter", "text", metavar="JSON", help="A filter, see docs/events.md.")
@@ -69,6 +71,9 @@ def rewind(block: int, place: str) -> None:
 
     The cursors of clients that have read further are refused; the refusal names the last event that remains.
     """
-    from pubsub_emulator.cli.commands.log.run import rewind_log
+    from pubsub_emulator.cli.screen import say
+    from pubsub_emulator.events.log.sql_store import existing_store
 
-    rewind_log(place, block)
+    with closing(existing_store(place)) as store:
+        head = store.rewind(block)
+        say(f"{store.database.place}: block {head.anchor}, seq {head.seq}, epoch {head.epoch}")

@@ -39,7 +39,11 @@ def follow_source(  # noqa: PLR0917  # the options of the command
             elif (Path(source) / "_commits").is_dir():
                 _copy_history(Path(source), store, until)
             else:
-                _run_scenario(source, store, until)
+                scenario = find_scenario(source)
+                simulation = Simulation(scenario)
+                with NetworkLog(simulation.network, store):
+                    while simulation.network.number < (scenario.relay_blocks if until is None else until):
+                        simulation.step()
         finally:
             head = store.head()
             said = "empty" if head.anchor is None else f"block {head.anchor}, seq {head.seq}, epoch {head.epoch}"
@@ -67,14 +71,6 @@ def _copy_history(root: Path, store: SqlStore, until: int | None) -> None:
     copy_all(store, (block for block in blocks if until is None or block.number <= until))
 
 
-def _run_scenario(name: str, store: SqlStore, until: int | None) -> None:
-    scenario = find_scenario(name)
-    simulation = Simulation(scenario)
-    with NetworkLog(simulation.network, store):
-        while simulation.network.number < (scenario.relay_blocks if until is None else until):
-            simulation.step()
-
-
 def read_log(  # noqa: PLR0917  # the options of the command
     place: str, after: int, limit: int | None, kinds: Sequence[str], chain: str | None, text: str | None, *, wait: bool
 ) -> None:
@@ -99,13 +95,6 @@ def read_log(  # noqa: PLR0917  # the options of the command
                 if not wait:
                     return
                 store.wait(page.head, 1.0)
-
-
-def rewind_log(place: str, block: int) -> None:
-    """Take back the blocks of a log after one block. Raises `PubsubError`."""
-    with closing(existing_store(place)) as store:
-        head = store.rewind(block)
-        say(f"{store.database.place}: block {head.anchor}, seq {head.seq}, epoch {head.epoch}")
 
 
 def _where(kinds: Sequence[str], chain: str | None, text: str | None) -> Filter:

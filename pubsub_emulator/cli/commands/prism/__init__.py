@@ -8,7 +8,7 @@ import click
 
 from pubsub_emulator.cli.base import options
 from pubsub_emulator.cli.base.groups import Group
-from pubsub_emulator.cli.base.options import option, repeatable
+from pubsub_emulator.cli.base.options import NEW_FILE, POSITIVE, option, repeatable
 from pubsub_emulator.cli.base.result import Result, with_json_option
 
 FC = TypeVar("FC", bound=Callable[..., object])
@@ -55,7 +55,7 @@ def command() -> None:
 @option("--tls-key", type=options.FILE, help="Its key, in PEM.")
 @options.tokens
 @option("--open", "is_open", is_flag=True, help="Serve everyone, even on an address that others can reach.")
-@option("--port", type=click.IntRange(0, 65535), default=50052, help="For gRPC; 0 selects a free one.")
+@option("--port", type=options.PORT, default=50052, help="For gRPC; 0 selects a free one.")
 @option(
     "--depth",
     type=click.IntRange(0),
@@ -66,17 +66,12 @@ def command() -> None:
 @option("--event", default="Prism.ObjectAnchored", help="The kind of event that contains PRISM objects.")
 @option("--path", default="object", help="Path of the bytes in the event: names and indices.")
 @option("--seed-env", metavar="NAME", help="Environment variable with the anchoring account's Ed25519 seed.")
-@option(
-    "--pending-blocks",
-    type=click.IntRange(1),
-    default=64,
-    help="Best blocks after which a waiting operation is cancelled.",
-)
-@option("--streams-per-client", type=click.IntRange(1), default=8, help="Most open streams per caller.")
-@option("--subscriptions-per-client", type=click.IntRange(1), default=100, help="Most subscriptions per caller.")
+@option("--pending-blocks", type=POSITIVE, default=64, help="Best blocks after which a waiting operation is cancelled.")
+@option("--streams-per-client", type=POSITIVE, default=8, help="Most open streams per caller.")
+@option("--subscriptions-per-client", type=POSITIVE, default=100, help="Most subscriptions per caller.")
 @option(
     "--schedules-per-minute",
-    type=click.IntRange(1),
+    type=POSITIVE,
     default=100,
     help="Most operations that a caller may have anchored in a minute.",
 )
@@ -117,11 +112,7 @@ def submit(files: tuple[Path, ...], node: str, token_env: str | None, tls_ca: Pa
 @option("--status", type=click.Choice(["APPLIED", "REJECTED"]), help="Only operations with this status.")
 @option("--batches", is_flag=True, help="Receive up to 100 events per message.")
 @option("--everything", is_flag=True, help="Start at the first operation instead of now.")
-@option(
-    "--state",
-    type=options.NEW_FILE,
-    help="File for token and cursor. If it exists, the subscription continues from it.",
-)
+@option("--state", type=NEW_FILE, help="File for token and cursor. If it exists, the subscription continues from it.")
 @option("--until-live", is_flag=True, help="End when all present operations are printed.")
 @_node
 def subscribe(node: str, token_env: str | None, tls_ca: Path | None, **given: object) -> None:
@@ -159,6 +150,6 @@ def audit(deliveries: Path, place: str, master: str | None) -> Result:
     Missing, duplicate, reordered, unrequested, altered and invented events are findings, and statuses that were told
     wrongly or withheld. The tables are only read.
     """
-    from pubsub_emulator.cli.commands.events.audit import run_prism_audit
+    from pubsub_emulator.cli.commands.events.audit import run_audit
 
-    return run_prism_audit(deliveries, place, master)
+    return run_audit(deliveries, place, master, with_statuses=True)

@@ -15,7 +15,7 @@ from pubsub_emulator.cli.base.options import option, repeatable
 @click.argument("scenario", shell_complete=options.complete_scenario, required=False)
 @options.own_cheats
 @options.rules
-@option("--port", type=click.IntRange(0, 65535), default=9944, help="0 selects a free one.")
+@option("--port", type=options.PORT, default=9944, help="0 selects a free one.")
 @option("--host", default="127.0.0.1", help="Address to listen on.")
 @option("--port-per-chain", is_flag=True, help="Also serve each parachain on its own port, the ones after --port.")
 @option(
@@ -26,19 +26,13 @@ from pubsub_emulator.cli.base.options import option, repeatable
 )
 @option("--settle", type=click.IntRange(0, 1000), default=0, help="Further blocks after each one built on demand.")
 @option("--finality", type=click.IntRange(0), default=0, help="Relay blocks between the best and the final block.")
-@option("--history", type=click.IntRange(1), default=4096, help="Relay blocks that are kept for queries.")
+@option("--history", type=options.POSITIVE, default=4096, help="Relay blocks that are kept for queries.")
 @option(
     "--genesis-time",
     metavar="TIME",
     help="Time of block 0: `now`, or milliseconds since 1970; by default slot 1,000,000.",
 )
-@option(
-    "--dome-events",
-    metavar="NAME",
-    default="",
-    show_default=False,
-    help="Give the relay chain pallet DomeEvents of network NAME.",
-)
+@option("--dome-events", metavar="NAME", help="Give the relay chain pallet DomeEvents of network NAME.")
 @option("--prism", is_flag=True, help="Give the relay chain pallet Prism, which anchors PRISM objects.")
 @option("--journal", type=options.NEW_FILE, help="File to record all inputs in.")
 @option("--replay", type=options.FILE, help="Replay a journal, then serve; the journal names the scenario.")

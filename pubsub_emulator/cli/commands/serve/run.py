@@ -40,7 +40,7 @@ class Serve:
 
     options: Options
     genesis_time: str | None = None
-    dome_events: str = ""
+    dome_events: str | None = None
     prism: bool = False
     journal: Path | None = None
     replay: Path | None = None
@@ -86,7 +86,12 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
         raise BadOption(
             "a journal or history cannot hold a forked state: --fork cannot be given with --journal, --replay or --out"
         )
-    replayed = None if given.replay is None else _read(given.replay)
+    replayed = None
+    if given.replay is not None:
+        data = read_bytes(given.replay, journal.MOST_BYTES, journal.BadJournal)
+        replayed = journal.read_journal(data, str(given.replay))
+        if replayed.cut:
+            say(f"{given.replay}: the last line was cut and is left out")
     if replayed is None:
         scenario, slot = find_scenario(name or "node"), _genesis_slot(given.genesis_time)
     elif name is None:
@@ -98,7 +103,12 @@ def serve(name: str | None, given: Serve, opened_page: Callable[[str], object] |
         keeps = options.dev or replayed is not None
         forks = stack.enter_context(opened(given.fork, given.fork_para))
         simulation = Simulation(
-            scenario, genesis_slot=slot, accounts=True, dome_events=given.dome_events, prism=given.prism, forks=forks
+            scenario,
+            genesis_slot=slot,
+            accounts=True,
+            dome_events=given.dome_events or "",
+            prism=given.prism,
+            forks=forks,
         )
         for line in forks_told(forks):
             say(line)
@@ -162,13 +172,6 @@ def tell_accounts() -> None:
     for name, sr25519, ed25519 in zip(NAMES, SR25519, ED25519, strict=True):
         say(f"  //{name:8} sr25519 {hexed(sr25519)}")
         say(f"             ed25519 {hexed(ed25519)}, seed {hexed(development_seed(name))}")
-
-
-def _read(path: Path) -> journal.Journal:
-    found = journal.read_journal(read_bytes(path, journal.MOST_BYTES, journal.BadJournal), str(path))
-    if found.cut:
-        say(f"{path}: the last line was cut and is left out")
-    return found
 
 
 def _genesis_slot(text: str | None) -> int:

@@ -14,12 +14,10 @@ from pubsub_emulator.cli.base.result import Result, with_json_option
     "  pubsub audit out/large --out out/large-audit --master local[2]\n"
     "  pubsub score out/large out/large-audit\n",
 )
-@option(
-    "--networks", type=click.IntRange(min=1), required=True, help="Number of networks, each with its own relay chain."
-)
+@option("--networks", type=options.POSITIVE, required=True, help="Number of networks, each with its own relay chain.")
 @option(
     "--blocks",
-    type=click.IntRange(min=1),
+    type=options.POSITIVE,
     required=True,
     help="Parachain candidates per network, including refused ones. A network ends with the relay block that judges "
     "the last of them, so it has a few more.",

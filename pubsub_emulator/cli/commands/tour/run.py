@@ -31,6 +31,7 @@ from pubsub_emulator.icrc72.ic.network import CanisterNetwork as Subnets
 from pubsub_emulator.icrc72.settings import DEFAULTS
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.primitives.hashing import blake2_256
+from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.types import AccountId
 from pubsub_emulator.runtime.accounts.endowed import ALICE
 from pubsub_emulator.runtime.framework.origin import Signed
@@ -188,10 +189,6 @@ class Tour:
     def _heard(self) -> list[object]:
         return list(self.canisters.app(self.follower).data)
 
-    def digest(self) -> bytes:
-        """One hash over all acts."""
-        return blake2_256(b"".join((self.chain_digest.value, *self.parts)))
-
 
 def _event(row: Row) -> tuple[str, Event]:
     """A published price as an event of the distributor, with its id."""
@@ -230,7 +227,7 @@ def take_tour() -> Result:
                 lines.append(line)
             say(f"   try next: {callable_here(further)}", "")
             results.append({"act": title, "told": lines, "next": further})
-        digest = f"0x{tour.digest().hex()}"
+        digest = hexed(blake2_256(b"".join((tour.chain_digest.value, *tour.parts))))
         say("the digest is one hash over all five acts: the same on every machine")
         say(f"digest: {digest}")
         return Result({"acts": results, "digest": digest})

@@ -38,13 +38,9 @@ class Checked:
 
     def document(self) -> dict[str, object]:
         """The result as a JSON object."""
-        return {
-            "path": str(self.path),
-            "format": self.format.name,
-            "passed": self.passed,
-            "failed": [{"case": name, "reason": reason} for name, reason in self.failed],
-            "unchecked": list(self.format.unchecked),
-        }
+        failed = [{"case": name, "reason": reason} for name, reason in self.failed]
+        result = {"path": str(self.path), "format": self.format.name, "passed": self.passed, "failed": failed}
+        return {**result, "unchecked": list(self.format.unchecked)}
 
 
 def check_paths(paths: Sequence[Path], *, as_json: bool) -> bool:
