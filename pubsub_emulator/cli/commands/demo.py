@@ -1,6 +1,5 @@
 """`pubsub demo`: its arguments and help."""
 
-import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -90,6 +89,8 @@ def _followed(history: Path, audit: Path, engine: str) -> Generator[None]:
     if engine != "pool":
         yield
         return
+    import subprocess
+
     history.mkdir()
     follow = ("audit", history, "--out", audit, "--follow", "--engine", "python")
     command = (sys.executable, "-m", "pubsub_emulator", *follow)

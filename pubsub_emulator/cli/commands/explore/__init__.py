@@ -35,7 +35,6 @@ def command(source: str | None, url: str | None, out: Path, network: str | None,
     """
     if (source is None) == (url is None):
         raise click.UsageError("give a SOURCE or --connect URL")
-    from pubsub_emulator.cli.commands.run.run import find_scenario
     from pubsub_emulator.cli.screen import files, stage
     from pubsub_emulator.emulator.files import write_whole
 
@@ -52,6 +51,7 @@ def command(source: str | None, url: str | None, out: Path, network: str | None,
 
         page, of = page_from(path, network, blocks), str(path)
     else:
+        from pubsub_emulator.cli.commands.run.run import find_scenario
         from pubsub_emulator.explorer.run import explore
 
         scenario = find_scenario(source or "")
