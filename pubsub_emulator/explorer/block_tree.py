@@ -25,12 +25,8 @@ def draw_block(record: BlockRecord, plan: Plan | None, names: Names, start: Item
     root = record.relay_storage_root or inherent.relay_parent_storage_root
     if plan is None:
         return draw(root, TreeQuery((), everything=True, fate=lambda *_: Fate.PRUNED), Sources(proof))
-    own = {
-        name: node
-        for publisher in plan.publishers.values()
-        for name, node in publisher.visited.items()
-        if name not in proof
-    }
+    visited = (each for publisher in plan.publishers.values() for each in publisher.visited.items())
+    own = {name: node for name, node in visited if name not in proof}
     static = static_nodes(plan)
 
     def used(name: Hash) -> Fate:

@@ -173,12 +173,9 @@ def header_card(header: Header) -> str:
 def relay_block_card(block: Block) -> str:
     """A relay block: its header, outcomes and events."""
     header = block.header
-    return card(
-        tag(
-            "p", tag("b", f"Block {header.number:,}"), f" · {short(header.hash())}, {len(block.extrinsics)} extrinsics"
-        ),
-        _lines(event_words(each.event, _NAMES) for each in block.events),
-    )
+    said = f" · {short(header.hash())}, {len(block.extrinsics)} extrinsics"
+    events = _lines(event_words(each.event, _NAMES) for each in block.events)
+    return card(tag("p", tag("b", f"Block {header.number:,}"), said), events)
 
 
 def candidate_card(candidate: Candidate) -> str:
@@ -213,9 +210,8 @@ def sequence_card(sequence: Sequence[object]) -> str | None:
     if kinds == {Delivery}:
         return card(_deliveries(things))
     if all(issubclass(kind, Event | EventRecord) for kind in kinds):
-        return card(
-            _lines(event_words(each.event if isinstance(each, EventRecord) else each, _NAMES) for each in things)
-        )
+        events = (each.event if isinstance(each, EventRecord) else each for each in things)
+        return card(_lines(event_words(each, _NAMES) for each in events))
     cards = [make(each) for each in things[:MOST_CARDS] if (make := _maker(type(each)))]
     more = len(things) - MOST_CARDS
     return "".join(cards) + (card(tag("p", f"and {more:,} more")) if more > 0 else "")
@@ -234,22 +230,19 @@ def state_card(state: State) -> str:
     return card(title, table(("child trie", "keys", "root"), rows) if rows else None)
 
 
-def difference_card(difference: StateDifference) -> str:
-    """The first difference of two states: the key, both values, the node on the way to it."""
+def difference_card(difference: StateDifference | NodeDifference) -> str:
+    """The first difference of two states: the key, both values, the node on the way to it; or that of two nodes."""
     return card(tag("pre", "\n".join(difference.lines())))
 
 
 def _verdict(record: BlockRecord) -> Html:
-    if record.refusal is None:
-        return tag("span", "valid", class_="good")
-    return tag("span", record.refusal.verdict.value, class_="bad")
+    said, kind = ("valid", "good") if record.refusal is None else (record.refusal.verdict.value, "bad")
+    return tag("span", said, class_=kind)
 
 
 def _evidence(refusal: InvalidBlock) -> Html:
-    entries = (
-        tag("li", tag("b", each.verdict.value), f" {VERDICTS[each.verdict]}", tag("br"), tag("code", each.detail))
-        for each in refusal.evidence
-    )
+    found = ((each.verdict, tag("code", each.detail)) for each in refusal.evidence)
+    entries = (tag("li", tag("b", why.value), f" {VERDICTS[why]}", tag("br"), detail) for why, detail in found)
     return tag("ul", *entries)
 
 
@@ -263,9 +256,7 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
         ("cache reads", sum(each.cache_charges for each in ledger.publishers), "k"),
         ("maps", ledger.map_charges, "m"),
     )
-    bar = tag(
-        "div", *(tag("i", class_=name, style=f"flex-grow:{size}") for _, size, name in shares if size), class_="b"
-    )
+    parts = (tag("i", class_=name, style=f"flex-grow:{size}") for _, size, name in shares if size)
     key = (tag("span", tag("i", class_=name), f"{words} {size:,} B") for words, size, name in shares if size)
     rows = (
         (
@@ -286,11 +277,10 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
         f"{ledger.own_state_bytes:,} bytes of own state read, {ledger.cache_state_bytes:,} of them by the cache"
     )
     if ledger.ref_time:
-        words += (
-            f"; weight {ledger.ref_time / 1e6:,.1f} µs of ref_time, {ledger.weight.proof_size:,} bytes of proof_size"
-        )
+        words += f"; weight {ledger.ref_time / 1e6:,.1f} µs of ref_time, "
+        words += f"{ledger.weight.proof_size:,} bytes of proof_size"
     publishers = table(head, rows) if ledger.publishers else None
-    return tag("div", bar, tag("div", *key, class_="y"), tag("p", words), publishers)
+    return tag("div", tag("div", *parts, class_="b"), tag("div", *key, class_="y"), tag("p", words), publishers)
 
 
 def _deliveries(deliveries: Iterable[Delivery]) -> Html:
@@ -331,7 +321,7 @@ CARDS: Final[Mapping[type, Callable[[Any], str]]] = {
     Trie: lambda trie: picture_of_trie(trie)._repr_html_(),
     State: state_card,
     StateDifference: difference_card,
-    NodeDifference: lambda difference: card(tag("pre", "\n".join(difference.lines()))),
+    NodeDifference: difference_card,
 }
 """The card of each type; subclasses have that of their base."""
 
@@ -346,8 +336,7 @@ def line(thing: object) -> str:
             return f"<Ledger: {thing.used} of {thing.budget} bytes used, {thing.proof_nodes} nodes>"
         case Trie():
             return f"<Trie of {len(thing)} keys, root {short(thing.root())}>"
-        case Block() | Header():
-            header = thing.header if isinstance(thing, Block) else thing
+        case Block(header=header) | (Header() as header):
             return f"<{type(thing).__name__} {header.number}, {short(header.hash())}>"
         case Candidate():
             return f"<Candidate {thing.header.number}, {len(thing.inherent.proof)} proof nodes>"
@@ -357,10 +346,8 @@ def line(thing: object) -> str:
             if is_lazy(thing):
                 return f"<State {short(thing.root())}, fetched on demand>"
             return f"<State {short(thing.root())}, {len(thing.top)} keys, {len(thing.children)} child tries>"
-        case Event():
-            return event_words(thing, _NAMES)
-        case EventRecord():
-            return event_words(thing.event, _NAMES)
+        case EventRecord(event=event) | (Event() as event):
+            return event_words(event, _NAMES)
         case StateDifference() | NodeDifference():
             return "\n".join(thing.lines())
         case _:

@@ -35,19 +35,9 @@ def judge_again(  # noqa: PLR0917  # what a block is judged by
 ) -> BlockRecord:
     """The record of a block, executed on `state`; the other arguments are copied into it."""
     outcome, refusal = judge_block(ChainHead(parent, state), candidate, relay)
-    at = relay.number if included_at is None else included_at
-    return BlockRecord(
-        ParaId(chain),
-        segment,
-        candidate,
-        RelayBlockNumber(at),
-        relay.slot_now,
-        relay.storage_root,
-        unpruned,
-        outcome,
-        refusal,
-        strategy,
-    )
+    at = RelayBlockNumber(relay.number if included_at is None else included_at)
+    slot, root = relay.slot_now, relay.storage_root
+    return BlockRecord(ParaId(chain), segment, candidate, at, slot, root, unpruned, outcome, refusal, strategy)
 
 
 def block_card(record: BlockRecord, state: State) -> str:

@@ -1,14 +1,14 @@
-"""The live page of a running node, and the page of its kept blocks."""
+"""The live page of a running node, the page of its kept blocks, and the page of a dry run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pubsub_emulator.emulator.network.records import AuthorityRecord, BlockRecord, CheckpointRecord, RelayRecord
 from pubsub_emulator.emulator.scenario.model import Scenario
-from pubsub_emulator.explorer.difference import difference_page
+from pubsub_emulator.explorer.html import Html, join, page, tag
 from pubsub_emulator.explorer.page import page_html, page_index
 from pubsub_emulator.explorer.recorder import Recorder
 from pubsub_emulator.explorer.svg import ASSETS, asset, legend
@@ -22,6 +22,42 @@ DRAWN: Final = 200
 _SHARED: Final = ("data.js", "trie.js", "ledger.js", "detail.js", "trie.css", "page.css")
 """The files that the page of a run has, too."""
 _TYPES: Final = {".js": "text/javascript", ".css": "text/css"}
+
+_STYLE: Final = (
+    ":root{color-scheme:light dark;--bad:#c62828;--good:#2e7d32}"
+    "@media(prefers-color-scheme:dark){:root{--bad:#ef9a9a;--good:#a5d6a7}}"
+    "body{font:15px/1.45 system-ui,sans-serif;margin:1rem}ul{list-style:none;padding-left:1.2rem;margin:0}"
+    "code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}"
+    "del{color:var(--bad)}ins{color:var(--good);text-decoration:none}"
+)
+
+
+def difference_page(title: str, shown: Mapping[str, object]) -> str:
+    """The page of a dry run, a tree of additions, changes and removals; `delta` is in jsondiffpatch's format."""
+    found = shown["delta"]
+    return page(title, _STYLE, tag("p", "Nothing would change.") if found is None else _node(found))
+
+
+def _named(found: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Fields by name, items by place; a removed item's place has a mark before it."""
+    items = found.get("_t") == "a"
+    for name, each in found.items():
+        if not (items and name == "_t"):
+            yield (f"[{name.removeprefix('_')}]" if items else name), each
+
+
+def _node(each: Any) -> Html:
+    if isinstance(each, Mapping):
+        return tag("ul", *(tag("li", name, ": ", _node(inner)) for name, inner in _named(each)))
+    if len(each) == 1:
+        return tag("ins", _code(each[0]))
+    if len(each) == 3:
+        return tag("del", _code(each[0]))
+    return join((tag("del", _code(each[0])), " → ", tag("ins", _code(each[1]))))
+
+
+def _code(value: object) -> Html:
+    return tag("code", value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 class LivePage:
@@ -49,10 +85,7 @@ class LivePage:
         nodes = [[name.hex(), length, kept.hex()] for name, (_, length, kept) in recorder.nodes.items()]
         return {"index": index, "detail": json.loads(recorder.details[-1]), "nodes": nodes}
 
-    @staticmethod
-    def difference(title: str, shown: Mapping[str, object]) -> str:
-        """The page of a dry run; `shown` is the result of `dev_dryRun`."""
-        return difference_page(title, shown)
+    difference = staticmethod(difference_page)
 
     def explore(self, node: Node, moments: Sequence[Moment]) -> str:
         """The page of the newest moments, ascending; the first is the start and is not drawn."""

@@ -11,13 +11,15 @@ and the page's scripts insert them as text.
 
 import base64
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from typing import Final
 
+from pubsub_emulator.emulator.scenario import Scenario
+from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.explorer.recorder import Recorder, as_json
 from pubsub_emulator.explorer.svg import asset, glyphs, legend
-from pubsub_emulator.explorer.words import VERDICTS
+from pubsub_emulator.explorer.words import VERDICTS, scenario_names
 from pubsub_emulator.primitives.shown import safe
 from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.primitives.version import VERSION
@@ -45,6 +47,26 @@ def page_html(recorder: Recorder, title: str, description: str = "") -> str:
     for name, piece in pieces.items():
         page = page.replace(f"<!--{name}-->", piece, 1)
     return page
+
+
+def record(simulation: Simulation) -> Recorder:
+    """A recorder of everything that the simulation's network does from now on."""
+    recorder = Recorder(scenario_names(simulation.scenario), simulation.network.relay)
+    simulation.network.observe(recorder)
+    return recorder
+
+
+def page_of(recorder: Recorder, scenario: Scenario) -> str:
+    """The page of a scenario's recorder."""
+    return page_html(recorder, scenario.name, scenario.description)
+
+
+def explore(scenario: Scenario, progress: Callable[[int], None] | None = None) -> str:
+    """Run a scenario and make its page. Equal scenarios give equal pages."""
+    simulation = Simulation(scenario)
+    recorder = record(simulation)
+    simulation.run(progress)
+    return page_of(recorder, scenario)
 
 
 def _packed(content: bytes) -> str:
@@ -87,8 +109,8 @@ def page_index(recorder: Recorder, title: str, description: str) -> dict[str, ob
             }
             for chain in sorted(recorder.chains.values(), key=lambda each: (not each.subscribes, each.para))
         ],
-        "keys": [[para, key.hex(), names.keys.get(key, "")] for para, key in recorder.keys.numbers],
-        "strategies": list(recorder.strategies.numbers),
+        "keys": [[para, key.hex(), names.keys.get(key, "")] for para, key in recorder.keys],
+        "strategies": list(recorder.strategies),
         "verdicts": {verdict.value: words for verdict, words in VERDICTS.items()},
         "relay": recorder.relay_blocks,
         "built": recorder.built,

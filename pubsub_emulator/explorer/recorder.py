@@ -8,7 +8,7 @@ nodes      every node and value drawn, once each, by its hash
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pubsub_emulator.emulator.network.records import (
     AuthorityRecord,
@@ -68,17 +68,9 @@ class RecordedChain:
     state: State = field(default_factory=State)
 
 
-class Table(Generic[K]):
-    """Numbers objects by their first occurrence."""
-
-    __slots__ = ("numbers",)
-
-    def __init__(self) -> None:
-        self.numbers: dict[K, int] = {}
-
-    def number(self, thing: K) -> int:
-        """The thing's number."""
-        return self.numbers.setdefault(thing, len(self.numbers))
+def _number(table: dict[K, int], thing: K) -> int:
+    """The number of a thing by its first occurrence."""
+    return table.setdefault(thing, len(table))
 
 
 class Recorder(Observer):
@@ -94,8 +86,8 @@ class Recorder(Observer):
         self.relay_details: list[bytes] = []
         self.index: list[list[Any]] = []
         self.details: list[bytes] = []
-        self.keys: Table[tuple[ParaId, PubsubKey]] = Table()
-        self.strategies: Table[str] = Table()
+        self.keys: dict[tuple[ParaId, PubsubKey], int] = {}
+        self.strategies: dict[str, int] = {}
         self.nodes: dict[Hash, tuple[int, int, bytes]] = {}
         """By hash: number, length, and the bytes that are kept (of a value the first, of a bare reference none)."""
 
@@ -132,7 +124,7 @@ class Recorder(Observer):
         walked = walk_again(record, chain.state)
         outcome, refusal = record.outcome, record.refusal
         deliveries = () if outcome is None else outcome.deliveries
-        keys = [self.keys.number((each.publisher, each.key)) for each in deliveries]
+        keys = [_number(self.keys, (each.publisher, each.key)) for each in deliveries]
         header, inherent = record.candidate.header, record.candidate.inherent
         ledger = None if walked is None else walked.ledger
         self.index.append(
@@ -144,7 +136,7 @@ class Recorder(Observer):
                 header.aura_slot(),
                 None if refusal is None else refusal.verdict.value,
                 record.candidate.hash().hex(),
-                None if record.strategy is None else self.strategies.number(record.strategy),
+                None if record.strategy is None else _number(self.strategies, record.strategy),
                 len(inherent.proof),
                 0 if ledger is None else ledger.used,
                 0 if ledger is None else ledger.budget,
@@ -173,7 +165,7 @@ class Recorder(Observer):
         }
         if refusal is not None:
             out["evidence"] = [
-                [each.verdict.value, with_names(each.detail, self.names), [_subject(part) for part in each.subject]]
+                [each.verdict.value, with_names(each.detail, self.names), list(map(_subject, each.subject))]
                 for each in refusal.evidence
             ]
         if outcome is not None:
@@ -215,11 +207,10 @@ class Recorder(Observer):
             return [], [], []
         data = Storage(kept.state).get(system.EVENTS)
         found: list[Event] = [] if data is None else [each.event for each in RELAY.decode_records(data)]
-        published = [
-            self.keys.number((each.publisher, PubsubKey(each.key))) for each in found if isinstance(each, DataPublished)
-        ]
+        published = [each for each in found if isinstance(each, DataPublished)]
+        keys = [_number(self.keys, (each.publisher, PubsubKey(each.key))) for each in published]
         messages = [execution_words(each, self.names) for each in kept.executions]
-        return published, [event_words(each, self.names) for each in found], messages
+        return keys, [event_words(each, self.names) for each in found], messages
 
 
 def as_json(thing: object) -> bytes:
@@ -239,16 +230,14 @@ def walk_again(record: BlockRecord, state: State) -> Walked | None:
         return Walked(record.outcome.plan, record.outcome.ledger, start)
     if record.relay_storage_root is None:
         return None
-    inherent = record.candidate.inherent
-    spec = runtime_spec(storage)
+    inherent, spec = record.candidate.inherent, runtime_spec(storage)
     weight = inherent.messages.weight
     storage.start_recording()
     view = SubscriberView(storage, spec)
     calls = root_calls(spec, inherent.messages)
     plan, _ = judge_proof(view, record.relay_storage_root, inherent.proof, spec.budget(weight), calls)
-    return Walked(
-        plan, make_ledger(plan, weight, own_state_bytes(state, storage.recorded or (), plan.own_state)), start
-    )
+    own = own_state_bytes(state, storage.recorded or (), plan.own_state)
+    return Walked(plan, make_ledger(plan, weight, own), start)
 
 
 def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:

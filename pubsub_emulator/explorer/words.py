@@ -1,11 +1,11 @@
 """Names and descriptions for people: chains, keys, storage, verdicts, lifetimes, events."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from pubsub_emulator.emulator.relay.message_outcomes import MessageExecution
 from pubsub_emulator.emulator.scenario import Scenario, published_key
@@ -15,7 +15,6 @@ from pubsub_emulator.primitives.pubsub import Infinite, TtlState, ValidFor
 from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.pallet import Event
-from pubsub_emulator.runtime.pallet_subscriber import storage as items
 from pubsub_emulator.runtime.parachain.block import Verdict
 from pubsub_emulator.xcm import Complete, Incomplete
 
@@ -78,17 +77,14 @@ def preview(value: bytes, most: int = 24) -> str:
 
 def with_names(text: str, names: Names) -> str:
     """Words with the name of each key for `key` and its hexadecimal digits, where it has one."""
-    return _KEY.sub(lambda found: _named(bytes.fromhex(found[1]), names) or found[0], text)
 
+    def named(found: re.Match[str]) -> str:
+        key = bytes.fromhex(found[1])
+        if name := names.keys.get(PubsubKey(key)):
+            return f"key {name}"
+        return found[0] if key_name(key) == UNKNOWN_KEY else key_name(key)
 
-_KEY: Final = re.compile(r"\bkey ((?:[0-9a-f]{2})+)\b")
-
-
-def _named(key: bytes, names: Names) -> str:
-    if name := names.keys.get(PubsubKey(key)):
-        return f"key {name}"
-    named = key_name(key)
-    return "" if named == UNKNOWN_KEY else named
+    return re.sub(r"\bkey ((?:[0-9a-f]{2})+)\b", named, text)
 
 
 def ttl_words(state: TtlState | None) -> str:
@@ -109,37 +105,30 @@ def static_labels(keys: Iterable[bytes]) -> dict[str, str]:
 
 @lru_cache(maxsize=4096)
 def _static_label(key: bytes) -> str:
-    return _channel(key) or key_name(key).partition("[")[0]
-
-
-def _channel(key: bytes) -> str:
-    """A horizontal channel by sender and recipient; empty for any other key."""
     if not key.startswith(_CHANNEL) or len(key) < len(_CHANNEL) + 8:
-        return ""
+        return key_name(key).partition("[")[0]
     sender, recipient = int.from_bytes(key[-8:-4], "little"), int.from_bytes(key[-4:], "little")
     return f"Hrmp.HrmpChannels {sender} → {recipient}"
 
 
 def event_words(event: Event, names: Names) -> str:
     """An event in one line: `Subscriber.DataProcessed publisher 1000, key 1000/3, value_size 12`."""
-    parts = [
-        f"{each.name.rstrip('_')} {_argument(each.name, getattr(event, each.name), names)}"
-        for each in fields(event)  # type: ignore[arg-type]  # every event is made a dataclass by its decorator
-    ]
-    return f"{event.PALLET}.{type(event).__name__} {', '.join(parts)}".rstrip()
+    return f"{event.PALLET}.{type(event).__name__} {', '.join(_fields(event, names))}".rstrip()
+
+
+def _fields(value: Any, names: Names) -> Iterator[str]:
+    for each in fields(value):
+        yield f"{each.name.rstrip('_')} {_argument(each.name, getattr(value, each.name), names)}"
 
 
 def execution_words(message: MessageExecution, names: Names) -> str:
     """The outcome of an upward message: `from 1000: done, 1,250,108,000 ps and 9,716 B`."""
     outcome = message.execution.outcome
     failures = "; ".join(f"instruction {each.index}: {each.cause or each.error}" for each in message.execution.failures)
-    match outcome:
-        case Complete(used):
-            said = f"done, {_argument('', used, names)}"
-        case Incomplete(used):
-            said = f"stopped, {_argument('', used, names)}"
-        case _:
-            said = f"not executed, {message.execution.rejected or outcome}"
+    if isinstance(outcome, Complete | Incomplete):
+        said = f"{'done' if isinstance(outcome, Complete) else 'stopped'}, {_argument('', outcome.used, names)}"
+    else:
+        said = f"not executed, {message.execution.rejected or outcome}"
     return f"from {names.chain(message.para)}: {said}{f'; {failures}' if failures else ''}"
 
 
@@ -153,56 +142,29 @@ def _argument(name: str, value: object, names: Names) -> str:
     if isinstance(value, int) and name in {"para", "publisher", "sender", "recipient"}:
         return names.chain(ParaId(value))
     if is_dataclass(value) and not isinstance(value, type):
-        parts = (
-            f"{each.name.rstrip('_')} {_argument(each.name, getattr(value, each.name), names)}"
-            for each in fields(value)
-        )
-        return f"({', '.join(parts)})"
+        return f"({', '.join(_fields(value, names))})"
     text = str(value)
     return text if len(text) <= 120 else f"{text[:119]}…"
 
 
 def state_key_words(key: bytes, names: Names) -> tuple[str, str]:
     """A parachain's storage key: the item, and its arguments in words."""
-    full = key_name(key)
-    item, bracket, _ = full.partition("[")
+    item, bracket, _ = key_name(key).partition("[")
     rest = key[32:]
     if not bracket:
         return item, "" if item != UNKNOWN_KEY else short(key)
-    if item in _PARA_MAPS and len(rest) >= 12:
-        para = ParaId(int.from_bytes(rest[8:12], "little"))
-        tail = rest[12:]
-        return item, f"{para}{_PARA_MAPS[item](tail, names)}"
     if item == "Subscriber.CachedTrieNodes" and len(rest) >= 24:
         owner, generation = int.from_bytes(rest[16:20], "little"), int.from_bytes(rest[20:24], "little")
         return item, f"{owner}, generation {generation}, node {short(rest[24:])}"
+    para, tail = int.from_bytes(rest[8:12], "little"), rest[12:]
+    match item.removeprefix("Subscriber.") if len(rest) >= 12 else "":
+        case "LastDelivered":
+            return item, f"{para}, {names.key(PubsubKey(tail[-32:]))}"
+        case "LastDeliveredPacked":
+            row = int.from_bytes(tail[8:12], "little")
+            return item, f"{para}, items {16 * row} to {16 * row + 15}"
+        case "CacheSlots" if tail:
+            return item, f"{para}, prefix {tail[1:].hex()[: tail[0]] or 'none'}"
+        case "CacheSlots" | "CacheInfo" | "DisabledPublishers":
+            return item, str(para)
     return item, short(rest)
-
-
-def _key_argument(tail: bytes, names: Names) -> str:
-    return f", {names.key(PubsubKey(tail[-32:]))}"
-
-
-def _packed_argument(tail: bytes, names: Names) -> str:
-    del names
-    row = int.from_bytes(tail[8:12], "little")
-    return f", items {16 * row} to {16 * row + 15}"
-
-
-def _slots_argument(tail: bytes, names: Names) -> str:
-    del names
-    return f", prefix {tail[1:].hex()[: tail[0]] or 'none'}" if tail else ""
-
-
-def _no_argument(tail: bytes, names: Names) -> str:
-    del tail, names
-    return ""
-
-
-_PARA_MAPS: Final = {
-    f"{items.PALLET}.LastDelivered": _key_argument,
-    f"{items.PALLET}.LastDeliveredPacked": _packed_argument,
-    f"{items.PALLET}.CacheSlots": _slots_argument,
-    f"{items.PALLET}.CacheInfo": _no_argument,
-    f"{items.PALLET}.DisabledPublishers": _no_argument,
-}

@@ -5,7 +5,7 @@ from support.explorer import SCENARIO, Explored, Told, open_page
 
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
-from pubsub_emulator.explorer.run import page_of, record
+from pubsub_emulator.explorer.page import page_of, record
 
 
 @pytest.fixture(scope="package")

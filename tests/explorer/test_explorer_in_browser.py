@@ -12,8 +12,8 @@ from support.explorer import Explored
 from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.explorer.block_tree import draw_block
+from pubsub_emulator.explorer.page import explore
 from pubsub_emulator.explorer.recorder import walk_again
-from pubsub_emulator.explorer.run import explore
 from pubsub_emulator.explorer.svg import arrange, render
 from pubsub_emulator.explorer.words import with_names
 from pubsub_emulator.primitives.hashing import blake2_256

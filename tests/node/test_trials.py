@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.accounts import call
 from support.node import ALICE, BOB, Client, Running, served, transfer
 
-from pubsub_emulator.explorer.difference import difference_page
+from pubsub_emulator.explorer.live import difference_page
 from pubsub_emulator.node.types.delta import delta
 from pubsub_emulator.primitives.pubsub import key_from_data
 from pubsub_emulator.primitives.ss58 import encode_address

@@ -52,7 +52,7 @@ def command(source: str | None, url: str | None, out: Path, network: str | None,
         page, of = page_from(path, network, blocks), str(path)
     else:
         from pubsub_emulator.cli.commands.run.run import find_scenario
-        from pubsub_emulator.explorer.run import explore
+        from pubsub_emulator.explorer.page import explore
 
         scenario = find_scenario(source or "")
         with stage(f"running {scenario.name}: {scenario.relay_blocks} relay blocks", scenario.relay_blocks) as advance:

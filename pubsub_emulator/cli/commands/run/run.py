@@ -77,8 +77,8 @@ def simulate(
     are played instead of the scenario's length.
     """
     from pubsub_emulator.cli.session import saved
+    from pubsub_emulator.explorer.page import page_of, record
     from pubsub_emulator.explorer.recorder import Recorder
-    from pubsub_emulator.explorer.run import page_of, record
 
     summary, digest = Summary(), RunDigest()
     observers: list[Observer] = [summary, digest]
