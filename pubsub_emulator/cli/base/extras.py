@@ -36,22 +36,18 @@ def install_command(extra: str) -> str:
     """
     import shlex  # only an error about a missing package needs it, and what is imported with it and below
     from pathlib import Path
+    from urllib.parse import unquote, urlsplit
 
     python = shlex.quote(sys.executable or "python3")
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file():  # what runs from its sources goes on to
         return f"{python} -m pip install --editable {shlex.quote(f'{checkout}[{extra}]')}"
-    return f"{python} -m pip install {shlex.quote(_requirement(extra))}"
-
-
-def _requirement(extra: str) -> str:
-    from urllib.parse import unquote, urlsplit
-
     url = _origin()
-    if not url:
-        return f"{NAME}[{extra}]"
     place = urlsplit(url)
-    return f"{unquote(place.path)}[{extra}]" if place.scheme == "file" else f"{NAME}[{extra}] @ {url}"
+    named = f"{unquote(place.path) if place.scheme == 'file' else NAME}[{extra}]"
+    if url and place.scheme != "file":
+        named += f" @ {url}"
+    return f"{python} -m pip install {shlex.quote(named)}"
 
 
 def _origin() -> str:

@@ -97,8 +97,6 @@ engine: Final = click.option(
 master: Final = click.option(
     "--master", default=None, help="Spark master; without one, --engine spark runs Spark inside of this program."
 )
-
-
 tokens: Final = click.option(
     "--tokens",
     type=FILE,
@@ -108,10 +106,17 @@ tokens: Final = click.option(
 
 def _load_cheats(_context: click.Context, _parameter: click.Parameter, files: tuple[Path, ...]) -> tuple[Path, ...]:
     if files:
-        from pubsub_emulator.cli.base.cheats import load_strategies
+        from pubsub_emulator.cli.base.errors import InputError
+        from pubsub_emulator.collator.cheats import Strategy, register_strategy
+        from pubsub_emulator.emulator.user_file import execute
 
         for path in files:
-            load_strategies(path)
+            made = vars(execute(path, "cheats_of", InputError)).values()
+            found = [each for each in made if isinstance(each, Strategy)]
+            if not found:
+                raise InputError(f"{path}: no strategy in it; the decorator `strategy` makes them of functions")
+            for each in found:
+                register_strategy(each)
     return files
 
 

@@ -21,16 +21,23 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
     `replace` lets it take the place of an earlier output, known by the file `marker` in it. Raises `InputError`
     when anything else is in the way, before any work is done; `OSError` as the disk does.
     """
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        ours = (target / marker).is_file()
-        if not (replace and ours):
-            raise InputError(f"{target}: the folder exists and is not empty; name another one or remove it")
+    taken = target.exists() and (not target.is_dir() or any(target.iterdir()))
+    if taken and not (replace and (target / marker).is_file()):
+        raise InputError(f"{target}: the folder exists and is not empty; name another one or remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = target.with_name(f".{target.name[:64]}-{secrets.token_hex(4)}.part")
     staging.mkdir()
     try:
-        with _named(staging, target):
-            yield staging
+        yield staging
+    except OSError as error:  # it names the target, and not what is temporary
+        if error.filename is not None:
+            error.filename = str(error.filename).replace(str(staging), str(target))
+        raise
+    except PubsubError as error:
+        said = (part.replace(str(staging), str(target)) if isinstance(part, str) else part for part in error.args)
+        error.args = tuple(said)
+        raise
+    else:
         if target.exists():
             old = staging.with_suffix(".old")
             target.rename(old)
@@ -40,19 +47,3 @@ def new_folder(target: Path, *, replace: bool = False, marker: str = MARKER) -> 
             staging.rename(target)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-
-
-@contextmanager
-def _named(staging: Path, target: Path) -> Iterator[None]:
-    """Make errors name the target folder and not the temporary one."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None:
-            error.filename = str(error.filename).replace(str(staging), str(target))
-        raise
-    except PubsubError as error:
-        error.args = tuple(
-            part.replace(str(staging), str(target)) if isinstance(part, str) else part for part in error.args
-        )
-        raise

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pubsub_emulator.cli.inspect.view import View, header_figures, view
 from pubsub_emulator.cli.screen.blocks import ledger_pages
@@ -26,7 +26,7 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
     evidence = [] if refusal is None else [(each.verdict.value, each.detail) for each in refusal.evidence]
     nodes = [node_figures(node) for node in inherent.proof]
     deliveries = [dict(zip(_DELIVERED, each, strict=True)) for each in judged.deliveries]
-    figures: dict[str, object] = {
+    figures = {
         "chain": judged.chain,
         **header_figures(judged.candidate.header),
         "relay_parent": inherent.relay_parent_number,
@@ -47,20 +47,18 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
         pages.append(Grid("what is wrong with it", ("verdict", "why"), tuple(evidence)))
     if outcome is not None:
         pages += ledger_pages(judged.place, outcome.ledger)
-    pages += [_delivery_page(deliveries), node_page(nodes)]
+    if deliveries:
+        rows = tuple(
+            (str(to), words(key), str(what), words(entry, 8)) for to, key, what, entry, *_ in judged.deliveries
+        )
+        pages.append(Grid("deliveries", ("publisher", "key", "what", "entry hash"), rows))
+    else:
+        pages.append(Line("nothing was delivered\n"))
+    pages.append(node_page(nodes))
     return view(kind, path, {name: value for name, value in figures.items() if value is not None}, pages)
 
 
 _DELIVERED = ("publisher", "key", "kind", "entry_hash", "ttl_state", "failed")
-
-
-def _delivery_page(deliveries: list[dict[str, Any]]) -> Shown:
-    if not deliveries:
-        return Line("nothing was delivered\n")
-    rows = tuple(
-        (str(each["publisher"]), words(each["key"]), each["kind"], words(each["entry_hash"], 8)) for each in deliveries
-    )
-    return Grid("deliveries", ("publisher", "key", "what", "entry hash"), rows)
 
 
 class NodeFigures(NamedTuple):
@@ -86,9 +84,6 @@ def node_figures(node: bytes) -> NodeFigures:
 
 def node_page(nodes: Iterable[NodeFigures]) -> Grid:
     """Proof nodes, in the order of the proof."""
-    rows = tuple((words(node.hash), node.bytes, node.kind, node.children, _short(node.partial)) for node in nodes)
+    cut = ((node, node.partial[:20] + "…" * (len(node.partial) > 20)) for node in nodes)
+    rows = tuple((words(node.hash), node.bytes, node.kind, node.children, partial) for node, partial in cut)
     return Grid("proof nodes", ("hash", "bytes", "kind", "children", "partial key"), rows)
-
-
-def _short(partial: str, most: int = 20) -> str:
-    return partial if len(partial) <= most else f"{partial[:most]}…"

@@ -11,7 +11,6 @@ from pubsub_emulator.emulator.scenario import Scenario, Subscriber
 from pubsub_emulator.emulator.scenario.file import load_scenario, parse_document
 from pubsub_emulator.laboratory.cases import read_case
 from pubsub_emulator.laboratory.differences import read_difference
-from pubsub_emulator.primitives.pubsub import node_cost
 from pubsub_emulator.spark_audit.compare import judged_fixture
 from pubsub_emulator.spark_audit.judge.finding_file import check_finding
 from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proof
@@ -20,11 +19,7 @@ from pubsub_emulator.spark_audit.real_proofs.relay_proofs import read_relay_proo
 def scenario(path: Path) -> View:
     """A scenario file. Raises `SettingsError`."""
     found = load_scenario(path)
-    return view("scenario", path, _figures(found), _pages(found))
-
-
-def _figures(found: Scenario) -> dict[str, object]:
-    return {
+    figures = {
         "name": found.name,
         "description": found.description,
         "seed": found.seed,
@@ -37,14 +32,11 @@ def _figures(found: Scenario) -> dict[str, object]:
         "collators_that_cheat": sum(bool(each.strategies) for sub in found.subscribers for each in sub.collators),
         "scenario": found.document(),
     }
-
-
-def _pages(found: Scenario) -> tuple[Grid, Grid]:
     publishers = tuple(
         (
             ", ".join(map(str, group.paras)),
             group.keys,
-            _range(group.sizes().min, group.sizes().max),
+            " to ".join(map(str, dict.fromkeys((group.sizes().min, group.sizes().max)))),
             f"{group.update_rate / 1_000_000:g}",
             ", ".join(map(str, group.ttls())),
         )
@@ -60,18 +52,15 @@ def _pages(found: Scenario) -> tuple[Grid, Grid]:
         )
         for each in found.subscribers
     )
-    return (
+    pages = (
         Grid("publishers", ("ids", "keys", "value bytes", "update rate", "ttl"), publishers),
         Grid("subscribers", ("subscriber", "keys", "cache", "collators", "cheats"), subscribers),
     )
+    return view("scenario", path, figures, pages)
 
 
 def _subscribed(found: Scenario, subscriber: Subscriber) -> int:
     return sum(map(len, found.items(subscriber.subscribe).values()))
-
-
-def _range(least: int, most: int) -> str:
-    return str(least) if least == most else f"{least} to {most}"
 
 
 def session(path: Path) -> View:
@@ -154,7 +143,7 @@ def relay_proof(path: Path) -> View:
         "downward_messages": len(found.downward),
         "horizontal_messages": sum(len(messages) for _, messages in found.horizontal),
         "proof_nodes": len(nodes),
-        "proof_bytes": sum(node_cost(len(node)) for node in found.proof),
+        "proof_bytes": sum(node.cost for node in nodes),
         "nodes": [node._asdict() for node in nodes],
     }
     return view("relay proof", path, figures, (node_page(nodes),))

@@ -30,21 +30,19 @@ def history(path: Path) -> View:
     """The content of a history, from its manifests and the columns of its blocks' outcomes."""
     found = History.open(path)
     faults = list(found.faults)
-    rows: Counter[str] = Counter()
-    sizes: Counter[str] = Counter()
-    for commit in found.commits:
-        for entry in commit.files:
-            rows[entry.table] += entry.rows
-            sizes[entry.table] += entry.weight
+    entries = [entry for commit in found.commits for entry in commit.files]
+    rows, sizes = Counter[str](), Counter[str]()
+    for entry in entries:
+        rows[entry.table] += entry.rows
+        sizes[entry.table] += entry.weight
     chains: dict[tuple[str, int], Counter[str]] = {}
     verdicts: Counter[str] = Counter()
     for row in found.rows(found.files(schema.BLOCKS), faults):
         chains.setdefault((row["network"], row["chain"]), Counter())[row["status"]] += 1
         verdicts.update([row["verdict"]] if row["verdict"] else [])
-    for commit in found.commits:
-        for entry in commit.files:
-            if entry.table != schema.BLOCKS.name:
-                faults += check_file(found.root, entry)
+    for entry in entries:
+        if entry.table != schema.BLOCKS.name:
+            faults += check_file(found.root, entry)
     # What is wrong with a whole file is a fault of each chain in it.
     faults = list({(each.path, each.row_group, each.error): each for each in faults}.values())
     figures = {
@@ -62,16 +60,6 @@ def history(path: Path) -> View:
         "tables": {name: {"rows": rows[name], "bytes": sizes[name]} for name in sorted(rows)},
         "faults": [{"path": _place_of(fault), "error": fault.error} for fault in faults],
     }
-    return view("history", path, figures, _history_pages(chains, verdicts, rows, sizes, faults))
-
-
-def _history_pages(
-    chains: dict[tuple[str, int], Counter[str]],
-    verdicts: Counter[str],
-    rows: Counter[str],
-    sizes: Counter[str],
-    faults: list[Fault],
-) -> list[Shown]:
     lines = tuple(
         (f"{network} {chain}", counts["included"], counts["rejected"], counts["imported"])
         for (network, chain), counts in sorted(chains.items())
@@ -84,7 +72,7 @@ def _history_pages(
     if faults:
         pages += unreadable((_place_of(each), each.error) for each in faults)
     pages.append(Line("`--block CHAIN:NUMBER` shows a block with its ledger, proof nodes and deliveries"))
-    return pages
+    return view("history", path, figures, pages)
 
 
 def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
@@ -113,15 +101,14 @@ def history_block(path: Path, block: str) -> View:
     if len(chains) > 1:
         which = ", ".join(f"{name}/{chain}:{number}" for name, _ in chains)
         raise InputError(f"{path}: --block {block}: several networks have that chain: {which}")
-    seen: list[int] = []
-    found = []
+    seen, found = set[int](), []
     for judged in record.blocks(*chains[0]):
         at = judged.candidate.header.number
         if at == number:
             found.append(judged)
         elif found and at > number:
             break
-        seen.append(at)
+        seen.add(at)
     imported = _imported(record, *chains[0]) if not found else {}
     if number in imported:
         return _imported_proof(path, *chains[0], imported[number], record)

@@ -27,7 +27,9 @@ def look(path: Path, block: str | None = None) -> View:
 
     if path.suffix == ".toml":
         return files.scenario(path)
-    if _begins_with(path, b"PAR1"):
+    with path.open("rb") as file:
+        begun = file.read(4)
+    if begun == b"PAR1":
         from pubsub_emulator.cli.inspect.parquet import parquet
 
         return parquet(path)
@@ -59,11 +61,6 @@ def kind_of(content: object) -> str | None:
     if {"version", "candidate", "expected"} <= content.keys():
         return "fixture"
     return "relay proof" if "trieNodes" in content else None
-
-
-def _begins_with(path: Path, magic: bytes) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(magic)) == magic
 
 
 def _folder(path: Path, block: str | None) -> View:
