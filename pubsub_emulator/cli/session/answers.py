@@ -212,17 +212,16 @@ class Ledger(Answer):
         return BlockLedger(**figures, publishers=publishers)
 
 
-class Chosen(Answer):
-    """The collator that was chosen, of how many."""
-
-    collator: Count
-    collators: Count
-
-
 class Counted(Answer):
     """The number of collators."""
 
     collators: Count
+
+
+class Chosen(Counted):
+    """The collator that was chosen, of how many."""
+
+    collator: Count
 
 
 class Publishers(Answer):

@@ -54,7 +54,7 @@ def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Differen
 
 def _published(a: State, b: State, name: Name) -> Iterator[Difference]:
     for child in sorted({*a.children, *b.children}):
-        mine, theirs = a.children.get(child, Trie(1)), b.children.get(child, Trie(1))
+        mine, theirs = (state.children.get(child, Trie(1)) for state in (a, b))
         for key, old, new in mine.differences(theirs):
             yield Difference(child_name(child), name(key), _entry(old), _entry(new))
 
@@ -73,36 +73,35 @@ def _entry(held: bytes | None) -> str:
 def _stored(a: State, b: State, name: Name, *, relay: bool) -> Iterator[Difference]:
     for key, old, new in a.top.differences(b.top):
         if key.startswith(CHILD_STORAGE_PREFIX):
-            yield Difference(key_name(key), "", *_raw(old, new))
+            yield _differs(key_name(key), "", old, new)
             continue
         decoded = decoded_key(key, relay=relay)
         if decoded is None:
-            yield Difference(key_name(key), words(key, None), *_raw(old, new))
+            yield _differs(key_name(key), words(key, None), old, new)
             continue
         at, keys = decoded
         shown = ", ".join(name(each) if isinstance(each, bytes) and len(each) == 32 else words(each) for each in keys)
         try:
             values = tuple(None if held is None else at.codec.decode(held) for held in (old, new))
         except ScaleError:
-            yield Difference(at.name, shown, *_raw(old, new))
+            yield _differs(at.name, shown, old, new)
             continue
         yield from _value(at.name, shown, *values)
 
 
-def _raw(old: bytes | None, new: bytes | None) -> tuple[str, str]:
-    return (_NOTHING if old is None else words(old), _NOTHING if new is None else words(new))
+def _differs(item: str, keys: str, *values: object) -> Difference:
+    a, b = (_NOTHING if held is None else words(held) for held in values)
+    return Difference(item, keys, a, b)
 
 
 def _value(item: str, keys: str, old: object, new: object) -> Iterator[Difference]:
     """One row, or one row per differing key for two mappings."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for each in dict.fromkeys([*old, *new]):
-            mine, theirs = (held.get(each) for held in (old, new))
-            if mine != theirs:
-                at = ", ".join(filter(None, (keys, words(each))))
-                yield Difference(item, at, *(_NOTHING if held is None else words(held) for held in (mine, theirs)))
-        return
-    yield Difference(item, keys, *(_NOTHING if held is None else words(held) for held in (old, new)))
+            if old.get(each) != new.get(each):
+                yield _differs(item, ", ".join(filter(None, (keys, words(each)))), old.get(each), new.get(each))
+    else:
+        yield _differs(item, keys, old, new)
 
 
 def pages(chain: str, found: list[Difference], item: str | None, most: int | None) -> Iterator[Shown]:
@@ -112,12 +111,8 @@ def pages(chain: str, found: list[Difference], item: str | None, most: int | Non
         yield Line(f"no entry of {item} differs on {chain}")
         return
     rows = chosen if most is None else chosen[:most]
-    cut = None if item is not None else CELL
-    yield Grid(
-        f"what differs on {chain}",
-        ("item", "key", "A", "B"),
-        tuple((each.item, each.keys, _cut(each.a, cut), _cut(each.b, cut)) for each in rows),
-    )
+    shown = rows if item is not None else [each._replace(a=_cut(each.a), b=_cut(each.b)) for each in rows]
+    yield Grid(f"what differs on {chain}", ("item", "key", "A", "B"), tuple(shown))
     if len(chosen) > len(rows):
         yield Line(f"and {len(chosen) - len(rows):,} more on {chain}: `diff A B {chain}` shows all")
 
@@ -127,5 +122,5 @@ def _is(each: Difference, item: str) -> bool:
     return wanted in (each.item.lower(), each.item.lower().rpartition(".")[2])
 
 
-def _cut(text: str, most: int | None) -> str:
-    return text if most is None or len(text) <= most else f"{text[:most]}…"
+def _cut(text: str) -> str:
+    return text if len(text) <= CELL else f"{text[:CELL]}…"

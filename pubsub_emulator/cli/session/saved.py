@@ -94,9 +94,8 @@ def _ensure_harmless(place: str, line: str) -> None:
     if command is None:
         raise CommandError(f"{place}: no command")
     if not (command.changes or command.name == "step"):
-        raise CommandError(
-            f"{place}: {command.name!r} is not allowed in a file: it neither builds blocks nor changes the network"
-        )
+        why = "it neither builds blocks nor changes the network"
+        raise CommandError(f"{place}: {command.name!r} is not allowed in a file: {why}")
 
 
 def _ensure_same_fork(path: Path, content: dict[str, object], forks: Forks) -> None:
@@ -108,9 +107,8 @@ def _ensure_same_fork(path: Path, content: dict[str, object], forks: Forks) -> N
         raise CommandError(f"{path}: fork: not a table of state roots by chain")
     chain = next(each for each in {**wanted, **found} if wanted.get(each) != found.get(each))
     if chain not in wanted:
-        raise CommandError(
-            f"{path}: fork: chain {chain} of this session is not forked; open the file without a fork of it"
-        )
+        said = f"chain {chain} of this session is not forked; open the file without a fork of it"
+        raise CommandError(f"{path}: fork: {said}")
     given = f"not {found[chain]}" if chain in found else "but no state is given"
     raise CommandError(
         f"{path}: fork.{chain}: the session continues from the state {str(wanted[chain])[:66]}, {given}; "

@@ -102,7 +102,15 @@ class Session:
         self.setting: Setting | None = None
         """What does not change; `None` for a node that was not started by `pubsub serve`."""
         self.scenario_names: dict[PubsubKey, str] = {}
-        self._begin()
+        try:
+            found = node.ask("pubsub_scenario")
+        except NodeRefused as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            self.read(TEXT, "system_chain")
+            return
+        self.setting = read(answers.SETTING, found, self._place("pubsub_scenario"))
+        self.scenario_names = self.setting.key_names()
 
     @classmethod
     def of(cls, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS) -> Self:
@@ -123,17 +131,6 @@ class Session:
         except BaseException:
             node.close()
             raise
-
-    def _begin(self) -> None:
-        try:
-            found = self.node.ask("pubsub_scenario")
-        except NodeRefused as error:
-            if error.code != METHOD_NOT_FOUND:
-                raise
-            self.read(TEXT, "system_chain")
-            return
-        self.setting = read(answers.SETTING, found, self._place("pubsub_scenario"))
-        self.scenario_names = self.setting.key_names()
 
     # The network in this process
 
@@ -308,8 +305,7 @@ class Session:
 
     def chain(self, para: int) -> ChainState:
         """A parachain with its newest state. Raises `CommandError`."""
-        found = self.para(str(para))
-        return ChainState(found, self.state(str(found)))
+        return ChainState(ParaId(para), self.state(str(para)))
 
     def head(self, chain: str) -> Head:
         """The newest header of a chain."""
@@ -368,12 +364,11 @@ class Session:
         """The events of a block. Raises `BadAnswer` for what are none."""
         if self.setting is None:
             return self.node.events_by_metadata(block)
-        method = "state_getStorage"
-        raw = self.read(MAYBE_BYTES, method, hexed(EVENTS), hexed(block), chain=chain)
+        raw = self.read(MAYBE_BYTES, "state_getStorage", hexed(EVENTS), hexed(block), chain=chain)
         try:
             records = [] if raw is None else EVERY.decode_records(raw)
         except ScaleError as error:
-            raise BadAnswer(f"{self._place(method)}: events of block {hexed(block)}: {error}") from error
+            raise BadAnswer(f"{self._place('state_getStorage')}: events of block {hexed(block)}: {error}") from error
         return [
             Deposited(
                 _phase(each.phase),

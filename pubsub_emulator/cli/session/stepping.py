@@ -18,7 +18,8 @@ STEPPING: Final[list[Command]] = []
 def summary(session: Session, block: RelayBlock) -> Iterator[Line]:
     """A relay block in one line, and a line for each request that failed in it, with the reason."""
     events = session.events(RELAY, block.hash)
-    parts = [_count(len(block.valid), "parachain block")]
+    valid = len(block.valid)
+    parts = [f"{valid} parachain block{'' if valid == 1 else 's'}"]
     if block.refused:
         counted = sorted(Counter(str(each.verdict) for each in block.refused).items())
         named = ", ".join(name if times == 1 else f"{name} {times}" for name, times in counted)
@@ -39,10 +40,6 @@ def summary(session: Session, block: RelayBlock) -> Iterator[Line]:
             yield Line(f"  refused: instruction {each.instruction} of the message of {each.para}: {each.why}")
     yield from (Line(f"  refused: a call on the relay chain: {each.error}") for each in events if each.error)
     yield from (Line(f"  {each.para} could not build: {each.why}") for each in block.idle)
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 @command(STEPPING, "step [BLOCKS]", "step", "step 10", "n", aliases=("n", "next"))

@@ -49,7 +49,11 @@ def _storage(session: Session, chain: str, name: str | None = None, *keys: str) 
     that was not started by `pubsub serve`, ITEM is Pallet.Item and KEYs are SCALE bytes.
     """
     if session.setting is None and name is not None and not name.startswith("0x"):
-        yield _foreign(session, name, keys)
+        pallet, dot, item = name.partition(".")
+        if not dot:
+            raise CommandError(f"a storage item is Pallet.Item, not {name!r}")
+        scale = tuple(hexadecimal(key, "a key's SCALE bytes") for key in keys)
+        yield Line(f"{name}: {words(session.node.item_by_metadata(pallet, item, scale))}")
         return
     storage = Storage(session.state(chain))
     known = runtime_of(relay=chain == RELAY).items
@@ -61,15 +65,6 @@ def _storage(session: Session, chain: str, name: str | None = None, *keys: str) 
         yield Line(f"{key_name(key)} of {chain}: {words(held, None) if held is not None else 'nothing is stored'}")
     else:
         yield from _item(session, storage, find_item(known, name), keys)
-
-
-def _foreign(session: Session, name: str, keys: tuple[str, ...]) -> Line:
-    """An item of a chain that is known by its metadata only. Raises `CommandError` for a name without a dot."""
-    pallet, dot, item = name.partition(".")
-    if not dot:
-        raise CommandError(f"a storage item is Pallet.Item, not {name!r}")
-    found = session.node.item_by_metadata(pallet, item, tuple(hexadecimal(key, "a key's SCALE bytes") for key in keys))
-    return Line(f"{name}: {words(found)}")
 
 
 def _list_items(storage: Storage, chain: str, known: Mapping[str, AnyItem]) -> Iterator[Shown]:
@@ -97,9 +92,7 @@ def find_item(known: Mapping[str, AnyItem], name: str) -> AnyItem:
 
 def _item(session: Session, storage: Storage, item: AnyItem, wanted: tuple[str, ...]) -> Iterator[Shown]:
     shown: list[tuple[str | int, ...]] = []
-    width = 0
-    more = 0
-    whole = ""
+    width, more, whole = 0, 0, ""
     for keys, value in item.entries(storage):
         cells = tuple(_cell(session, key) for key in keys)
         if any(want not in (cell, words(key)) for want, cell, key in zip(wanted, cells, keys, strict=False)):
@@ -245,8 +238,8 @@ def _delivered(session: Session, chain: ChainState, publisher: ParaId) -> Iterat
         slots = tuple((words(row), len(held) // 32) for row, held in items.CACHE_SLOTS.items(storage, publisher))
         yield Grid("rows of slots", ("position", "slots"), slots)
     elif spec.cache is CachePolicy.NODES:
-        info = items.CACHE_INFO.get(storage, publisher)
-        nodes = items.CACHED_TRIE_NODES.items(storage, (publisher, info.generation))
+        generation = items.CACHE_INFO.get(storage, publisher).generation
+        nodes = items.CACHED_TRIE_NODES.items(storage, (publisher, generation))
         yield Grid("cached nodes", ("hash", "bytes"), tuple((words(node), len(held)) for node, held in nodes))
 
 
@@ -256,6 +249,6 @@ def _cursor(session: Session, subscriber: str | None = None) -> Iterator[Shown]:
     for para in session.listed(subscriber, subscribers=True):
         storage = Storage(session.chain(para).state)
         at, parent = items.PROCESSING_CURSOR.get(storage), items.LAST_RELAY_PARENT.get(storage)
-        behind = "none yet" if parent is None else f"{parent}"
+        behind = "none yet" if parent is None else parent
         goes_on = "at the first item" if at is None else f"at key {session.key_name(at[1])} of {at[0]}"
         yield Line(f"{para}: the next block reads on {goes_on}; last relay parent {behind}")
