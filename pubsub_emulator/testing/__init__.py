@@ -5,8 +5,7 @@ networks.py        networks built once and forked for each test
 actors.py          collators and cheats of a test's network
 failure.py         the report of a failing test: the last blocks' ledgers and changes of state
 strategies.py      hypothesis strategies: keys, values, lifetimes, histories, networks, cheats
-proof_sizes.py     sizes of a run's proofs, and their files
-snapshot.py        the fixture `proof_snapshot`
+proof_sizes.py     sizes of a run's proofs, and their files; the fixture `proof_snapshot`
 
 `docs/testing.md` shows how to use them.
 """

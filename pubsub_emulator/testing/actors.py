@@ -10,7 +10,7 @@ from pubsub_emulator.emulator.network.parachain import Collator
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.runtime.parachain.block import Candidate, InvalidBlock, Verdict
 from pubsub_emulator.runtime.parachain.execute import BlockOutcome
-from pubsub_emulator.runtime.parachain.validate import validate_block
+from pubsub_emulator.runtime.parachain.validate import judge_block, validate_block
 
 
 class NoSuchCheat(PubsubError):
@@ -67,11 +67,8 @@ class Cheats:
         tried = attempt(now, tuple(STRATEGIES[name] for name in _known(strategies)), seed)
         if tried is None:
             raise NothingToCheat(f"{'+'.join(strategies)} has nothing to do at parachain {para}'s next block")
-        refusal = None
-        try:
-            Collators(self.network).judge(para, tried.candidate)
-        except InvalidBlock as invalid:
-            refusal = invalid
+        context = now.context(tried.candidate.inherent.relay_parent_number)
+        _, refusal = judge_block(now.parent, tried.candidate, context)
         found = () if refusal is None else tuple(offence.verdict for offence in refusal.evidence)
         return Judged(tried.candidate, tried.expected, tuple(dict.fromkeys(found)), refusal)
 

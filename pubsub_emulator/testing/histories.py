@@ -19,11 +19,6 @@ class Publish:
     value: bytes
     ttl: int = 0
 
-    def apply(self, network: Network) -> list[Step]:
-        """Do it; takes no time."""
-        network.publish(self.para, self.key, self.value, self.ttl)
-        return []
-
 
 @dataclass(frozen=True, slots=True)
 class Delete:
@@ -31,11 +26,6 @@ class Delete:
 
     para: int
     keys: tuple[PubsubKey, ...]
-
-    def apply(self, network: Network) -> list[Step]:
-        """Do it; takes no time."""
-        network.delete(self.para, self.keys)
-        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +35,6 @@ class SendDownward:
     para: int
     message: bytes
 
-    def apply(self, network: Network) -> list[Step]:
-        """Do it; takes no time."""
-        network.send_downward(self.para, self.message)
-        return []
-
 
 @dataclass(frozen=True, slots=True)
 class Go:
@@ -57,15 +42,22 @@ class Go:
 
     blocks: int = 1
 
-    def apply(self, network: Network) -> list[Step]:
-        """The steps."""
-        return network.step(self.blocks)
-
 
 Action = Publish | Delete | SendDownward | Go
 History = tuple[Action, ...]
 
 
 def play(network: Network, history: Iterable[Action]) -> list[Step]:
-    """Apply the actions in order and return the steps of all relay blocks."""
-    return [step for action in history for step in action.apply(network)]
+    """Do the actions in order and return the steps of all relay blocks; `Go` alone takes time."""
+    steps: list[Step] = []
+    for action in history:
+        match action:
+            case Publish(para, key, value, ttl):
+                network.publish(para, key, value, ttl)
+            case Delete(para, keys):
+                network.delete(para, keys)
+            case SendDownward(para, message):
+                network.send_downward(para, message)
+            case Go(blocks):
+                steps += network.step(blocks)
+    return steps

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pubsub_emulator.testing.actors import Cheats, Collators
     from pubsub_emulator.testing.canisters import Canisters
     from pubsub_emulator.testing.networks import Frozen, Networks
-    from pubsub_emulator.testing.snapshot import ProofSnapshot
+    from pubsub_emulator.testing.proof_sizes import ProofSnapshot
 
 MARKER: Final = "pubsub_scenario"
 UPDATE: Final = "--proof-snapshot-update"
@@ -29,9 +29,8 @@ _NETWORKS: Final = pytest.StashKey["Networks"]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option of `proof_snapshot`."""
     group = parser.getgroup("pubsub", "publish-subscribe emulator")
-    group.addoption(
-        UPDATE, action="store_true", default=False, help="write the files of `proof_snapshot` instead of checking them"
-    )
+    wanted = "write the files of `proof_snapshot` instead of checking them"
+    group.addoption(UPDATE, action="store_true", default=False, help=wanted)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -106,22 +105,18 @@ def _scenario_arguments(file: str | Path, blocks: int | None = None) -> tuple[st
 @pytest.fixture
 def pubsub_network(request: pytest.FixtureRequest) -> "Network":
     """A network for this test alone: a fork of `pubsub_base`, or the marker's scenario."""
-    if request.node.get_closest_marker(MARKER) is not None:
-        return _simulated(request.getfixturevalue("pubsub_simulation"))
     from pubsub_emulator.emulator.scenario.simulation import Simulation
     from pubsub_emulator.testing.networks import Frozen
 
+    if request.node.get_closest_marker(MARKER) is not None:
+        simulation: Simulation = request.getfixturevalue("pubsub_simulation")
+        return simulation.network
     base = request.getfixturevalue("pubsub_base")
     if not isinstance(base, Frozen):
-        pytest.fail(
-            "pubsub_base must be frozen, or tests would share it: pubsub_networks.freeze(network)", pytrace=False
-        )
+        why = "pubsub_base must be frozen, or tests would share it: pubsub_networks.freeze(network)"
+        pytest.fail(why, pytrace=False)
     fork: Network | Simulation = base.fork()
     return fork.network if isinstance(fork, Simulation) else fork
-
-
-def _simulated(simulation: "Simulation") -> "Network":
-    return simulation.network
 
 
 @pytest.fixture
@@ -155,7 +150,7 @@ def pubsub_cheats(pubsub_network: "Network") -> "Cheats":
 @pytest.fixture
 def proof_snapshot(request: pytest.FixtureRequest) -> "ProofSnapshot":
     """Checks proof sizes: `proof_snapshot(pubsub_simulation, tolerance="2%")`. The option writes the snapshot."""
-    from pubsub_emulator.testing.snapshot import ProofSnapshot
+    from pubsub_emulator.testing.proof_sizes import ProofSnapshot
 
     test = f"{request.path.stem}-{request.node.name}"
     return ProofSnapshot(request.path.parent, test, bool(request.config.getoption(UPDATE)))

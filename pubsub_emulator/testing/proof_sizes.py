@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from pubsub_emulator.emulator.files import write_whole
 from pubsub_emulator.emulator.network.records import BlockRecord, Observer, RelayRecord, SubscriptionRecord
@@ -109,10 +110,11 @@ class ProofSizes(Observer):
 
     def text(self) -> str:
         """The text of the file."""
-        lines = ["# What proofs weigh; written by `pubsub proof-snapshot` or the fixture `proof_snapshot`."]
-        lines.append(f"format = {FORMAT}")
+        by = "`pubsub proof-snapshot` or the fixture `proof_snapshot`"
+        lines = [f"# What proofs weigh; written by {by}.", f"format = {FORMAT}"]
         if self.scenario:
-            lines += [f"scenario = {_quoted(self.scenario)}", f'scenario_hash = "{self.scenario_hash}"']
+            quoted = json.dumps(self.scenario, ensure_ascii=False).replace("\x7f", "\\u007f")  # a TOML basic string
+            lines += [f"scenario = {quoted}", f'scenario_hash = "{self.scenario_hash}"']
         tables: dict[str, dict[str, int]] = {}
         for name, figure in self.figures.items():
             table, _, last = name.rpartition(".")
@@ -120,7 +122,7 @@ class ProofSizes(Observer):
         for table in sorted(tables, key=_by_number):
             lines += ["", f"[{table}]"] if table else []
             order = (*COUNTS, *SIZES, *PUBLISHER_SIZES)
-            lines += [f"{name} = {tables[table].get(name, 0):_}" for name in order if name in tables[table]]
+            lines += [f"{name} = {tables[table][name]:_}" for name in order if name in tables[table]]
         return "\n".join(lines) + "\n"
 
     def write(self, path: Path) -> None:
@@ -225,16 +227,49 @@ def parse_tolerance(text: str) -> Fraction:
 
 def _by_number(name: str) -> tuple[tuple[int, str], ...]:
     """Parachains by id, and what is counted before what is weighed."""
-    return tuple((int(part), "") if part.isdecimal() else (_rank(part), part) for part in name.split("."))
+    rank = len(_RANKS)
+    return tuple((int(part), "") if part.isdecimal() else (_RANKS.get(part, rank), part) for part in name.split("."))
 
 
-_ORDER: Final = ("", *COUNTS, *SIZES, "publishers", *PUBLISHER_SIZES)
+_RANKS: Final = {part: at for at, part in enumerate(("", *COUNTS, *SIZES, "publishers", *PUBLISHER_SIZES))}
 
 
-def _rank(part: str) -> int:
-    return _ORDER.index(part) if part in _ORDER else len(_ORDER)
+# The fixture `proof_snapshot`
+
+FOLDER = "__proof_snapshots__"
 
 
-def _quoted(text: str) -> str:
-    """A TOML basic string."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+class ProofsGrew(AssertionError):
+    """The figures differ from the kept ones by more than the tolerance, or none are kept yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofSnapshot:
+    """Call it with the measured figures; with `--proof-snapshot-update` it writes them instead of checking them."""
+
+    folder: Path
+    test: str
+    update: bool
+
+    def __call__(self, measured: Simulation | ProofSizes, tolerance: str = "0%", name: str = "") -> None:
+        """Check proof sizes: of a scenario, which is run to its end, or of what a `ProofSizes` observed.
+
+        `name` tells several of one test apart. Raises `ProofsGrew`, `BadTolerance`, `BadSnapshot`.
+        """
+        share = parse_tolerance(tolerance)
+        now = ProofSizes.of(measured) if isinstance(measured, Simulation) else measured
+        path = self.path(name)
+        if self.update:
+            now.write(path)
+            return
+        if not path.exists():
+            raise ProofsGrew(f"{path} is not there yet: --proof-snapshot-update writes it")
+        found = verdict(read_sizes(path), now, share)
+        if found:
+            lines = "\n".join(f"  {line}" for line in found)
+            raise ProofsGrew(f"{path}, tolerance {tolerance}; --proof-snapshot-update keeps what is now:\n{lines}")
+
+    def path(self, name: str = "") -> Path:
+        """The file of this test's snapshot of that name."""
+        stem = quote(f"{self.test}-{name}" if name else self.test, safe="[]- ")
+        return self.folder / FOLDER / f"{stem}{SUFFIX}"

@@ -151,9 +151,9 @@ def networks(
     )
     found = st.lists(reading, min_size=1, max_size=2, unique_by=lambda each: each.para)
     unread = st.lists(st.sampled_from(publishers), max_size=1)
-    return st.builds(_setup, found, unread)
 
+    def setup(subscribers: list[SubscriberSetup], unread: list[int]) -> NetworkSetup:
+        publishing = {*unread, *(para for subscriber in subscribers for para in subscriber.items)}
+        return NetworkSetup(tuple(sorted(publishing)), tuple(subscribers))
 
-def _setup(subscribers: list[SubscriberSetup], unread: list[int]) -> NetworkSetup:
-    publishing = {*unread, *(para for subscriber in subscribers for para in subscriber.items)}
-    return NetworkSetup(tuple(sorted(publishing)), tuple(subscribers))
+    return st.builds(setup, found, unread)

@@ -17,6 +17,7 @@ from pubsub_emulator.emulator.scenario.file import parse_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.errors import PubsubError
 from pubsub_emulator.testing.proof_sizes import (
+    FOLDER,
     BadSnapshot,
     BadTolerance,
     ProofSizes,
@@ -26,7 +27,6 @@ from pubsub_emulator.testing.proof_sizes import (
     scenario_hash,
     verdict,
 )
-from pubsub_emulator.testing.snapshot import FOLDER
 
 pytest_plugins = ["pytester"]
 
