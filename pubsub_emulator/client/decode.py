@@ -13,19 +13,9 @@ BitVec                "0b" and a digit for each bit in its order
 
 from typing import Final
 
+from pubsub_emulator.client import metadata as kinds
 from pubsub_emulator.client.errors import BadAnswer
-from pubsub_emulator.client.metadata import (
-    Array,
-    Bits,
-    Compact,
-    Composite,
-    Enum,
-    Field,
-    Metadata,
-    Primitive,
-    Sequence,
-    Tuple,
-)
+from pubsub_emulator.client.metadata import Field, Metadata
 from pubsub_emulator.primitives.errors import ScaleError
 from pubsub_emulator.primitives.scale import Reader
 
@@ -38,10 +28,7 @@ _VALUES_A_BYTE: Final = 16
 
 
 class Walk:
-    """Reads values by untrusted metadata.
-
-    A few bytes can announce any number of values of a type without bytes: at most 10,000 and 16 per byte are read.
-    """
+    """Reads values by untrusted metadata. Those without bytes are bounded: by 10,000, and 16 for each byte."""
 
     __slots__ = ("left", "metadata", "reader")
 
@@ -72,9 +59,9 @@ def read(walk: Walk, kind: int, depth: int = 0) -> object:
     if depth > MAX_DEPTH:
         raise BadAnswer(f"a type is nested deeper than {MAX_DEPTH}")
     match metadata.types.get(kind):
-        case Composite(fields):
+        case kinds.Composite(fields):
             return _fields(walk, fields, depth)
-        case Enum(variants):
+        case kinds.Enum(variants):
             at = reader.pos
             variant = variants.get(reader.u8())
             if variant is None:
@@ -84,21 +71,21 @@ def read(walk: Walk, kind: int, depth: int = 0) -> object:
             if not variant.fields:
                 return variant.name
             return {variant.name: _fields(walk, variant.fields, depth)}
-        case Sequence(item):
+        case kinds.Sequence(item):
             if _is_byte(metadata, item):
                 return reader.bytes_()
             return [read(walk, item, depth + 1) for _ in range(reader.length())]
-        case Array(item, length):
+        case kinds.Array(item, length):
             if _is_byte(metadata, item):
                 return reader.take(length)
             return [read(walk, item, depth + 1) for _ in range(length)]
-        case Tuple(items):
+        case kinds.Tuple(items):
             return [read(walk, item, depth + 1) for item in items] if items else None
-        case Primitive(name):
+        case kinds.Primitive(name):
             return _primitive(name, reader)
-        case Compact(item):
-            return None if metadata.types.get(item) == Tuple(()) else reader.compact()
-        case Bits(store, order):
+        case kinds.Compact(item):
+            return None if metadata.types.get(item) == kinds.Tuple(()) else reader.compact()
+        case kinds.Bits(store, order):
             return _bits(metadata, store, order, reader)
         case _:
             raise BadAnswer(f"metadata has no type {kind}")
@@ -131,13 +118,11 @@ def _bits(metadata: Metadata, store: int, order: int, reader: Reader) -> str:
     if count > _BIT_LIMIT:
         raise ScaleError(f"a BitVec of {count} bits")
     kind = metadata.types.get(store)
-    size = _SIZES.get(kind.name, 1) if isinstance(kind, Primitive) else 1
-    words = [reader.uint(size) for _ in range(-(-count // (8 * size)))]
-    width = 8 * size
+    size = _SIZES.get(kind.name, 1) if isinstance(kind, kinds.Primitive) else 1
+    words = (f"{reader.uint(size):0{8 * size}b}" for _ in range(-(-count // (8 * size))))
     reverse = metadata.paths.get(order, ())[-1:] == ("Msb0",)
-    digits = "".join(format(word, f"0{width}b") if reverse else format(word, f"0{width}b")[::-1] for word in words)
-    return "0b" + digits[:count]
+    return "0b" + "".join(word if reverse else word[::-1] for word in words)[:count]
 
 
 def _is_byte(metadata: Metadata, kind: int) -> bool:
-    return metadata.types.get(kind) == Primitive("u8")
+    return metadata.types.get(kind) == kinds.Primitive("u8")

@@ -1,6 +1,7 @@
 """Holds a running relay chain with its parachains to the rules of publishing, through what every node has.
 
 `mapping` says what the chain calls things, `trial` acts, reads and requires, `checks` and `effects` have the rules.
+What is expected is computed there from the rules, and never by the code of a runtime.
 """
 
 from pubsub_emulator.client.conform import checks, effects

@@ -1,7 +1,4 @@
-"""The rules about publishers: registration, entries, deletion and limits.
-
-What is expected is computed here from the rules, and never by the code of a runtime.
-"""
+"""The rules about publishers: registration, entries, deletion and limits."""
 
 from pubsub_emulator.client.conform.trial import KEYS, Included, Trial, Untestable, expect, rule
 from pubsub_emulator.primitives.hashing import twox_128

@@ -1,7 +1,4 @@
-"""The rules about what happens by itself: messages, expiry, subscribers, and leaving.
-
-What is expected is computed here from the rules, and never by the code of a runtime.
-"""
+"""The rules about what happens by itself: messages, expiry, subscribers, and leaving."""
 
 from pathlib import Path
 from typing import Final
