@@ -15,10 +15,7 @@ _KNOWN: Final = (
 
 
 def look(path: Path, block: str | None = None) -> View:
-    """Inspect a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history.
-
-    Raises `InputError` for what nobody here reads or wrote, and what the reader of its kind raises.
-    """
+    """Inspect a path; `block` is `[NETWORK/]CHAIN:NUMBER` of a history. Raises `InputError`, and as its reader."""
     if path.is_dir():
         return _folder(path, block)
     if block is not None:

@@ -43,7 +43,7 @@ class Difference(NamedTuple):
 
 
 Name = Callable[[bytes], str]
-"""Returns the name of a published key."""
+"""The name of a published key."""
 
 
 def differences(a: State, b: State, name: Name, *, relay: bool) -> list[Difference]:

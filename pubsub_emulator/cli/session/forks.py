@@ -10,10 +10,7 @@ from pubsub_emulator.primitives.types import U32_MAX
 
 @contextmanager
 def opened(relay: str | None, parachains: Sequence[str]) -> Iterator[Forks]:
-    """The states at a relay chain's source and at sources of parachains, each `PARA=SOURCE`.
-
-    Raises `BadFork`, `ClientError`.
-    """
+    """The states at a relay chain's source and those of parachains, `PARA=SOURCE`. Raises `BadFork`, `ClientError`."""
     if relay is None and not parachains:
         yield NO_FORKS
         return

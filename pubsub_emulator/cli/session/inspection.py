@@ -30,11 +30,9 @@ def _status(session: Session) -> Iterator[Shown]:
     if session.setting is None:
         yield Line(SOME)
         return
-    number, first, last = session.number, session.setting.first, session.setting.relay_blocks
-    at = f"relay block {number} of {last} in the scenario"
-    if first:
-        at = f"relay block {number}, {number - first} of {last} blocks of the scenario"
-    yield Line(f"{session.setting.name}: {at}, branch {session.branch}")
+    now, first, last = session.number, session.setting.first, session.setting.relay_blocks
+    of = f", {now - first} of {last} blocks of the scenario" if first else f" of {last} in the scenario"
+    yield Line(f"{session.setting.name}: relay block {now}{of}, branch {session.branch}")
     for each in session.setting.forks:
         yield Line(f"{each.chain} continues from {each.source or 'a state'}, state root {hexed(each.root)}")
     yield Grid(
@@ -123,8 +121,7 @@ def delivery_grid(session: Session, title: str, found: Iterable[Delivery]) -> Gr
         )
         for each in found
     )
-    header = ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl")
-    return Grid(title, header, rows)
+    return Grid(title, ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl"), rows)
 
 
 @command(INSPECTION, "verdicts [PARA]", "verdicts", "verdicts 3000")
@@ -196,10 +193,8 @@ def _collators(session: Session, of: str | None = None) -> Iterator[Shown]:
 def _habit(collator: answers.Collator) -> str:
     """The cheat that a collator tries, in words."""
     rate = round(collator.rate * MILLION)
-    if not collator.strategies or not rate:
-        return "nothing: honest"
     often = "" if rate == MILLION else f" in {rate / MILLION:.0%} of its turns"
-    return ", ".join(collator.strategies) + often
+    return ", ".join(collator.strategies) + often if collator.strategies and rate else "nothing: honest"
 
 
 @command(INSPECTION, "strategies")

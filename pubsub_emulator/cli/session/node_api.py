@@ -16,9 +16,6 @@ from pubsub_emulator.primitives.types import ParaId
 from pubsub_emulator.runtime.framework.storage import State
 
 RELAY: Final = "relay"
-METHOD_NOT_FOUND: Final = -32601
-INVALID_PARAMS: Final = -32602
-DEVELOPMENT: Final = 1
 
 
 class Deposited(NamedTuple):

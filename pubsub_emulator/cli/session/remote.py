@@ -35,23 +35,17 @@ class RemoteNode(NodeApi):
 
     def state(self, chain: str, block: bytes) -> State:
         """The state after a block; reading it may raise `StateUnavailable`. The newest one of each chain is cached."""
-        held = self._states.get(chain)
-        if held is None or held[0] != block:
-            held = self._states[chain] = block, state_of(self._chain(chain), hexed(block)).state
-        return held[1]
+        if chain not in self._states or self._states[chain][0] != block:
+            self._states[chain] = block, state_of(self._chain(chain), hexed(block)).state
+        return self._states[chain][1]
 
     def events_by_metadata(self, block: bytes) -> list[Deposited]:
         """The events of a relay block."""
-        relay = self._chain(RELAY)
-        return [
-            Deposited(
-                each.phase,
-                each.pallet,
-                each.name,
-                f"{each.pallet}.{each.name}({', '.join(f'{name} {words(of)}' for name, of in each.fields.items())})",
-            )
-            for each in _run(relay, relay.node.events(block))
-        ]
+        relay, found = self._chain(RELAY), []
+        for each in _run(relay, relay.node.events(block)):
+            inside = ", ".join(f"{name} {words(of)}" for name, of in each.fields.items())
+            found.append(Deposited(each.phase, each.pallet, each.name, f"{each.pallet}.{each.name}({inside})"))
+        return found
 
     def item_by_metadata(self, pallet: str, name: str, keys: tuple[bytes, ...]) -> object:
         """An item of the newest state of the relay chain."""

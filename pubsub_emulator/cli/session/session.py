@@ -21,15 +21,7 @@ from pubsub_emulator.cli.screen.pages import Shown, made_safe, words
 from pubsub_emulator.cli.session import answers
 from pubsub_emulator.cli.session.answers import Parachain, RelayBlock, Setting
 from pubsub_emulator.cli.session.command import CommandError, find, hexadecimal, number, split_line
-from pubsub_emulator.cli.session.node_api import (
-    DEVELOPMENT,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    RELAY,
-    Deposited,
-    InProcess,
-    NodeApi,
-)
+from pubsub_emulator.cli.session.node_api import RELAY, Deposited, InProcess, NodeApi
 from pubsub_emulator.client.answers import FLAG, HASH, HEAD, MAYBE_BYTES, MAYBE_HASH, TEXT, Head, read
 from pubsub_emulator.client.errors import BadAnswer, NodeRefused
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
@@ -38,6 +30,7 @@ from pubsub_emulator.emulator.runtimes import EVERY
 from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.node.local import HISTORY
+from pubsub_emulator.node.rpc.errors import DEVELOPMENT, INVALID_PARAMS, METHOD_NOT_FOUND
 from pubsub_emulator.primitives.errors import PubsubError, ScaleError
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.near import near_to
@@ -49,9 +42,6 @@ from pubsub_emulator.runtime.framework.system import EVENTS, ExtrinsicFailed
 from pubsub_emulator.runtime.pallet_subscriber.config import RuntimeSpec, decode_spec, runtime_spec
 
 T = TypeVar("T")
-
-TRUNK: Final = "main"
-"""The branch that a session starts on."""
 
 SOME: Final = "this node was not started by `pubsub serve`: only events, storage and headers are available"
 _CHAIN_WANTED: Final = "a chain is `relay` or a parachain's id"
@@ -72,10 +62,7 @@ class ChainState:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A state of the network: its blocks, and the commands that led to them.
-
-    The node keeps it under `id`, if it can be gone back to.
-    """
+    """A state of the network: its blocks, and the commands that led to them. A node may keep it under `id`."""
 
     number: int
     heads: Mapping[str, tuple[int, bytes]]
@@ -94,7 +81,7 @@ class Session:
         """Lines that built blocks or changed the network, each with the relay block after which it was executed."""
         self.snapshots: dict[str, Checkpoint] = {}
         self.branches: dict[str, Checkpoint] = {}
-        self.branch = TRUNK
+        self.branch = "main"
         self.over = False
         """Whether the user has asked to leave."""
         self.names: dict[PubsubKey, str] = {}
@@ -114,10 +101,7 @@ class Session:
 
     @classmethod
     def of(cls, scenario: Scenario, *, accounts: bool = False, forks: Forks = NO_FORKS) -> Self:
-        """A session over a scenario's network. Raises as `Simulation` for one that cannot work.
-
-        `accounts` gives all chains that profile, in which root may set storage.
-        """
+        """A session over a scenario's network; `accounts` gives all chains that profile. Raises as `Simulation`."""
         return cls(InProcess(scenario, accounts=accounts, forks=forks))
 
     @classmethod
@@ -214,8 +198,7 @@ class Session:
 
     def advance(self) -> RelayBlock:
         """Have the node build one relay block. An error rolls it back."""
-        name = self.read(HASH, "dev_newBlock", {"count": 1})
-        block = self.block(hexed(name))
+        block = self.block(hexed(self.read(HASH, "dev_newBlock", {"count": 1})))
         self.note("step 1", block.number - 1)
         return block
 
@@ -236,9 +219,9 @@ class Session:
 
     def now(self, name: str | None = None) -> Checkpoint:
         """The present state, which the node keeps under `name` if one is given."""
-        relay = self.number, self.newest(RELAY)
-        heads = {RELAY: relay, **{str(each.para): (each.number, each.hash) for each in self.parachains()}}
-        return Checkpoint(relay[0], heads, tuple(self.journal), name)
+        heads = {RELAY: (self.number, self.newest(RELAY))}
+        heads |= {str(each.para): (each.number, each.hash) for each in self.parachains()}
+        return Checkpoint(heads[RELAY][0], heads, tuple(self.journal), name)
 
     def checkpoint(self) -> Checkpoint:
         """The present state, which the node keeps to go back to."""
@@ -404,7 +387,7 @@ class Session:
     # Keys
 
     def key(self, text: str) -> PubsubKey:
-        """Read a key by name or in hex. Names are kept for output. Raises `CommandError`."""
+        """A key by name or in hex; names are kept for output. Raises `CommandError`."""
         if text.startswith("0x"):
             raw = hexadecimal(text, "a key")
             if len(raw) != KEY_LENGTH:
@@ -416,8 +399,7 @@ class Session:
 
     def key_name(self, key: bytes) -> str:
         """The name that a key was made from, or its hex if that is unknown."""
-        known = self.names.get(PubsubKey(key)) or self.scenario_names.get(PubsubKey(key))
-        return known or f"0x{key.hex()}"
+        return self.names.get(PubsubKey(key)) or self.scenario_names.get(PubsubKey(key)) or hexed(key)
 
     def key_names(self) -> list[str]:
         """Every known name, for completion."""

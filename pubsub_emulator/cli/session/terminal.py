@@ -18,10 +18,9 @@ from pubsub_emulator.cli.exits import INFRASTRUCTURE, INTERRUPTED, USAGE
 from pubsub_emulator.cli.screen import bar, say, show
 from pubsub_emulator.cli.screen.pages import Doing
 from pubsub_emulator.cli.session import saved
-from pubsub_emulator.cli.session.command import Kind
+from pubsub_emulator.cli.session.command import BY_NAME, Kind
 from pubsub_emulator.cli.session.completion import complete
 from pubsub_emulator.cli.session.session import Session
-from pubsub_emulator.cli.session.table import find
 from pubsub_emulator.emulator.fork import NO_FORKS, Forks
 from pubsub_emulator.primitives.errors import PubsubError
 
@@ -126,13 +125,10 @@ def _prompts(session: Session) -> "PromptSession[str]":
 def _files(line: str, begun: str) -> list[str]:
     """JSON files and folders that match a partial file argument."""
     words = line.split()
-    try:
-        wants = len(words) > (0 if not begun else 1) and find(words[0]).parameters[:1]
-    except PubsubError:
+    parameters = BY_NAME[words[0]].parameters if len(words) - bool(begun) == 1 and words[0] in BY_NAME else ()
+    if not parameters or parameters[0].kind is not Kind.FILE:
         return []
-    if not wants or wants[0].kind is not Kind.FILE or len(words) - bool(begun) != 1:
-        return []
-    folder = Path(begun).parent if not begun.endswith("/") else Path(begun)
+    folder = Path(begun) if begun.endswith("/") else Path(begun).parent
     found = [path for path in folder.glob("*") if path.is_dir() or path.suffix == ".json"]
     return sorted(str(path) for path in found if str(path).startswith(begun))
 
