@@ -59,10 +59,7 @@ class Cheats:
     network: Network
 
     def attempt(self, para: int, *strategies: str, seed: bytes = b"cheat") -> Judged:
-        """The block that these strategies make now, and its verdicts.
-
-        Raises `NoSuchCheat`, `NothingToCheat`, and as `Collators.author`.
-        """
+        """The block that these strategies make now, judged. Raises `NoSuchCheat`, `NothingToCheat`, and as `author`."""
         now = self.network.situation(para)
         tried = attempt(now, tuple(STRATEGIES[name] for name in _known(strategies)), seed)
         if tried is None:

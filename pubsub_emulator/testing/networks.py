@@ -89,10 +89,7 @@ class Networks:
         return Frozen(kept, self.watch, name)
 
     def scenario(self, scenario: Scenario, blocks: int | None = None) -> Frozen[Simulation]:
-        """A scenario after `blocks` relay blocks, or at its end. Blocks run for another test are not run again.
-
-        Raises `SettingsError`.
-        """
+        """A scenario after `blocks` relay blocks, or at its end; blocks are run once. Raises `SettingsError`."""
         wanted = scenario.relay_blocks if blocks is None else blocks
         runs = self._runs.setdefault(blake2_256(scenario.model_dump_json().encode()), {})
         if wanted not in runs:
@@ -105,10 +102,7 @@ class Networks:
 
 
 def find_scenario(name: str, folders: Iterable[Path]) -> Scenario:
-    """The scenario in the first of `folders` that has this file, or the project's own one of that name.
-
-    Raises `SettingsError`.
-    """
+    """The scenario in the first of `folders` that has this file, or the bundled one. Raises `SettingsError`."""
     if not name.endswith(".toml"):
         return load_bundled(name)
     places = [folder / name for folder in folders]

@@ -189,10 +189,7 @@ class Change:
 
 
 def compare(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[Change]:
-    """Every figure that changed, in the order of the file.
-
-    A size exceeds the tolerance if it grew by a larger share, a count if it changed at all.
-    """
+    """What changed, in the file's order. A size may grow by `tolerance`, a count may not change at all."""
     changes = []
     for name in dict.fromkeys([*kept.figures, *now.figures]):
         before, after = kept.figures.get(name), now.figures.get(name)
