@@ -23,7 +23,7 @@ from .emulator.scenario.file import load_bundled as load_bundled
 from .emulator.scenario.file import load_scenario as load_scenario
 from .emulator.scenario.file import parse_scenario as parse_scenario
 from .emulator.scenario.simulation import Simulation as Simulation
-from .explorer.notebook import picture_of_proof as picture_of_proof
+from .explorer.cards import picture_of_proof as picture_of_proof
 from .explorer.page import page_html as page_html
 from .explorer.recorder import Recorder as Recorder
 from .primitives.errors import PubsubError as PubsubError

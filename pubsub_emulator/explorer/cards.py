@@ -10,7 +10,7 @@ from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.html import Html, fold, join, table, tag
 from pubsub_emulator.explorer.svg import arrange, asset, legend, render
 from pubsub_emulator.explorer.tree import Drawn, draw_read, draw_trie
-from pubsub_emulator.explorer.words import VERDICTS, Names, event_words, preview, short, ttl_words
+from pubsub_emulator.explorer.words import VERDICTS, Names, event_words, ledger_cells, preview, short, ttl_words
 from pubsub_emulator.primitives.header import Header
 from pubsub_emulator.primitives.pubsub import derive_child_key
 from pubsub_emulator.primitives.types import Hash
@@ -258,19 +258,7 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
     )
     parts = (tag("i", class_=name, style=f"flex-grow:{size}") for _, size, name in shares if size)
     key = (tag("span", tag("i", class_=name), f"{words} {size:,} B") for words, size, name in shares if size)
-    rows = (
-        (
-            str(each.para),
-            "unchanged" if each.unchanged else "complete" if each.complete else "open",
-            each.top_path_bytes,
-            each.child_node_bytes,
-            each.value_bytes,
-            each.row_charges,
-            each.cache_charges,
-            full.get(each.para),
-        )
-        for each in ledger.publishers
-    )
+    rows = ((str(each.para), *ledger_cells(each), full.get(each.para)) for each in ledger.publishers)
     head = ("publisher", "state", "top path", "child nodes", "values", "rows", "cache", "full proof")
     words = (
         f"{ledger.used:,} of {ledger.budget:,} bytes used, {ledger.proof_nodes:,} nodes, {ledger.proof_bytes:,} bytes; "

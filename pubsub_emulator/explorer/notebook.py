@@ -1,21 +1,9 @@
 """Cards in notebooks: registers IPython formatters for the emulator's types."""
 
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
-from pubsub_emulator.explorer.cards import (
-    CARDS,
-    Picture,
-    line,
-    picture_of_block,
-    picture_of_proof,
-    picture_of_trie,
-    sequence_card,
-)
-
-
-class _Printer(Protocol):
-    def text(self, text: str) -> None: ...
+from pubsub_emulator.explorer.cards import CARDS, line, sequence_card
 
 
 def register(shell: object) -> None:
@@ -44,8 +32,5 @@ def _formatters(shell: object) -> list[Any]:
     return [every[kind] for kind in ("text/html", "text/plain")]
 
 
-def _plain(thing: object, printer: _Printer, _cycle: bool) -> None:
+def _plain(thing: object, printer: Any, _cycle: bool) -> None:
     printer.text(line(thing))
-
-
-__all__ = ["Picture", "picture_of_block", "picture_of_proof", "picture_of_trie", "register", "unregister"]

@@ -10,21 +10,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
-from pubsub_emulator.emulator.network.records import (
-    AuthorityRecord,
-    BlockRecord,
-    CheckpointRecord,
-    Observer,
-    RelayRecord,
-    SubscriptionRecord,
-)
+from pubsub_emulator.emulator.network import records
+from pubsub_emulator.emulator.network.records import BlockRecord
 from pubsub_emulator.emulator.relay.chain import RelayChain
 from pubsub_emulator.emulator.relay.pallets import RELAY
+from pubsub_emulator.explorer import words
 from pubsub_emulator.explorer.block_tree import draw_block
 from pubsub_emulator.explorer.changes import state_changes
 from pubsub_emulator.explorer.svg import arrange, packed
 from pubsub_emulator.explorer.tree import Drawn, Shape
-from pubsub_emulator.explorer.words import Names, event_words, execution_words, preview, ttl_words, with_names
+from pubsub_emulator.explorer.words import Names, event_words, ttl_words
 from pubsub_emulator.primitives.types import EMPTY_TRIE_ROOT, Hash, ParaId, PubsubKey, RelayBlockNumber
 from pubsub_emulator.runtime.framework import system
 from pubsub_emulator.runtime.framework.pallet import Event
@@ -73,7 +68,7 @@ def _number(table: dict[K, int], thing: K) -> int:
     return table.setdefault(thing, len(table))
 
 
-class Recorder(Observer):
+class Recorder(records.Observer):
     """The observer; `relay`, if given, adds details of each relay block."""
 
     def __init__(self, names: Names | None = None, relay: RelayChain | None = None) -> None:
@@ -93,7 +88,7 @@ class Recorder(Observer):
 
     # An observer
 
-    def relay_block(self, record: RelayRecord) -> None:
+    def relay_block(self, record: records.RelayRecord) -> None:
         """Add a relay block, with its events and messages if the relay chain is given."""
         published, events, messages = self._relay_events(record.number)
         self.built += record.number > (0 if self.relay is None else self.relay.first)
@@ -102,16 +97,16 @@ class Recorder(Observer):
         )
         self.relay_details.append(as_json({"events": events, "messages": messages}))
 
-    def authorities(self, record: AuthorityRecord) -> None:
+    def authorities(self, record: records.AuthorityRecord) -> None:
         """Note the collators of a chain."""
         self._chain(record.chain).collators = record.keys
 
-    def subscriptions(self, record: SubscriptionRecord) -> None:
+    def subscriptions(self, record: records.SubscriptionRecord) -> None:
         """Note whether a chain subscribes to anything."""
         if record.items:
             self._chain(record.chain).subscribes = True
 
-    def checkpoint(self, record: CheckpointRecord) -> None:
+    def checkpoint(self, record: records.CheckpointRecord) -> None:
         """Note the state of a chain."""
         chain = self._chain(record.chain)
         chain.head, chain.state = record.header.hash(), record.state
@@ -165,7 +160,7 @@ class Recorder(Observer):
         }
         if refusal is not None:
             out["evidence"] = [
-                [each.verdict.value, with_names(each.detail, self.names), list(map(_subject, each.subject))]
+                [each.verdict.value, words.with_names(each.detail, self.names), list(map(_subject, each.subject))]
                 for each in refusal.evidence
             ]
         if outcome is not None:
@@ -173,7 +168,7 @@ class Recorder(Observer):
                 [
                     key,
                     None if each.value is None else len(each.value),
-                    "" if each.value is None else preview(each.value, 16),
+                    "" if each.value is None else words.preview(each.value, 16),
                     ttl_words(each.ttl_state),
                     int(each.failed),
                 ]
@@ -209,7 +204,7 @@ class Recorder(Observer):
         found: list[Event] = [] if data is None else [each.event for each in RELAY.decode_records(data)]
         published = [each for each in found if isinstance(each, DataPublished)]
         keys = [_number(self.keys, (each.publisher, PubsubKey(each.key))) for each in published]
-        messages = [execution_words(each, self.names) for each in kept.executions]
+        messages = [words.execution_words(each, self.names) for each in kept.executions]
         return keys, [event_words(each, self.names) for each in found], messages
 
 
@@ -257,17 +252,7 @@ def ledger_json(walked: Walked, unpruned: Iterable[tuple[ParaId, int]]) -> Json:
         "weight": [ledger.weight.ref_time, ledger.weight.proof_size],
         "full": ledger.static_bytes + sum(full.values()),
         "publishers": [
-            [
-                each.para,
-                "unchanged" if each.unchanged else "complete" if each.complete else "open",
-                each.top_path_bytes,
-                each.child_node_bytes,
-                each.value_bytes,
-                each.row_charges,
-                each.cache_charges,
-                each.cached_bytes,
-                full.get(each.para, 0),
-            ]
+            [each.para, *words.ledger_cells(each), each.cached_bytes, full.get(each.para, 0)]
             for each in ledger.publishers
         ],
     }

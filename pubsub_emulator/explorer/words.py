@@ -16,6 +16,7 @@ from pubsub_emulator.primitives.types import ParaId, PubsubKey
 from pubsub_emulator.primitives.weights import Weight
 from pubsub_emulator.runtime.framework.pallet import Event
 from pubsub_emulator.runtime.parachain.block import Verdict
+from pubsub_emulator.runtime.parachain.ledger import PublisherLedger
 from pubsub_emulator.xcm import Complete, Incomplete
 
 VERDICTS: Final[Mapping[Verdict, str]] = {
@@ -96,6 +97,13 @@ def ttl_words(state: TtlState | None) -> str:
     if isinstance(state, ValidFor):
         return f"valid for {state.blocks} relay block{'' if state.blocks == 1 else 's'}"
     return "timed out"
+
+
+def ledger_cells(walked: PublisherLedger) -> tuple[str | int, ...]:
+    """The end of a publisher's walk; its bytes of the top path, child nodes, values, delivered rows and cache reads."""
+    ended = "unchanged" if walked.unchanged else "complete" if walked.complete else "open"
+    nodes = walked.top_path_bytes, walked.child_node_bytes, walked.value_bytes
+    return ended, *nodes, walked.row_charges, walked.cache_charges
 
 
 def static_labels(keys: Iterable[bytes]) -> dict[str, str]:
