@@ -68,9 +68,7 @@ def read(walk: Walk, kind: int, depth: int = 0) -> object:
                 raise ScaleError(f"no variant of {'::'.join(metadata.paths[kind])} at offset {at}")
             if metadata.paths[kind] == ("Option",):
                 return None if not variant.fields else read(walk, variant.fields[0].type, depth + 1)
-            if not variant.fields:
-                return variant.name
-            return {variant.name: _fields(walk, variant.fields, depth)}
+            return {variant.name: _fields(walk, variant.fields, depth)} if variant.fields else variant.name
         case kinds.Sequence(item):
             if _is_byte(metadata, item):
                 return reader.bytes_()

@@ -21,8 +21,7 @@ _PHRASE: Final = bytes.fromhex("fac7959dbfe72f052e5a0c3c8d6530f202b02fd8f9f5ca35
 
 def development_seed(name: str) -> bytes:
     """The Ed25519 seed of `//name` below the development phrase."""
-    junction = encode_bytes(name.encode()).ljust(32, b"\0")
-    return blake2_256(encode_bytes(b"Ed25519HDKD") + _PHRASE + junction)
+    return blake2_256(encode_bytes(b"Ed25519HDKD") + _PHRASE + encode_bytes(name.encode()).ljust(32, b"\0"))
 
 
 @dataclass(frozen=True, slots=True)

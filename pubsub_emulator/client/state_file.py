@@ -28,8 +28,7 @@ LONGEST_KEY: Final = MAX_KEY
 
 def read_state(path: Path) -> Fork:
     """The state in a file. Raises `BadFork` with file and field."""
-    document = read_json(path, MOST_BYTES, BadFork)
-    raw = document
+    raw = read_json(path, MOST_BYTES, BadFork)
     for name in ("genesis", "raw"):
         raw = raw.get(name) if isinstance(raw, dict) else None
     if not isinstance(raw, dict):

@@ -12,8 +12,7 @@ from pubsub_emulator.primitives.types import U32_MAX
 def _register(t: Trial) -> None:
     t.gone()
     t.refuses(t.do("register_publisher", by=t.stranger), "NotAuthorized")
-    made = t.do("register_publisher")
-    t.did(made, "PublisherRegistered", para_id=t.para, manager=t.manager.account)
+    t.did(t.do("register_publisher"), "PublisherRegistered", para_id=t.para, manager=t.manager.account)
     t.refuses(t.do("register_publisher"), "AlreadyRegistered")
 
 

@@ -74,8 +74,7 @@ def _queue(t: Trial) -> None:
 
 @rule("PS-13", "An entry with a ttl is expired from block when_inserted + ttl on, and no earlier")
 def _expiry(t: Trial) -> None:
-    made = t.fresh((KEYS[0], b"a", 4), (KEYS[1], b"b", 0), (KEYS[2], b"c", U32_MAX))
-    end = made.number + 4
+    end = t.fresh((KEYS[0], b"a", 4), (KEYS[1], b"b", 0), (KEYS[2], b"c", U32_MAX)).number + 4
     t.until(end + 1)
     t.has(end - 1, *KEYS[:3])
     t.has(end, KEYS[1], KEYS[2])
@@ -87,8 +86,7 @@ def _lifetime(t: Trial) -> None:
     _rows(t, made, [40, made.number], None)
     then = t.published((KEYS[0], b"a", 40), (KEYS[1], b"b", 40))
     _rows(t, then, [40, then.number], [40, then.number])
-    last = t.published((KEYS[0], b"a", 0))
-    _rows(t, last, None, [40, then.number])
+    _rows(t, t.published((KEYS[0], b"a", 0)), None, [40, then.number])
     short = t.fresh((KEYS[0], b"a", 7))
     renewed = t.published((KEYS[0], b"a", 9))
     t.until(short.number + 8)
@@ -101,11 +99,9 @@ def _rows(t: Trial, made: Included, *rows: object) -> None:
 
 @rule("PS-16", "An expiry removes the entry from wherever it is counted, and has its event")
 def _swept(t: Trial) -> None:
-    made = t.fresh((KEYS[0], b"a", 2), (KEYS[1], b"bb", 0))
-    end = made.number + 2
+    end = t.fresh((KEYS[0], b"a", 2), (KEYS[1], b"bb", 0)).number + 2
     t.until(end + 1)
-    wanted = t.event("KeyExpired", publisher=t.para, key=KEYS[0])
-    expect(1, t.events(end).count(wanted), end)
+    expect(1, t.events(end).count(t.event("KeyExpired", publisher=t.para, key=KEYS[0])), end)
     t.counts(end, 1, 34)
     expect(None, t.of_publisher(end, "TtlData", KEYS[0]), end)
     t.has(end, KEYS[1])
