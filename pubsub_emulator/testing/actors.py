@@ -48,8 +48,7 @@ class Collators:
     def judge(self, para: int, candidate: Candidate) -> BlockOutcome:
         """The outcome of a candidate. Raises `InvalidBlock` if it is refused."""
         now = self.network.situation(para)
-        context = now.context(candidate.inherent.relay_parent_number)
-        return validate_block(now.parent, candidate, context)
+        return validate_block(now.parent, candidate, now.context(candidate.inherent.relay_parent_number))
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,10 +117,8 @@ class Canisters:
 
     def answer(self, probe: Principal, to: Principal, method: str, *values: object, kind: str = BOUNDED) -> object:
         """Let a probe call a method and run until it is answered: the results, or the reject."""
-        self._number += 1
-        number = self._number
-        arg = codec(method).args.encode(*values)
-        self.probed(probe).todo.append((to, method, arg, kind, number))
+        number = self._number = self._number + 1
+        self.probed(probe).todo.append((to, method, codec(method).args.encode(*values), kind, number))
         for _ in range(400):
             self.network.step()
             if number in self.probed(probe).answers:

@@ -44,8 +44,7 @@ class LastBlocks(Observer):
         """Keep the newest candidate."""
         self.records[record.chain] = record
         if record.outcome is not None:
-            before = self.states[record.chain][1]
-            self.states[record.chain] = (before, record.outcome.state)
+            self.states[record.chain] = (self.states[record.chain][1], record.outcome.state)
             self.numbers[record.chain] = record.candidate.header.number
 
 
@@ -182,9 +181,7 @@ def state_lines(before: State, after: State) -> Iterator[str]:
 
 
 def _short(value: bytes | None) -> str:
-    if value is None:
-        return "nothing"
-    return shortened(value, _MOST_BYTES)
+    return "nothing" if value is None else shortened(value, _MOST_BYTES)
 
 
 def _some(lines: Iterable[str]) -> Iterator[str]:

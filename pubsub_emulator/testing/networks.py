@@ -14,7 +14,7 @@ from pubsub_emulator.emulator.scenario import Scenario
 from pubsub_emulator.emulator.scenario.file import load_bundled, load_scenario
 from pubsub_emulator.emulator.scenario.simulation import Simulation
 from pubsub_emulator.primitives.hashing import blake2_256
-from pubsub_emulator.primitives.types import Hash, ParaId, PubsubKey
+from pubsub_emulator.primitives.types import Hash, PubsubKey
 from pubsub_emulator.testing.failure import RunningNetworks
 
 N = TypeVar("N", Network, Simulation)
@@ -69,15 +69,12 @@ class Networks:
         Each collator is the strategies that it cheats by at every turn, none for an honest one:
         `collators={2000: [(), ("omit-node", "stale-root")]}`.
         """
-        config = Network.of(publishers, subscribers, seed).config
-        wanted = {
-            ParaId(para): tuple(CollatorConfig(tuple(names)) for names in chosen)
-            for para, chosen in (collators or {}).items()
-        }
-        chains = tuple(
-            replace(chain, collators=wanted.get(chain.spec.para_id, chain.collators)) for chain in config.parachains
-        )
-        return self.build(replace(config, parachains=chains))
+        config, chains = Network.of(publishers, subscribers, seed).config, []
+        for chain in config.parachains:
+            chosen = (collators or {}).get(chain.spec.para_id)
+            mine = chain.collators if chosen is None else tuple(CollatorConfig(tuple(names)) for names in chosen)
+            chains.append(replace(chain, collators=mine))
+        return self.build(replace(config, parachains=tuple(chains)))
 
     def build(self, config: NetworkConfig, name: str = "network") -> Frozen[Network]:
         """A network at genesis. Raises `PubsubError` if the configuration cannot work."""

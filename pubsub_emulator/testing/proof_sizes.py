@@ -212,9 +212,8 @@ def verdict(kept: ProofSizes, now: ProofSizes, tolerance: Fraction) -> list[str]
 
 def parse_tolerance(text: str) -> Fraction:
     """The share that `2%`, `0.5 %` or `0` says. Raises `BadTolerance`."""
-    number = text.strip().removesuffix("%").strip()
     try:
-        share = Fraction(number) / 100
+        share = Fraction(text.strip().removesuffix("%").strip()) / 100
     except (ValueError, ZeroDivisionError):
         share = Fraction(-1)
     if share < 0 or ("%" not in text and share):
