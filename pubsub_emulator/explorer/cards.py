@@ -84,21 +84,12 @@ def network_card(network: Network) -> str:
     header = network.relay.header
     rows = []
     for para, chain in network.parachains.items():
-        storage = Storage(chain.state)
-        trie = network.relay.state.children.get(derive_child_key(para))
+        parent = items.LAST_RELAY_PARENT.get(Storage(chain.state))
         spec = chain.spec()
-        rows.append(
-            (
-                str(para),
-                chain.header.number,
-                items.LAST_RELAY_PARENT.get(storage),
-                sum(len(keys) for keys in spec.subscriptions.values()),
-                spec.cache.value if spec.subscriptions else "",
-                len(chain.collators),
-                0 if trie is None else len(trie),
-                len(chain.publishes) + len(chain.upward),
-            )
-        )
+        keys, cache = sum(map(len, spec.subscriptions.values())), spec.cache.value if spec.subscriptions else ""
+        published = len(network.relay.state.children.get(derive_child_key(para)) or ())
+        waiting = len(chain.publishes) + len(chain.upward)
+        rows.append((str(para), chain.header.number, parent, keys, cache, len(chain.collators), published, waiting))
     head = ("chain", "block", "relay parent", "keys read", "cache", "collators", "keys published", "waiting")
     title = tag("p", tag("b", f"Network at relay block {header.number:,}"), f" · state root {short(header.state_root)}")
     return card(title, table(head, rows))
@@ -106,18 +97,12 @@ def network_card(network: Network) -> str:
 
 def step_card(step: Step) -> str:
     """A relay block, and the result of every candidate in it."""
-    rows = [
-        (
-            str(record.chain),
-            record.candidate.header.number,
-            _verdict(record),
-            len(record.candidate.inherent.proof),
-            None if record.outcome is None else record.outcome.ledger.used,
-            0 if record.outcome is None else len(record.outcome.deliveries),
-        )
-        for record in step.records
-    ]
-    delivered = [delivery for record in step.records if record.outcome for delivery in record.outcome.deliveries]
+    rows, delivered = [], list[Delivery]()
+    for record in step.records:
+        number, proof = record.candidate.header.number, len(record.candidate.inherent.proof)
+        used, mine = (record.outcome.ledger.used, record.outcome.deliveries) if record.outcome else (None, ())
+        rows.append((str(record.chain), number, _verdict(record), proof, used, len(mine)))
+        delivered += mine
     return card(
         tag("p", tag("b", f"Relay block {step.number:,}"), f" · {short(step.block.header.hash())}"),
         table(("chain", "block", "verdict", "proof nodes", "bytes used", "deliveries"), rows),
@@ -143,17 +128,13 @@ def record_card(record: BlockRecord, picture: Picture | None = None) -> str:
 
 def steps_card(steps: Iterable[Step]) -> str:
     """Several steps: one row per relay block."""
-    rows = [
-        (
-            step.number,
-            len(step.records) - len(step.refused),
-            ", ".join(each.refusal.verdict.value for each in step.refused if each.refusal is not None),
-            sum(len(each.outcome.deliveries) for each in step.records if each.outcome is not None),
-            len(step.events),
-            ", ".join(f"{para}: {why}" for para, why in step.idle.items()),
-        )
-        for step in steps
-    ]
+    rows = []
+    for step in steps:
+        refused = ", ".join(each.refusal.verdict.value for each in step.refused if each.refusal is not None)
+        delivered = sum(len(each.outcome.deliveries) for each in step.records if each.outcome is not None)
+        idle = ", ".join(f"{para}: {why}" for para, why in step.idle.items())
+        valid = len(step.records) - len(step.refused)
+        rows.append((step.number, valid, refused, delivered, len(step.events), idle))
     head = ("relay block", "valid blocks", "refused", "deliveries", "events", "could not build")
     return card(table(head, rows))
 
@@ -272,17 +253,11 @@ def _ledger(ledger: BlockLedger, full: Mapping[object, int]) -> Html:
 
 
 def _deliveries(deliveries: Iterable[Delivery]) -> Html:
-    found = list(deliveries)
-    shown = [
-        (
-            str(each.publisher),
-            short(each.key),
-            f"{each.kind}{', handler failed' if each.failed else ''}",
-            "" if each.value is None else preview(each.value),
-            ttl_words(each.ttl_state),
-        )
-        for each in found[:MOST_ROWS]
-    ]
+    found, shown = list(deliveries), []
+    for each in found[:MOST_ROWS]:
+        what = f"{each.kind}{', handler failed' if each.failed else ''}"
+        value = "" if each.value is None else preview(each.value)
+        shown.append((str(each.publisher), short(each.key), what, value, ttl_words(each.ttl_state)))
     more = tag("p", f"{len(found) - MOST_ROWS:,} more") if len(found) > MOST_ROWS else None
     return join((table(("publisher", "key", "", "value", "lifetime"), shown), more))
 

@@ -121,24 +121,13 @@ class Recorder(records.Observer):
         deliveries = () if outcome is None else outcome.deliveries
         keys = [_number(self.keys, (each.publisher, each.key)) for each in deliveries]
         header, inherent = record.candidate.header, record.candidate.inherent
-        ledger = None if walked is None else walked.ledger
-        self.index.append(
-            [
-                record.chain,
-                header.number,
-                record.included_at,
-                inherent.relay_parent_number,
-                header.aura_slot(),
-                None if refusal is None else refusal.verdict.value,
-                record.candidate.hash().hex(),
-                None if record.strategy is None else _number(self.strategies, record.strategy),
-                len(inherent.proof),
-                0 if ledger is None else ledger.used,
-                0 if ledger is None else ledger.budget,
-                int(walked is not None and walked.plan.cursor is not None),
-                keys,
-            ]
-        )
+        place = record.chain, header.number, record.included_at, inherent.relay_parent_number, header.aura_slot()
+        verdict = None if refusal is None else refusal.verdict.value
+        strategy = None if record.strategy is None else _number(self.strategies, record.strategy)
+        block = verdict, record.candidate.hash().hex(), strategy, len(inherent.proof)
+        used = (0, 0) if walked is None else (walked.ledger.used, walked.ledger.budget)
+        stopped = int(walked is not None and walked.plan.cursor is not None)
+        self.index.append([*place, *block, *used, stopped, keys])
         self.details.append(as_json(self._detail(record, chain, walked, keys)))
         if outcome is not None:
             chain.state, chain.head = outcome.state, record.candidate.hash()
@@ -164,16 +153,11 @@ class Recorder(records.Observer):
                 for each in refusal.evidence
             ]
         if outcome is not None:
-            out["deliveries"] = [
-                [
-                    key,
-                    None if each.value is None else len(each.value),
-                    "" if each.value is None else words.preview(each.value, 16),
-                    ttl_words(each.ttl_state),
-                    int(each.failed),
-                ]
-                for key, each in zip(keys, outcome.deliveries, strict=True)
-            ]
+            shown = []
+            for key, each in zip(keys, outcome.deliveries, strict=True):
+                value = (None, "") if each.value is None else (len(each.value), words.preview(each.value, 16))
+                shown.append([key, *value, ttl_words(each.ttl_state), int(each.failed)])
+            out["deliveries"] = shown
             out["changes"] = [
                 [each.item, each.where, each.before, each.after, int(each.bookkeeping)]
                 for each in state_changes(chain.state, outcome.state, self.names)

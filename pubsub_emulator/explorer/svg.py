@@ -72,10 +72,9 @@ def layout(trees: Iterable[Drawn]) -> list[Placed]:
             rows += not same_row
             here = Placed(place, column, rows - 1, parent)
             out.append(here)
-            children = list(enumerate(place.children))
             stack.extend(
                 (child, column + 1, here, at == 0 and not (place.label and child.shape in _OPEN))
-                for at, child in reversed(children)
+                for at, child in reversed(list(enumerate(place.children)))
             )
     return out
 
@@ -212,9 +211,7 @@ def legend() -> str:
 
 
 def _glyph(place: Drawn) -> str:
-    if place.shape is Shape.BRANCH:
-        return _branch(place.cells)
-    return _SHAPES[place.shape]
+    return _branch(place.cells) if place.shape is Shape.BRANCH else _SHAPES[place.shape]
 
 
 @lru_cache(maxsize=4096)
@@ -228,9 +225,7 @@ def _branch(cells: str) -> str:
 
 def _edge(parent: Placed, child: Placed) -> str:
     x, y, end = _x(parent), _y(child.row), _x(child) - 9
-    if parent.row == child.row:
-        return f"M{x + 9} {y}H{end}"
-    return f"M{x} {_y(parent.row) + 9}V{y}H{end}"
+    return f"M{x + 9} {y}H{end}" if parent.row == child.row else f"M{x} {_y(parent.row) + 9}V{y}H{end}"
 
 
 ASSETS: Final = files("pubsub_emulator.explorer") / "assets"

@@ -170,14 +170,12 @@ class _Builder:
     def run(self) -> None:
         """Open everything that is waiting, in preorder."""
         while self.todo:
-            opened = self.open(self.todo.pop())
-            self.todo.extend(reversed(opened))
+            self.todo.extend(reversed(self.open(self.todo.pop())))
 
     def reference(self, reference: bytes, path: str, query: TreeQuery, low: int, high: int) -> Drawn | None:
         """The place of a referred node, none for one that nobody asked for and that is not at hand."""
-        inline = len(reference) != _HASH
         wanted = low < high or query.everything
-        if inline:
+        if len(reference) != _HASH:  # inline
             return Drawn(Shape.LEAF, Fate.PROVEN, None, reference, path) if wanted else None
         name = Hash(reference)
         fate = self.sources.used(name)
@@ -268,9 +266,8 @@ class _Builder:
             place.children.append(Drawn(shape, fate, name, found, end, note=f"{len(found)} B"))
             return []
         fate = Fate.PRUNED if not wanted else Fate.MISSING if at is None else query.fate(value, at, at + 1)
-        place.children.append(
-            Drawn(Shape.STUB, fate, name, None, end, note="value as delivered" if fate is Fate.REMEMBERED else "value")
-        )
+        note = "value as delivered" if fate is Fate.REMEMBERED else "value"
+        place.children.append(Drawn(Shape.STUB, fate, name, None, end, note=note))
         return []
 
     def child_trie(self, place: Drawn, root: bytes, below: Below) -> list[_Todo]:
