@@ -19,5 +19,4 @@ class Group(click.Group):
 
 def first_sentence(text: str) -> str:
     """The first sentence of a help text, without its period."""
-    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
-    return paragraph.partition(". ")[0].rstrip(".")
+    return " ".join(text.strip().partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")

@@ -32,29 +32,18 @@ def scenario(path: Path) -> View:
         "collators_that_cheat": sum(bool(each.strategies) for sub in found.subscribers for each in sub.collators),
         "scenario": found.document(),
     }
-    publishers = tuple(
-        (
-            ", ".join(map(str, group.paras)),
-            group.keys,
-            " to ".join(map(str, dict.fromkeys((group.sizes().min, group.sizes().max)))),
-            f"{group.update_rate / 1_000_000:g}",
-            ", ".join(map(str, group.ttls())),
-        )
-        for group in found.publishers
-    )
-    subscribers = tuple(
-        (
-            f"{each.para} {each.name}",
-            _subscribed(found, each),
-            each.cache,
-            len(each.collators),
-            ", ".join(name for collator in each.collators for name in collator.strategies)[:60] or "none",
-        )
-        for each in found.subscribers
-    )
+    publishers, subscribers = [], []
+    for group in found.publishers:
+        ids, ttls = (", ".join(map(str, listed)) for listed in (group.paras, group.ttls()))
+        sizes = " to ".join(map(str, dict.fromkeys((group.sizes().min, group.sizes().max))))
+        publishers.append((ids, group.keys, sizes, f"{group.update_rate / 1_000_000:g}", ttls))
+    for each in found.subscribers:
+        cheats = ", ".join(name for collator in each.collators for name in collator.strategies)[:60] or "none"
+        keys = _subscribed(found, each)
+        subscribers.append((f"{each.para} {each.name}", keys, each.cache, len(each.collators), cheats))
     pages = (
-        Grid("publishers", ("ids", "keys", "value bytes", "update rate", "ttl"), publishers),
-        Grid("subscribers", ("subscriber", "keys", "cache", "collators", "cheats"), subscribers),
+        Grid("publishers", ("ids", "keys", "value bytes", "update rate", "ttl"), tuple(publishers)),
+        Grid("subscribers", ("subscriber", "keys", "cache", "collators", "cheats"), tuple(subscribers)),
     )
     return view("scenario", path, figures, pages)
 
@@ -68,9 +57,8 @@ def session(path: Path) -> View:
     from pubsub_emulator.cli.session.saved import read_document
 
     document = read_document(path)
-    found = parse_document(document["scenario"], str(path))
     figures = {
-        "scenario_name": found.name,
+        "scenario_name": parse_document(document["scenario"], str(path)).name,
         "block": document["block"],
         "hash": document["hash"],
         "commands": document["commands"],

@@ -25,8 +25,8 @@ def look(path: Path, block: str | None = None) -> View:
     if path.suffix == ".toml":
         return files.scenario(path)
     with path.open("rb") as file:
-        begun = file.read(4)
-    if begun == b"PAR1":
+        is_parquet = file.read(4) == b"PAR1"
+    if is_parquet:
         from pubsub_emulator.cli.inspect.parquet import parquet
 
         return parquet(path)

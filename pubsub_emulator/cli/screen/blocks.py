@@ -24,23 +24,13 @@ def ledger_pages(title: str, ledger: BlockLedger) -> Iterator[Shown]:
         ("weight: ref_time, µs", ledger.ref_time // 1_000_000),
     )
     yield Grid(f"{title}: ledger", ("bytes", "figure"), figures)
-    yield Grid(
-        f"{title}: by publisher, in bytes",
-        ("publisher", "walk", "top path", "child nodes", "values", "cache charges", "row charges", "saved by cache"),
-        tuple(
-            (
-                str(each.para),
-                "unchanged" if each.unchanged else "complete" if each.complete else "not complete",
-                each.top_path_bytes,
-                each.child_node_bytes,
-                each.value_bytes,
-                each.cache_charges,
-                each.row_charges,
-                each.cached_bytes,
-            )
-            for each in ledger.publishers
-        ),
-    )
+    rows: list[tuple[str | int, ...]] = []
+    for each in ledger.publishers:
+        walk = "unchanged" if each.unchanged else "complete" if each.complete else "not complete"
+        nodes = each.top_path_bytes, each.child_node_bytes, each.value_bytes
+        rows.append((str(each.para), walk, *nodes, each.cache_charges, each.row_charges, each.cached_bytes))
+    head = ("publisher", "walk", "top path", "child nodes", "values", "cache charges", "row charges", "saved by cache")
+    yield Grid(f"{title}: by publisher, in bytes", head, tuple(rows))
 
 
 def ttl_words(state: TtlState) -> str:

@@ -118,8 +118,7 @@ def pages(chain: str, found: list[Difference], item: str | None, most: int | Non
 
 
 def _is(each: Difference, item: str) -> bool:
-    wanted = item.lower().replace("::", ".")
-    return wanted in (each.item.lower(), each.item.lower().rpartition(".")[2])
+    return item.lower().replace("::", ".") in (each.item.lower(), each.item.lower().rpartition(".")[2])
 
 
 def _cut(text: str) -> str:

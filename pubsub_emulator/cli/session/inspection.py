@@ -109,19 +109,13 @@ def deliveries(session: Session, block: bytes) -> tuple[Delivery, ...]:
 
 def delivery_grid(session: Session, title: str, found: Iterable[Delivery]) -> Grid:
     """Deliveries as a table."""
-    rows = tuple(
-        (
-            each.included_at,
-            str(each.para),
-            each.number,
-            str(each.publisher),
-            session.key_name(each.key),
-            "removed" if each.value is None else printable(each.value),
-            "" if each.ttl_state is None else ttl_words(each.ttl_state),
-        )
-        for each in found
-    )
-    return Grid(title, ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl"), rows)
+    rows = []
+    for each in found:
+        block = each.included_at, str(each.para), each.number
+        value = "removed" if each.value is None else printable(each.value)
+        ttl = "" if each.ttl_state is None else ttl_words(each.ttl_state)
+        rows.append((*block, str(each.publisher), session.key_name(each.key), value, ttl))
+    return Grid(title, ("relay block", "subscriber", "block", "publisher", "key", "value", "ttl"), tuple(rows))
 
 
 @command(INSPECTION, "verdicts [PARA]", "verdicts", "verdicts 3000")

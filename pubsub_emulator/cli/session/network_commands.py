@@ -1,7 +1,7 @@
 """Commands that change the network: publish, subscribe, cheat, order. They take effect in the next steps."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -168,18 +168,18 @@ def _order(session: Session, subscriber: str, call: str, of: str) -> Iterator[Sh
     yield Line(f"governance sends {para} the call {call}({publisher}) in relay block {session.number + 1}")
 
 
-def _do(session: Session, action: Mapping[str, object], said: str) -> Iterator[Shown]:
-    session.ask("pubsub_act", dict(action))
+def _do(session: Session, said: str, /, **action: object) -> Iterator[Shown]:
+    session.ask("pubsub_act", action)
     yield Line(said)
 
 
 @command(NETWORK, "register PUBLISHER [DEPOSIT]", "register 2001", "register 2001 0", changes=True)
 def _register(session: Session, publisher: str, deposit: str | None = None) -> Iterator[Shown]:
     """Have root register a publisher, with a deposit of its manager in plancks."""
-    action: dict[str, object] = {"kind": "register", "para": number(publisher, PUBLISHER_ID)}
-    if deposit is not None:
-        action["deposit"] = number(deposit, "DEPOSIT is a whole number of plancks")
-    return _do(session, action, f"root registers {action['para']} as publisher in relay block {session.number + 1}")
+    para = number(publisher, PUBLISHER_ID)
+    held = {} if deposit is None else {"deposit": number(deposit, "DEPOSIT is a whole number of plancks")}
+    said = f"root registers {para} as publisher in relay block {session.number + 1}"
+    return _do(session, said, kind="register", para=para, **held)
 
 
 @command(NETWORK, "deregister PUBLISHER", "deregister 2001", changes=True)
@@ -187,29 +187,28 @@ def _deregister(session: Session, publisher: str) -> Iterator[Shown]:
     """Have root remove a publisher with all that it published."""
     para = number(publisher, PUBLISHER_ID)
     said = f"root removes publisher {para} and all that it published"
-    return _do(session, {"kind": "deregister", "para": para}, said)
+    return _do(session, said, kind="deregister", para=para)
 
 
 @command(NETWORK, "offline PARA", "offline 3000", changes=True)
 def _offline(session: Session, of: str) -> Iterator[Shown]:
     """Let the collators of a parachain build nothing."""
     para = session.para(of)
-    said = f"the collators of {para} build nothing until `online {para}`"
-    return _do(session, {"kind": "offline", "para": para}, said)
+    return _do(session, f"the collators of {para} build nothing until `online {para}`", kind="offline", para=para)
 
 
 @command(NETWORK, "online PARA", "online 3000", changes=True)
 def _online(session: Session, of: str) -> Iterator[Shown]:
     """Let the collators of a parachain build again."""
     para = session.para(of)
-    return _do(session, {"kind": "offline", "para": para, "offline": False}, f"the collators of {para} build again")
+    return _do(session, f"the collators of {para} build again", kind="offline", para=para, offline=False)
 
 
 @command(NETWORK, "turn PARA", "turn 1000", changes=True)
 def _turn(session: Session, of: str) -> Iterator[Shown]:
     """Let a parachain build for the next relay block, whatever its pace."""
     para = session.para(of)
-    return _do(session, {"kind": "turn", "para": para}, f"{para} may build for relay block {session.number + 1}")
+    return _do(session, f"{para} may build for relay block {session.number + 1}", kind="turn", para=para)
 
 
 @command(NETWORK, "act ACTION", """act '{"kind":"travel","slot":2000000}'""", changes=True)
@@ -221,4 +220,4 @@ def _act(session: Session, text: str) -> Iterator[Shown]:
     action = parse_json(text.encode(), "ACTION", CommandError)
     if not isinstance(action, dict):
         raise CommandError(f"ACTION is an action of a journal as JSON, not {text!r}")
-    return _do(session, action, f"done: {action.get('kind')}")
+    return _do(session, f"done: {action.get('kind')}", **action)

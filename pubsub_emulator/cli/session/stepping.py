@@ -115,10 +115,9 @@ def _condition(session: Session, what: str, which: str | None) -> Callable[[Rela
             for each in session.events(chain, at)
         )
     para = None if which is None else session.para(which, "WHICH is a parachain's id")
-
-    def met(built: Built) -> bool:
-        if what == "stop":
-            return built.stopped
-        return bool(built.removed if what == "removal" else built.delivered - built.removed)
-
+    met: Callable[[Built], int] = {
+        "stop": lambda built: built.stopped,
+        "removal": lambda built: built.removed,
+        "delivery": lambda built: built.delivered - built.removed,
+    }[what]
     return lambda block: any(met(each) for each in block.valid if para in {None, each.para})

@@ -158,21 +158,13 @@ def _child(session: Session, publisher: str | None = None, name: str | None = No
 
 def _entries(session: Session, para: ParaId, entries: Iterator[tuple[bytes, bytes]]) -> Grid:
     now = RelayBlockNumber(session.number)
-    decoded = ((key, chosen().read(held)) for key, held in entries)
-    return Grid(
-        f"child trie of {para} at relay block {now}",
-        ("key", "bytes", "value", "published in", "ttl"),
-        tuple(
-            (
-                session.key_name(key),
-                len(entry.value),
-                printable(entry.value),
-                entry.when_inserted,
-                ttl_words(ttl_state(entry.ttl, entry.when_inserted, now)),
-            )
-            for key, entry in decoded
-        ),
-    )
+    rows = []
+    for key, held in entries:
+        entry = chosen().read(held)
+        ttl = ttl_words(ttl_state(entry.ttl, entry.when_inserted, now))
+        rows.append((session.key_name(key), len(entry.value), printable(entry.value), entry.when_inserted, ttl))
+    header = ("key", "bytes", "value", "published in", "ttl")
+    return Grid(f"child trie of {para} at relay block {now}", header, tuple(rows))
 
 
 @command(STORAGE, "cache SUBSCRIBER [PUBLISHER]", "cache 3000", "cache 3000 1000")
@@ -186,27 +178,15 @@ def _cache(session: Session, subscriber: str, publisher: str | None = None) -> I
     roots = items.PROCESSED_ROOTS.get(storage)
     relay = session.state(RELAY)
     yield Line(f"cache policy of {chain.para}: {spec.cache.value}")
-    yield Grid(
-        f"cache of {chain.para}",
-        ("publisher", "keys", "delivered", "root resolved", "cached", "bytes", "state"),
-        tuple(
-            (
-                str(para),
-                len(keys),
-                sum(delivered.get(storage, spec, para, key) is not None for key in keys),
-                _root(roots.get(para), relay.child_root(chosen().placed(para, ())[0])),
-                *_cached(storage, spec.cache, para),
-                words(items.DISABLED_PUBLISHERS.get(storage, para) or "read"),
-            )
-            for para, keys in spec.subscriptions.items()
-        ),
-    )
-
-
-def _root(processed: bytes | None, current: bytes | None) -> str:
-    if processed is None:
-        return "none yet"
-    return "the newest" if processed == current else "an older one"
+    rows: list[tuple[str | int, ...]] = []
+    for para, keys in spec.subscriptions.items():
+        got = sum(delivered.get(storage, spec, para, key) is not None for key in keys)
+        newest = relay.child_root(chosen().placed(para, ())[0])
+        root = "none yet" if para not in roots else "the newest" if roots[para] == newest else "an older one"
+        state = words(items.DISABLED_PUBLISHERS.get(storage, para) or "read")
+        rows.append((str(para), len(keys), got, root, *_cached(storage, spec.cache, para), state))
+    header = ("publisher", "keys", "delivered", "root resolved", "cached", "bytes", "state")
+    yield Grid(f"cache of {chain.para}", header, tuple(rows))
 
 
 def _cached(storage: Storage, policy: CachePolicy, para: ParaId) -> tuple[str | int, int]:
