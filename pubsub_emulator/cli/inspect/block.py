@@ -48,9 +48,7 @@ def judged_block(judged: Judged, path: Path, kind: str = "block") -> View:
     if outcome is not None:
         pages += ledger_pages(judged.place, outcome.ledger)
     if deliveries:
-        rows = tuple(
-            (str(to), words(key), str(what), words(entry, 8)) for to, key, what, entry, *_ in judged.deliveries
-        )
+        rows = tuple((str(of), words(key), str(how), words(entry, 8)) for of, key, how, entry, *_ in judged.deliveries)
         pages.append(Grid("deliveries", ("publisher", "key", "what", "entry hash"), rows))
     else:
         pages.append(Line("nothing was delivered\n"))

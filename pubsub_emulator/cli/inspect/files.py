@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from pubsub_emulator.cli.inspect.block import judged_block, node_figures, node_page
-from pubsub_emulator.cli.inspect.view import View, header_figures, view
+from pubsub_emulator.cli.inspect.view import View, fields_of, header_figures, view
 from pubsub_emulator.cli.screen.pages import Grid, Line
 from pubsub_emulator.emulator.fixtures import read_fixture
 from pubsub_emulator.emulator.scenario import Scenario, Subscriber
@@ -20,11 +20,7 @@ def scenario(path: Path) -> View:
     """A scenario file. Raises `SettingsError`."""
     found = load_scenario(path)
     figures = {
-        "name": found.name,
-        "description": found.description,
-        "seed": found.seed,
-        "relay_blocks": found.relay_blocks,
-        "segment_length": found.segment_length,
+        **fields_of(found, "name", "description", "seed", "relay_blocks", "segment_length"),
         "publishers": len(found.publisher_ids()),
         "keys": sum(group.keys * len(group.paras) for group in found.publishers),
         "subscribers": len(found.subscribers),
@@ -59,10 +55,7 @@ def session(path: Path) -> View:
     document = read_document(path)
     figures = {
         "scenario_name": parse_document(document["scenario"], str(path)).name,
-        "block": document["block"],
-        "hash": document["hash"],
-        "commands": document["commands"],
-        "scenario": document["scenario"],
+        **{name: document[name] for name in ("block", "hash", "commands", "scenario")},
     }
     lines = (Line("commands:"), *(Line(f"  {line}") for line in document["commands"]))
     return view("session", path, figures, (*lines, Line(f"`pubsub step {path}` goes on from there")))
@@ -104,10 +97,7 @@ def difference(path: Path) -> View:
     figures = {
         "strategy": " + ".join(found.strategies) or "the honest block",
         "strategies": list(found.strategies),
-        "steps": found.steps,
-        "chain": found.chain,
-        "ours": found.ours,
-        "theirs": found.theirs,
+        **fields_of(found, "steps", "chain", "ours", "theirs"),
         "ours_now": "undecodable" if found.found is None else ", ".join(found.found) or "accepted",
         "candidate_bytes": len(found.raw),
         "state_keys": sum(1 for _ in found.judging.parent.state.top_entries()),
@@ -121,12 +111,7 @@ def relay_proof(path: Path) -> View:
     found = read_relay_proof(path)
     nodes = [node_figures(node) for node in found.proof]
     figures = {
-        "network": found.network,
-        "chain": found.chain,
-        "number": found.number,
-        "block": found.block,
-        "relay_parent": found.relay_parent,
-        "relay_root": found.relay_root,
+        **fields_of(found, "network", "chain", "number", "block", "relay_parent", "relay_root"),
         "max_pov_size": found.max_pov,
         "downward_messages": len(found.downward),
         "horizontal_messages": sum(len(messages) for _, messages in found.horizontal),

@@ -35,14 +35,18 @@ def figure(name: str, value: object) -> str | int:
     return value if counts and isinstance(value, int) else words(value, None)
 
 
+def fields_of(thing: object, *names: str) -> dict[str, object]:
+    """Figures that are called as its fields."""
+    return {name: getattr(thing, name) for name in names}
+
+
 def header_figures(header: Header) -> dict[str, object]:
     """A header in short."""
     return {
         "number": header.number,
         "hash": header.hash(),
         "parent": header.parent_hash,
-        "state_root": header.state_root,
-        "extrinsics_root": header.extrinsics_root,
+        **fields_of(header, "state_root", "extrinsics_root"),
         "slot": header.aura_slot(),
         "sealed": header.aura_seal() is not None,
     }

@@ -70,9 +70,8 @@ def words(value: object, most: int | None = PREVIEW) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(words(each, most) for each in value) + "]"
     if is_dataclass(value) and not isinstance(value, type):
-        inside = ", ".join(
-            f"{each.name.rstrip('_')} {words(getattr(value, each.name), most)}" for each in fields(value)
-        )
+        held = ((each.name.rstrip("_"), getattr(value, each.name)) for each in fields(value))
+        inside = ", ".join(f"{name} {words(each, most)}" for name, each in held)
         name = f"{value.PALLET}.{type(value).__name__}" if isinstance(value, Event) else ""
         return f"{name}({inside})" if name else f"({inside})"
     return str(value)

@@ -143,22 +143,14 @@ def command(
     are the allowed values of an argument. Without `examples`, the command's name is the example.
     """
     name, *arguments = usage.split()
-    found = (_PARAMETER.fullmatch(each) for each in arguments)
-    parameters = tuple(
-        Parameter(
-            each[2],
-            Kind[each[4].upper()] if each[4] else _KINDS[each[2]],
-            optional=bool(each[1]),
-            many=bool(each[3]),
-            words=(words or {}).get(each[2], ()),
-        )
-        for each in found
-        if each is not None
-    )
+    parameters = []
+    for each in filter(None, map(_PARAMETER.fullmatch, arguments)):
+        kind = Kind[each[4].upper()] if each[4] else _KINDS[each[2]]
+        parameters.append(Parameter(each[2], kind, bool(each[1]), bool(each[3]), (words or {}).get(each[2], ())))
 
     def keep(run: Run) -> Run:
         summary, _, details = cleandoc(run.__doc__ or "").partition("\n\n")
-        section.append(Command(name, summary, run, parameters, details, examples or (name,), aliases, changes))
+        section.append(Command(name, summary, run, tuple(parameters), details, examples or (name,), aliases, changes))
         return run
 
     return keep

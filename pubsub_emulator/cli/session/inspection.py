@@ -160,11 +160,8 @@ def _subscriptions(session: Session, subscriber: str | None = None) -> Iterator[
     for para in session.listed(subscriber, subscribers=True):
         spec, in_force = session.runtime(para)
         waiting = "" if in_force else " (sent, not in force yet)"
-        yield Grid(
-            f"subscriptions of {para}{waiting}",
-            ("publisher", "keys", "which"),
-            tuple((str(p), len(keys), _few(session, keys)) for p, keys in spec.subscriptions.items()),
-        )
+        rows = tuple((str(of), len(keys), _few(session, keys)) for of, keys in spec.subscriptions.items())
+        yield Grid(f"subscriptions of {para}{waiting}", ("publisher", "keys", "which"), rows)
 
 
 def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:

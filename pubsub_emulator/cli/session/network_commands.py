@@ -48,10 +48,8 @@ def _publish(session: Session, publisher: str, name: str, text: str, lifetime: s
     at = session.number
     session.ask("pubsub_publish", para, hexed(key), hexed(data), ttl)
     life = f"valid for {ttl} blocks" if ttl else "no expiry"
-    yield Line(
-        f"{para} publishes {session.key_name(key)} ({len(data)} bytes, {life}): sent in relay block {at + 1}, "
-        f"executed in {at + 2}"
-    )
+    sent = f"sent in relay block {at + 1}, executed in {at + 2}"
+    yield Line(f"{para} publishes {session.key_name(key)} ({len(data)} bytes, {life}): {sent}")
     if len(data) > session.facts.max_value_length:
         yield Line(f"the relay chain will refuse this value: the limit is {session.facts.max_value_length:,} bytes")
     if not any(key in session.spec(each).subscriptions.get(para, ()) for each in session.subscribers):

@@ -352,16 +352,13 @@ class Session:
             records = [] if raw is None else EVERY.decode_records(raw)
         except ScaleError as error:
             raise BadAnswer(f"{self._place('state_getStorage')}: events of block {hexed(block)}: {error}") from error
-        return [
-            Deposited(
-                _phase(each.phase),
-                each.event.PALLET.name,
-                type(each.event).__name__,
-                words(each.event),
-                words(each.event.dispatch_error) if isinstance(each.event, ExtrinsicFailed) else "",
-            )
-            for each in records
-        ]
+        found = []
+        for each in records:
+            event, index = each.event, getattr(each.phase, "index", None)
+            phase = type(each.phase).__name__ if index is None else f"extrinsic {index}"
+            failed = words(event.dispatch_error) if isinstance(event, ExtrinsicFailed) else ""
+            found.append(Deposited(phase, event.PALLET.name, type(event).__name__, words(event), failed))
+        return found
 
     # Runtimes
 
@@ -404,8 +401,3 @@ class Session:
     def key_names(self) -> list[str]:
         """Every known name, for completion."""
         return [*self.scenario_names.values(), *self.names.values()]
-
-
-def _phase(phase: object) -> str:
-    index = getattr(phase, "index", None)
-    return type(phase).__name__ if index is None else f"extrinsic {index}"

@@ -88,11 +88,8 @@ def _snapshots(session: Session) -> Iterator[Shown]:
     found = [(f"{session.branch} (this one)", "branch", session.now())]
     found += [(name, "branch", moment) for name, moment in session.branches.items()]
     found += [(name, "snapshot", moment) for name, moment in session.snapshots.items()]
-    yield Grid(
-        "snapshots and branches",
-        ("name", "kind", "relay block", "state root"),
-        tuple((name, kind, each.number, hexed(_state(session, each, RELAY).root())) for name, kind, each in found),
-    )
+    rows = tuple((name, kind, each.number, hexed(_state(session, each, RELAY).root())) for name, kind, each in found)
+    yield Grid("snapshots and branches", ("name", "kind", "relay block", "state root"), rows)
 
 
 @command(SNAPSHOTS, "forget NAME:snapshot", "forget before")

@@ -127,14 +127,11 @@ def _child(session: Session, publisher: str | None = None, name: str | None = No
             for key, trie in state.children.items()
             if key.startswith(_PUBSUB)
         }
-        yield Grid(
-            f"child tries at relay block {session.number}",
-            ("publisher", "keys", "bytes", "root"),
-            tuple(
-                (str(para), len(trie), sum(len(entry) for _, entry in trie.items()), words(trie.root()))
-                for para, trie in sorted(found.items())
-            ),
+        rows = tuple(
+            (str(para), len(trie), sum(len(entry) for _, entry in trie.items()), words(trie.root()))
+            for para, trie in sorted(found.items())
         )
+        yield Grid(f"child tries at relay block {session.number}", ("publisher", "keys", "bytes", "root"), rows)
         return
     para = session.para(publisher, "a publisher's id is a whole number")
     child, (prefix,) = chosen().placed(para, (b"",))
