@@ -85,10 +85,8 @@ class Rpc:
             problem = answer["error"]
             if not isinstance(problem, dict):
                 raise BadAnswer(f"{self.url}: {method}: the error is not an object")
-            code = problem.get("code")
-            raise NodeRefused(
-                method, code if isinstance(code, int) else 0, str(problem.get("message")), problem.get("data")
-            )
+            code, said = problem.get("code"), str(problem.get("message"))
+            raise NodeRefused(method, code if isinstance(code, int) else 0, said, problem.get("data"))
         if "result" not in answer:
             raise BadAnswer(f"{self.url}: {method}: an answer without result and error")
         return answer["result"]

@@ -38,12 +38,9 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> Html:
 
 def page(title: str, style: str, *body: object) -> str:
     """A self-contained page below its title."""
-    head = (
-        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        tag("title", title),
-        tag("style", Html(style)),
-    )
-    return f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', tag('h1', title), *body), lang='en')}\n"
+    meta = Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">')
+    head = tag("head", meta, tag("title", title), tag("style", Html(style)))
+    return f"<!doctype html>\n{tag('html', head, tag('body', tag('h1', title), *body), lang='en')}\n"
 
 
 def fold(title: str, content: object) -> Html:

@@ -92,9 +92,8 @@ class Recorder(records.Observer):
         """Add a relay block, with its events and messages if the relay chain is given."""
         published, events, messages = self._relay_events(record.number)
         self.built += record.number > (0 if self.relay is None else self.relay.first)
-        self.relay_blocks.append(
-            {"number": record.number, "hash": record.hash.hex(), "root": record.storage_root.hex(), "keys": published}
-        )
+        name, root = record.hash.hex(), record.storage_root.hex()
+        self.relay_blocks.append({"number": record.number, "hash": name, "root": root, "keys": published})
         self.relay_details.append(as_json({"events": events, "messages": messages}))
 
     def authorities(self, record: records.AuthorityRecord) -> None:

@@ -98,14 +98,9 @@ def arrange(trees: Iterable[Drawn]) -> Drawing:
         if each.row == len(rows):
             rows.append([])
         rows[each.row].append(each.place)
-    texts = tuple(
-        (
-            " · ".join(place.label for place in places if place.label),
-            " · ".join(place.note for place in places if place.note),
-        )
-        for places in rows
-    )
-    return Drawing(tuple(placed), texts)
+    labels = (" · ".join(place.label for place in places if place.label) for places in rows)
+    notes = (" · ".join(place.note for place in places if place.note) for places in rows)
+    return Drawing(tuple(placed), tuple(zip(labels, notes, strict=True)))
 
 
 def render(drawing: Drawing) -> str:
