@@ -88,7 +88,6 @@ class BlockingChain(BlockingNode):
         return None
 
     def _error(self, found: object) -> str:
-        """The name of a dispatch error."""
         if not isinstance(found, dict):
             return str(found)
         ((kind, body),) = found.items()

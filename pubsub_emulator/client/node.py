@@ -13,9 +13,10 @@ from pubsub_emulator.client.errors import BadAnswer, NodeRefused, UnknownBlock
 from pubsub_emulator.client.metadata import Enum, Metadata, Sequence, parse_metadata
 from pubsub_emulator.client.rpc import Rpc
 from pubsub_emulator.primitives.errors import ScaleError
-from pubsub_emulator.primitives.hashing import blake2_128, blake2_256, twox_64, twox_128
+from pubsub_emulator.primitives.hashing import blake2_128, twox_128
 from pubsub_emulator.primitives.hexadecimal import hexed
 from pubsub_emulator.primitives.storage_keys import child_root_key
+from pubsub_emulator.runtime.framework.hashers import Blake2_128Concat, Blake2_256, Identity, Twox64, Twox64Concat
 
 _EVENTS_KEY: Final = twox_128(b"System") + twox_128(b"Events")
 _TIMESTAMP_KEY: Final = twox_128(b"Timestamp") + twox_128(b"Now")
@@ -200,13 +201,9 @@ def _by_name(metadata: Metadata, pallet: str, name: str, value: Any) -> dict[str
 
 
 _HASHERS: Final[dict[str, Callable[[bytes], bytes]]] = {
-    "Blake2_128Concat": lambda key: blake2_128(key) + key,
-    "Twox64Concat": lambda key: twox_64(key) + key,
-    "Identity": bytes,
+    **{each.name: each.hash for each in (Blake2_128Concat, Twox64Concat, Identity, Blake2_256, Twox64)},
     "Blake2_128": blake2_128,
-    "Blake2_256": blake2_256,
     "Twox128": twox_128,
-    "Twox64": twox_64,
 }
 
 

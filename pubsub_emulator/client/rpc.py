@@ -79,7 +79,8 @@ class Rpc:
             async with asyncio.timeout(self._answer_seconds):
                 answer = await (self._post(body) if self.url.startswith("http") else self._send(body, queue))
         except _FAILURES as error:
-            said = f"nobody listens at {self.url}" if _refused(error) else f"{self.url}: {method}: {_reason(error)}"
+            reason = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+            said = f"nobody listens at {self.url}" if _refused(error) else f"{self.url}: {method}: {reason}"
             raise NodeUnavailable(said) from error
         if "error" in answer:
             problem = answer["error"]
@@ -233,7 +234,3 @@ def _refused(error: BaseException) -> bool:
     if isinstance(error, aiohttp.ClientConnectorError):
         error = error.os_error
     return isinstance(error, ConnectionRefusedError) or getattr(error, "errno", None) == errno.ECONNREFUSED
-
-
-def _reason(error: BaseException) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__

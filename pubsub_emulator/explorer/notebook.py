@@ -27,7 +27,6 @@ def unregister(shell: object) -> None:
 
 
 def _formatters(shell: object) -> list[Any]:
-    """IPython's formatters, in HTML and in plain text."""
     every = attrgetter("display_formatter.formatters")(shell)
     return [every[kind] for kind in ("text/html", "text/plain")]
 

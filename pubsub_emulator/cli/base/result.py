@@ -47,7 +47,6 @@ def with_json_option(run: Callable[P, Result]) -> Callable[..., None]:
 
 
 def _plain(value: object) -> object:
-    """The JSON form of other values."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, bytes):

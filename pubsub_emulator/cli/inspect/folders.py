@@ -86,7 +86,6 @@ def unreadable(places: Iterable[tuple[str, str]]) -> Iterator[Line]:
 
 
 def _place_of(fault: Fault) -> str:
-    """The file of a fault, and the row group in it."""
     return fault.path if fault.row_group is None else f"{fault.path}, row group {fault.row_group}"
 
 
@@ -109,7 +108,9 @@ def history_block(path: Path, block: str) -> View:
         elif found and at > number:
             break
         seen.add(at)
-    imported = _imported(record, *chains[0]) if not found else {}
+    rows = () if found else record.rows(tuple(record.history.files(schema.BLOCKS, *chains[0])))
+    proofs = (row for row in rows if row["status"] == "imported" and row["number"] is not None)
+    imported = {row["number"]: row for row in proofs}
     if number in imported:
         return _imported_proof(path, *chains[0], imported[number], record)
     if not found:
@@ -121,19 +122,12 @@ def history_block(path: Path, block: str) -> View:
 
 
 def _numbers(there: list[int]) -> str:
-    """Which blocks there are, in words."""
     if not there:
         return "no blocks"
     if there[-1] - there[0] + 1 == len(there):
         return f"blocks {there[0]} to {there[-1]}" if len(there) > 1 else f"block {there[0]}"
     few = ", ".join(map(str, there[:MOST_NAMED]))
     return f"blocks {few}" + (f" and {len(there) - MOST_NAMED} more" if len(there) > MOST_NAMED else "")
-
-
-def _imported(record: HistoryRecord, network: str, chain: int) -> dict[int, Row]:
-    """The imported relay proofs of a chain, by the number of their block."""
-    rows = record.rows(tuple(record.history.files(schema.BLOCKS, network, chain)))
-    return {row["number"]: row for row in rows if row["status"] == "imported" and row["number"] is not None}
 
 
 def _imported_proof(path: Path, network: str, chain: int, row: Row, record: HistoryRecord) -> View:

@@ -60,7 +60,6 @@ def _view(path: Path, found: pq.ParquetFile, rows: list[dict[str, object]]) -> V
 
 
 def _table(columns: pa.Schema) -> tuple[str | None, Table | None]:
-    """Whose table the columns are, and which."""
     named = (columns.metadata or {}).get(b"pubsub.table", b"").decode(errors="replace")
     for whose, tables in (("a history", HISTORY_TABLES), ("an audit", RESULT_TABLES)):
         if named in tables:

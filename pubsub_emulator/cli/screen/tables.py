@@ -55,7 +55,6 @@ def print_table(
 
 
 def _print(console: Terminal, names: tuple[str, ...], cells: list[tuple[str, ...]]) -> None:
-    """The table, fitted to the width if possible."""
     shown = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_header=any(names))
     for at, width in enumerate(_widths(names, cells, console.width)):
         figures = at > 0 and all(_is_figure(row[at]) for row in cells)
@@ -94,7 +93,6 @@ def _shortened(found: re.Match[str], kept: int) -> str:
 
 
 def _least(names: tuple[str, ...], cells: list[tuple[str, ...]]) -> int:
-    """The least width of a table."""
     return sum(_least_widths(names, cells)) + GAP * (len(names) - 1)
 
 

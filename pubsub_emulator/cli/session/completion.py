@@ -1,15 +1,16 @@
 """Completion of a line of a session."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pubsub_emulator.cli.session.command import BY_NAME, Kind, Parameter
+from pubsub_emulator.cli.session.node_api import RELAY
 from pubsub_emulator.cli.session.session import Session
 from pubsub_emulator.cli.session.table import COMMANDS
 from pubsub_emulator.collator.cheats import STRATEGIES
 from pubsub_emulator.emulator.runtimes import runtime_of
 
-_OF_A_SCENARIO: Final = (Kind.PARA, Kind.SUBSCRIBER, Kind.CHAIN)
+_OF_A_SCENARIO: Final = (Kind.PARA, Kind.SUBSCRIBER, Kind.PUBLISHER, Kind.CHAIN)
 
 
 def complete(session: Session, line: str) -> list[str]:
@@ -31,27 +32,17 @@ def complete(session: Session, line: str) -> list[str]:
 def _offers(session: Session, parameter: Parameter, before: list[str]) -> Iterable[str]:
     if session.setting is None and parameter.kind in _OF_A_SCENARIO:
         return []
-    match parameter.kind:
-        case Kind.WORD:
-            return parameter.words
-        case Kind.PARA:
-            return map(str, session.paras)
-        case Kind.SUBSCRIBER:
-            return map(str, session.subscribers)
-        case Kind.PUBLISHER:
-            return [] if session.setting is None else [str(each.para) for each in session.setting.publishers]
-        case Kind.CHAIN:
-            return ["relay", *map(str, session.paras)]
-        case Kind.KEY:
-            own = [name for name in session.key_names() if any(name.startswith(f"{word}/") for word in before)]
-            return own or session.key_names()
-        case Kind.STRATEGY:
-            return STRATEGIES
-        case Kind.ITEM:
-            return runtime_of(relay=before[:1] == ["relay"]).items
-        case Kind.SNAPSHOT:
-            return ["now", session.branch, *session.branches, *session.snapshots]
-        case Kind.COMMAND:
-            return [each.name for each in COMMANDS]
-        case _:
-            return []
+    owners = tuple(f"{word}/" for word in before)
+    offers: dict[Kind, Callable[[], Iterable[str]]] = {
+        Kind.WORD: lambda: parameter.words,
+        Kind.PARA: lambda: map(str, session.paras),
+        Kind.SUBSCRIBER: lambda: map(str, session.subscribers),
+        Kind.PUBLISHER: lambda: (str(each.para) for each in session.facts.publishers),
+        Kind.CHAIN: lambda: [RELAY, *map(str, session.paras)],
+        Kind.KEY: lambda: [name for name in session.key_names() if name.startswith(owners)] or session.key_names(),
+        Kind.STRATEGY: lambda: STRATEGIES,
+        Kind.ITEM: lambda: runtime_of(relay=before[:1] == [RELAY]).items,
+        Kind.SNAPSHOT: lambda: ["now", session.branch, *session.branches, *session.snapshots],
+        Kind.COMMAND: lambda: [each.name for each in COMMANDS],
+    }
+    return offers[parameter.kind]() if parameter.kind in offers else []

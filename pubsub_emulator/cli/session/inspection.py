@@ -165,7 +165,6 @@ def _subscriptions(session: Session, subscriber: str | None = None) -> Iterator[
 
 
 def _few(session: Session, keys: Iterable[bytes], most: int = 6) -> str:
-    """Keys by name, the first ones."""
     listed = sorted(session.key_name(key) for key in keys)
     return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
 
@@ -182,7 +181,6 @@ def _collators(session: Session, of: str | None = None) -> Iterator[Shown]:
 
 
 def _habit(collator: answers.Collator) -> str:
-    """The cheat that a collator tries, in words."""
     rate = round(collator.rate * MILLION)
     often = "" if rate == MILLION else f" in {rate / MILLION:.0%} of its turns"
     return ", ".join(collator.strategies) + often if collator.strategies and rate else "nothing: honest"

@@ -77,7 +77,6 @@ def _entry(session: Session, chain: str, name: str, given: tuple[str, ...]) -> t
 
 
 def _storage_key(session: Session, item: AnyItem, keys: Sequence[str]) -> bytes:
-    """The full key of an item's entry. Raises `CommandError`."""
     parts = item.key_parts
     if len(parts) != len(keys):
         takes = {0: "no KEY", 1: "one KEY"}.get(len(parts), "two KEYs")
@@ -101,7 +100,6 @@ def _plain(text: str) -> int | bool | None:
 
 
 def _encoded(codec: Codec[Any], meanings: Iterable[object]) -> bytes | None:
-    """The encoding of the first value that fits the type."""
     for meaning in meanings:
         if meaning is None:
             continue
@@ -151,7 +149,6 @@ def _shown(value: object) -> str | int:
 
 
 def _value(name: str, text: str) -> Any:
-    """A field's new value. Raises `CommandError`."""
     if name == "cache":
         policies = {policy.value: policy for policy in CachePolicy}
         if text not in policies:

@@ -33,7 +33,6 @@ def _save(session: Session, name: str) -> Iterator[Shown]:
 
 
 def _free(session: Session, name: str, *, snapshots: bool = False) -> None:
-    """Check that a name is free. Raises `CommandError`."""
     if name == "now":
         raise CommandError("`now` means the present state; choose another name")
     if name == session.branch or name in session.branches:

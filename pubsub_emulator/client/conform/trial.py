@@ -242,7 +242,6 @@ class Trial:
         return self.relay.state(number).child_root(self._child_key(para))
 
     def _child_key(self, para: int) -> bytes:
-        """The key of a publisher's child trie (PS-1)."""
         return self.mapping.child_prefix.encode() + para.to_bytes(4, "little")
 
     def item(self, number: int, name: str, *keys: bytes) -> Any:
