@@ -7,8 +7,7 @@
 errors     what a node or its absence makes fail
 rpc        `connect`: requests and subscriptions over WebSocket, requests over HTTP; reconnects
 metadata   metadata V14, as the types and items that decoding needs
-decode     SCALE by those types, into plain values
-encode     plain values by those types, into SCALE
+decode     SCALE by those types, into plain values and back
 conform    a chain held to the rules of publishing
 node       a chain: headers, storage, events, metadata by runtime
 """
