@@ -75,7 +75,7 @@ from .testing.actors import Cheats as Cheats
 from .testing.networks import Frozen as Frozen
 from .testing.networks import Networks as Networks
 from .testing.proof_sizes import ProofSizes as ProofSizes
-from .testing.snapshot import ProofSnapshot as ProofSnapshot
+from .testing.proof_sizes import ProofSnapshot as ProofSnapshot
 from .trie import BadNode as BadNode
 from .trie import MissingNode as MissingNode
 from .trie import Trie as Trie
